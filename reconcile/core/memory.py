@@ -1,0 +1,91 @@
+"""What reconcile remembers between runs, as values. How it is stored is `reconcile.disk.state`'s affair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.core.model import Digest
+
+
+class IntentKind(StrEnum):
+    """What belongs in a workspace (section 5)."""
+
+    PROJECTED = "projected"
+    LOCAL = "local"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """The intent for one conversation in this checkout (``local``: in every checkout of the store).
+
+    ``waits_for`` is the id of the ancestor whose directory took this one along; ``place`` is the path that
+    a removed directory had, ``run`` the run that noticed.
+    """
+
+    kind: IntentKind
+    waits_for: str | None = None
+    place: str | None = None
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The baseline of one conversation in one checkout: what both sides agreed on last.
+
+    ``units`` maps unit names to digests. ``parent`` is the parent as the metadata states it;
+    ``container`` is the conversation in whose directory it was placed (None: at the top), which differs
+    from ``parent`` where that is not live or the layout is flat. ``place`` is its path in the workspace.
+    """
+
+    units: Mapping[str, Digest]
+    parent: str | None
+    title: str | None
+    container: str | None
+    place: str
+
+
+class AsideKind(StrEnum):
+    """Stable states of a unit that last while the workspace's digest (and for kept and undone also the
+    store's) is the one recorded.
+    """
+
+    BEHIND = "behind"
+    KEPT = "kept"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True)
+class AsideRecord:
+    """A unit that was set aside earlier, bound to the digests it was decided on."""
+
+    kind: AsideKind
+    store: Digest | None
+    workspace: Digest | None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Everything remembered that a plan depends on.
+
+    ``checkout_known``: this checkout has a baseline; ``layout`` is the one it was last written with.
+    ``store_identity``: see `Snapshot.identity`; None where nothing is known.
+    ``history``: per id and unit, oldest first, the digests that were in sync in any checkout.
+    ``parents``: the last parent known of each conversation, from any checkout; JP strips it from the files.
+    ``tombstones``: per id, the unit digests of what was removed on purpose.
+    """
+
+    checkout_known: bool = False
+    layout: str | None = None
+    store_identity: str | None = None
+    agreed: Mapping[str, Agreed] = field(default_factory=dict)
+    intents: Mapping[str, Intent] = field(default_factory=dict)
+    history: Mapping[tuple[str, str], tuple[Digest, ...]] = field(default_factory=dict)
+    parents: Mapping[str, str | None] = field(default_factory=dict)
+    tombstones: Mapping[str, frozenset[Digest]] = field(default_factory=dict)
+    asides: Mapping[tuple[str, str], AsideRecord] = field(default_factory=dict)

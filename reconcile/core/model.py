@@ -1,0 +1,190 @@
+"""What the two sides hold: the values that a scan produces and everything else reads.
+
+Terms are those of DESIGN.md section 2. Paths are relative to a side's ``conversations/``
+directory, ``/``-separated. Times are nanoseconds since the epoch, sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+Digest: TypeAlias = str
+"""Hexadecimal xxh3_128 of a file; of a unit with several files, theirs joined by ``+``."""
+
+METADATA = "metadata"
+STREAM = "stream"
+EXTRA = "extra:"
+"""Prefix of an extra's unit: ``extra:NOTE.md``; each extra file is a unit by itself."""
+WHOLE = "conversation"
+"""The unit of an action that concerns a conversation's whole directory."""
+
+CHILDREN = "conversations"
+"""Name of the directory that holds the roots of a side, and the children of a conversation."""
+
+
+class Side(StrEnum):
+    """One of the two places; there is no third name for them."""
+
+    STORE = "store"
+    WORKSPACE = "workspace"
+
+    @property
+    def other(self) -> Side:
+        """The opposite side."""
+        return Side.WORKSPACE if self is Side.STORE else Side.STORE
+
+
+class Partition(StrEnum):
+    """Which part of a side a copy lies in; ``.archive/`` and ``.trash/`` are not live."""
+
+    LIVE = "live"
+    ARCHIVE = "archive"
+    TRASH = "trash"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or directory on one side; printed as ``store:17528832001-title``."""
+
+    side: Side
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.side}:{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One regular file of a copy; ``name`` is its path below the copy's directory.
+
+    ``digest`` is None where the file could not be read; the copy then carries a `Fault` for it.
+    """
+
+    name: str
+    size: int
+    mtime_ns: int
+    digest: Digest | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a unit of a copy may not be written anywhere (DESIGN.md 4, "Invalid content").
+
+    ``file`` is the file's name in the copy; ``found`` and ``expected`` complete the sentence
+    "found ..., expected ...". ``incomplete`` marks a managed file that is missing while others of the
+    unit are there: damage that is refilled from the other side, not content that somebody wrote.
+    """
+
+    file: str
+    found: str
+    expected: str
+    incomplete: bool = False
+
+
+class ParentKind(StrEnum):
+    """How a metadata file speaks about the parent (section 3, rules 1 and 2)."""
+
+    ABSENT = "absent"
+    """No ``parent_id`` key at all: JP strips keys that it doesn't know, so this says nothing."""
+    ROOT = "root"
+    """An explicit ``null``."""
+    ID = "id"
+    UNREADABLE = "unreadable"
+    """A value that is no accepted spelling of an id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParentRef:
+    """The parent as one metadata file states it; ``id`` is set for `ParentKind.ID` alone."""
+
+    kind: ParentKind
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A valid metadata file: what the planner needs of it, and its bytes for edits of the parent."""
+
+    title: str | None
+    parent: ParentRef
+    local: bool
+    """A legacy ``"local": true`` (section 5)."""
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A valid stream. ``events`` is E(x) of section 4: time and type of each event, without the base
+    configuration; None where nothing has needed them (both sides in sync).
+
+    ``count`` is the number of array elements of every kind, as JP counts (formats/jp.md 4.5).
+    """
+
+    count: int
+    last: str | None
+    """Time of the last event as written, or None."""
+    events: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One directory of one conversation on one side.
+
+    ``metadata`` and ``stream`` are None where the copy has no file of that unit.
+    ``container`` is the id of the copy in whose directory this one lies, whatever the metadata says.
+    ``obstructed``: something that is no directory is called ``conversations`` in it.
+    """
+
+    side: Side
+    conversation: str
+    path: str
+    partition: Partition
+    container: str | None
+    files: tuple[File, ...]
+    metadata: Metadata | Fault | None
+    stream: Stream | Fault | None
+    obstructed: bool = False
+
+    @property
+    def dirname(self) -> str:
+        """The directory's own name."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def place(self) -> Place:
+        """Where the directory is."""
+        return Place(self.side, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """An entry that is not ours: never touched, reported once. ``what`` names it in words."""
+
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be looked at: ``path`` and the reason in words."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One side at one moment, immutable. ``copies`` is sorted by id, then path.
+
+    ``identity`` names the directory itself (device and inode), so that a wiped, restored or replaced
+    side is noticed; empty where the side does not exist.
+    """
+
+    side: Side
+    exists: bool
+    identity: str
+    copies: tuple[Copy, ...]
+    foreign: tuple[Foreign, ...] = ()
+    problems: tuple[Problem, ...] = ()

@@ -1,0 +1,153 @@
+"""The plan: what is done, what is held, what is set aside, and why. Data with preconditions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconcile.core.memory import AsideRecord, Intent
+    from reconcile.core.model import Digest, Place
+    from reconcile.core.reasons import Reason
+
+
+class Kind(StrEnum):
+    """The kinds of action of DESIGN.md section 6."""
+
+    COPY = "copy"
+    FORK = "fork"
+    SET_PARENT = "set-parent"
+    PROMOTE = "promote"
+    AGE = "age"
+    ARCHIVE = "archive"
+    UNARCHIVE = "unarchive"
+    MOVE = "move"
+    PROJECT = "project"
+    REMOVE_STALE = "remove-stale"
+    REMOVE = "remove"
+    REBUILD = "rebuild"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One file that an action puts in place: bytes from ``source``, or ``content`` given here.
+
+    The file ends up with ``mtime_ns``, ``size`` and ``digest``, whatever was there before.
+    """
+
+    target: Place
+    source: Place | None
+    content: bytes | None
+    size: int
+    mtime_ns: int
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """What must be at a place right before the action: this file, or nothing (``digest`` None)."""
+
+    place: Place
+    size: int
+    mtime_ns: int
+    digest: Digest | None
+
+    @property
+    def absent(self) -> bool:
+        """Nothing at all may be there."""
+        return self.digest is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One step. ``touches`` are the conversations whose locks it needs (section 7)."""
+
+    id: str
+    kind: Kind
+    conversation: str
+    title: str | None
+    unit: str
+    reason: Reason
+    case: int | None = None
+    source: Place | None = None
+    target: Place
+    writes: tuple[Write, ...] = ()
+    removes: tuple[Place, ...] = ()
+    """Files of a replaced unit that the winner doesn't have (``base_config.json`` of a legacy stream)."""
+    mtime_ns: int | None = None
+    """For `Kind.AGE`: the time that every file in ``expect`` gets."""
+    bytes: int = 0
+    events: tuple[int, int] | None = None
+    needs: tuple[str, ...] = ()
+    expect: tuple[Expect, ...] = ()
+    touches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """Something held (a decision is needed) or set aside (a stable state, by rule).
+
+    ``conversation`` is None where it concerns a whole side. ``resolve``: commands that settle it.
+    """
+
+    conversation: str | None
+    title: str | None
+    unit: str
+    reason: Reason
+    message: str
+    resolve: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something worth a line that needs no decision."""
+
+    conversation: str | None
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preserve:
+    """A version that goes into the vault now although nothing replaces it yet (behind, invalid)."""
+
+    conversation: str
+    unit: str
+    place: Place
+    size: int
+    mtime_ns: int
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The whole plan, in the order of execution.
+
+    ``intents``, ``asides`` and ``tombstones`` are changes of what is remembered, written to the journal ahead of the
+    actions; None takes the entry out. ``states`` counts conversations by how they stand (``in-sync``,
+    ``available``, ...).
+    """
+
+    layout: str
+    actions: tuple[Action, ...] = ()
+    held: tuple[Item, ...] = ()
+    aside: tuple[Item, ...] = ()
+    notes: tuple[Note, ...] = ()
+    preserve: tuple[Preserve, ...] = ()
+    intents: tuple[tuple[str, Intent | None], ...] = ()
+    asides: tuple[tuple[tuple[str, str], AsideRecord | None], ...] = ()
+    tombstones: tuple[tuple[str, tuple[Digest, ...]], ...] = ()
+    states: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is to be done: ``--check`` passes."""
+        return not self.actions
+
+    def summary(self) -> dict[str, int]:
+        """Counts by state, by kind of action, and of what is held and set aside."""
+        counts = dict(self.states)
+        for action in self.actions:
+            counts[action.kind.value] = counts.get(action.kind.value, 0) + 1
+        return counts | {"held": len(self.held), "aside": len(self.aside)}

@@ -1,0 +1,76 @@
+"""What the user asks of one run: options, configuration and decisions, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Layout(StrEnum):
+    """How a workspace is laid out; the store is always flat."""
+
+    NESTED = "nested"
+    FLAT = "flat"
+
+
+class Prefer(StrEnum):
+    """Who wins between two real edits (``--prefer``)."""
+
+    NEWEST = "newest"
+    STORE = "store"
+    WORKSPACE = "workspace"
+
+
+class StreamRule(StrEnum):
+    """``stream`` in the configuration: whether streams have a direction (section 4)."""
+
+    DIRECTED = "directed"
+    NEWEST = "newest"
+
+
+class Diverged(StrEnum):
+    """``diverged`` in the configuration: what happens to the losing continuation."""
+
+    FORK = "fork"
+    NEWEST = "newest"
+    HOLD = "hold"
+
+
+class Missing(StrEnum):
+    """``missing`` in the configuration: what is not in the workspace is left out, or projected again."""
+
+    INTENT = "intent"
+    REPROJECT = "reproject"
+
+
+class Take(StrEnum):
+    """The decision that ``resolve`` brings for one conversation."""
+
+    STORE = "store"
+    WORKSPACE = "workspace"
+    BOTH = "both"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Options, configuration and decisions of one run.
+
+    ``only``/``below``: ids that the run is limited to (empty: everything). ``git_busy`` names what git is in the
+    middle of in this checkout, None: nothing.
+    """
+
+    layout: Layout = Layout.NESTED
+    prefer: Prefer = Prefer.NEWEST
+    stream: StreamRule = StreamRule.DIRECTED
+    diverged: Diverged = Diverged.FORK
+    missing: Missing = Missing.INTENT
+    accept_bulk: bool = False
+    only: frozenset[str] = frozenset()
+    below: frozenset[str] = frozenset()
+    decisions: Mapping[str, Take] = field(default_factory=dict)
+    git_busy: str | None = None

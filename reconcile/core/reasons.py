@@ -1,0 +1,91 @@
+"""The one enumeration of reasons: why something is done, held, set aside or noted.
+
+Published in docs/reasons.md, which a test compares with this table. The value is what ``--json`` prints.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Reason(Enum):
+    """A stable keyword and the words for people."""
+
+    def __new__(cls, keyword: str, words: str) -> Reason:
+        """Keep the keyword as the value and the words beside it."""
+        member = object.__new__(cls)
+        member._value_ = keyword
+        member.words = words
+        return member
+
+    words: str
+
+    # why an action is done
+    EXTERNAL = "external", "new in the workspace"
+    TRASHED = "trashed", "in the store's trash, valid in the workspace"
+    REFILL = "refill", "the store was emptied or replaced, refilled from the workspace"
+    EDITED_WORKSPACE = "edited-workspace", "edited in the workspace"
+    EDITED_STORE = "edited-store", "edited in the store"
+    EDIT_WINS = "edit-wins", "removed from the store, but edited in the workspace since"
+    NEWER_WORKSPACE = "newer-workspace", "both differ, the workspace's is newer"
+    NEWER_STORE = "newer-store", "both differ, the store's is newer"
+    TIE = "tie", "both differ, same time: the store's wins"
+    PREFERRED = "preferred", "both differ, chosen by --prefer"
+    AHEAD_WORKSPACE = "ahead-workspace", "the workspace continues the store's events"
+    AHEAD_STORE = "ahead-store", "the store continues the workspace's events"
+    DIVERGED = "diverged", "two continuations of one conversation"
+    INCOMPLETE = "incomplete", "a file is missing, refilled from the other side"
+    DECIDED = "decided", "decided with resolve"
+    PROJECTED = "projected", "projected here, and absent"
+    ANCESTOR_RETURNED = "ancestor-returned", "its parent is in the workspace again"
+    ANCESTOR_LEFT = "ancestor-left", "its parent left the tree, projected as a root"
+    REPROJECTED = "reprojected", "absent, configured to be projected again"
+    REMOVED_IN_STORE = "removed-in-store", "removed from the store"
+    DUPLICATE = "duplicate", "another directory of the same conversation"
+    FLATTENED = "flattened", "nested inside the store, which is flat"
+    PARENT_CHANGED = "parent-changed", "its parent changed"
+    PARENT_GONE = "parent-gone", "its parent is not live"
+    PARENT_STRIPPED = "parent-stripped", "the parent was stripped from the file, put back"
+    CYCLE_BROKEN = "cycle-broken", "its parents form a cycle, broken here"
+    TITLE_CHANGED = "title-changed", "its title changed"
+    LAYOUT = "layout", "placed by the layout"
+    ARCHIVED = "archived", "archived in the store"
+    UNARCHIVED = "unarchived", "live in the store"
+    BEHIND = "behind", "an older version, aged so that it can't win by its time"
+
+    # why something is held
+    INVALID = "invalid", "content that can't be read as what it should be"
+    DIVERGED_HELD = "diverged-held", "two continuations, configured to ask"
+    BULK = "bulk", "many directories would be removed at once"
+    WORKSPACE_EMPTIED = "workspace-emptied", "the workspace is empty, and was not before"
+    GIT_BUSY = "git-busy", "git is in the middle of something in this checkout"
+    SUBTREE_HELD = "subtree-held", "something below it could not be saved"
+    NOT_ROUND_TRIP = "not-round-trip", "its metadata can't be edited without changing other bytes"
+    OBSTRUCTED = "obstructed", "something else is in the way"
+    PATH_TOO_LONG = "path-too-long", "the path would be longer than the file system allows"
+    UNREADABLE = "unreadable", "it can't be read"
+
+    # why something is set aside
+    BEHIND_ASIDE = "behind-aside", "an older version of the stored conversation"
+    DISPLACED = "displaced", "somebody else moved it"
+    LOCAL_PRESENT = "local-present", "local, but present in this checkout"
+    REMOVED_BEFORE = "removed-before", "removed earlier, this is an old copy of it"
+    KEPT = "kept", "left as it is, as decided, until a side changes"
+    UNDONE = "undone", "undone, left as it is until a side changes"
+    PARENT_ABSENT = "parent-absent", "its parent isn't in this workspace"
+
+    # why something is noted
+    CONFLICT = "conflict", "edited on both sides, the loser is in the vault"
+    DUPLICATE_CONFLICT = "duplicate-conflict", "two directories of one conversation were both edited"
+    REMOVED_HERE = "removed-here", "removed from the workspace by somebody else"
+    WAITING = "waiting", "waits for its parent to return to the workspace"
+    CYCLE = "cycle", "parents form a cycle"
+    FOREIGN = "foreign", "not a conversation, never touched"
+    PROBLEM = "problem", "could not be looked at"
+    STORE_REPLACED = "store-replaced", "the store is another directory than last time, no removals inferred"
+
+    # why an action was not carried out
+    BUSY = "busy", "held by another process"
+    DRIFT = "drift", "changed meanwhile, run again"
+    FAILED = "failed", "failed"
+    NEEDS_SKIPPED = "needs-skipped", "needed something that was not done"
