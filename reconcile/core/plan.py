@@ -139,6 +139,8 @@ class Plan:
     asides: tuple[tuple[tuple[str, str], AsideRecord | None], ...] = ()
     tombstones: tuple[tuple[str, tuple[Digest, ...]], ...] = ()
     states: tuple[tuple[str, int], ...] = ()
+    rooted: tuple[str, ...] = ()
+    """Conversations that lose their parent on purpose, though an absent key alone would not say so."""
 
     @property
     def empty(self) -> bool:

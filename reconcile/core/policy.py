@@ -74,3 +74,5 @@ class Policy:
     below: frozenset[str] = frozenset()
     decisions: Mapping[str, Take] = field(default_factory=dict)
     git_busy: str | None = None
+    path_limit: int = 3_800
+    """Bytes that a path below the workspace's ``conversations/`` may have."""

@@ -1,0 +1,80 @@
+# Two commands do all the set-up on a fresh machine: `make demo` to see it work, `make test` to test it.
+# Everything is installed into .venv, and again whenever pyproject.toml changes.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
+
+# Arguments of pytest; `make test ARGS='-k planner'` runs a part.
+JOBS ?= auto
+ARGS ?=
+
+DEMO  := fixtures/demo/run
+BENCH := tests/bench/run.py
+
+.PHONY: help demo test coverage coverage-gate lint format bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo 'make demo      a small store and workspace: dry run, apply, and the second, empty plan'
+	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
+	@echo 'make coverage  the tests, with every branch of reconcile/core required'
+	@echo 'make lint      style, types and import rules'
+	@echo 'make format    let ruff lay out the code'
+	@echo 'make bench     the benchmark'
+	@echo 'make clean     remove .venv and everything that was made'
+
+demo: $(VENV)/.installed
+	@if [ -e $(DEMO) ]; then PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO); \
+	else echo '$(DEMO) does not exist yet.'; $(BIN)/reconcile --version; fi
+
+test: $(VENV)/.installed-dev
+	$(BIN)/pytest --numprocesses=$(JOBS) $(ARGS)
+
+coverage:
+	PYTEST_ADDOPTS="$$PYTEST_ADDOPTS --cov --cov-report=" $(MAKE) test
+	$(MAKE) coverage-gate
+
+# Judges the data of the last run of the tests with --cov.
+coverage-gate: $(VENV)/.installed-dev
+	$(BIN)/coverage report --include='reconcile/core/*' --fail-under=100
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.installed-dev
+	@if [ -e $(BENCH) ]; then $(BIN)/python -P $(BENCH) $(ARGS); else echo '$(BENCH) does not exist yet.'; fi
+
+clean:
+	rm -rf $(VENV) .demo build dist *.egg-info
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
+	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment without a working pip (none, half made, or its Python went) is made anew.
+define make-venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo 'reconcile needs Python 3.11 or newer, and $(PYTHON) is not.' \
+	       'Name another one: make PYTHON=/path/to/python3 ...' >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || \
+	  { echo 'Making $(VENV)'; $(PYTHON) -m venv --clear $(VENV); }
+endef
+
+$(VENV)/.installed: pyproject.toml
+	$(make-venv)
+	@echo 'Installing reconcile into $(VENV)'
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml
+	$(make-venv)
+	@echo 'Installing reconcile and what its tests need into $(VENV)'
+	@$(PIP) install --editable '.[dev]'
+	@touch $(VENV)/.installed $@

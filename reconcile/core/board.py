@@ -1,0 +1,98 @@
+"""One pass of planning: what has been decided so far, shared by the parts that write the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconcile.core.draft import Draft
+from reconcile.core.model import Place
+from reconcile.core.plan import Item, Note, Preserve
+
+if TYPE_CHECKING:
+    from reconcile.core.content import Verdict
+    from reconcile.core.guards import Sides
+    from reconcile.core.memory import AsideRecord, Intent, Memory
+    from reconcile.core.model import Copy, Digest, Side
+    from reconcile.core.nodes import Node
+    from reconcile.core.parents import Parentage
+    from reconcile.core.policy import Policy
+    from reconcile.core.presence import Presence
+    from reconcile.core.reasons import Reason
+    from reconcile.core.tree import TreeIndex
+    from reconcile.core.units import Rules, Unit
+    from reconcile.core.views import View
+
+
+@dataclass(slots=True, kw_only=True)
+class Board:
+    """Decisions by conversation, the virtual sides, and the plan in the making."""
+
+    views: dict[str, View]
+    memory: Memory
+    policy: Policy
+    rules: Rules
+    sides: Sides
+    now_ns: int
+    nodes: dict[Side, dict[str, Node]]
+    presences: dict[str, Presence] = field(default_factory=dict)
+    verdicts: dict[str, dict[str, Verdict]] = field(default_factory=dict)
+    parentage: dict[str, Parentage] = field(default_factory=dict)
+    tree: TreeIndex
+    order: tuple[str, ...] = ()
+    """Every id, live ones first, parents before children."""
+    present: dict[str, Node] = field(default_factory=dict)
+    """The workspace directory that each conversation has once the plan is carried out."""
+    homes: dict[str, Node] = field(default_factory=dict)
+    """The store directory of each conversation, new ones included."""
+    draft: Draft = field(default_factory=Draft)
+    held: list[Item] = field(default_factory=list)
+    aside: list[Item] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    preserve: list[Preserve] = field(default_factory=list)
+    intents: dict[str, Intent | None] = field(default_factory=dict)
+    asides: dict[tuple[str, str], AsideRecord | None] = field(default_factory=dict)
+    tombstones: dict[str, tuple[Digest, ...]] = field(default_factory=dict)
+
+    def node(self, copy: Copy) -> Node:
+        """Return the directory of a copy that the scan found."""
+        return self.nodes[copy.side][copy.path]
+
+    def hold(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:
+        """Note that a decision is needed."""
+        self.held.append(self._item(view, unit, reason, message, resolve))
+
+    def set_aside(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:
+        """Note a stable state."""
+        self.aside.append(self._item(view, unit, reason, message, resolve))
+
+    @staticmethod
+    def _item(view: View, unit: str, reason: Reason, message: str, resolve: tuple[str, ...]) -> Item:
+        return Item(
+            conversation=view.id,
+            title=view.title,
+            unit=unit,
+            reason=reason,
+            message=message,
+            resolve=resolve,
+        )
+
+    def note(self, conversation: str | None, reason: Reason, message: str) -> None:
+        """Note something that needs no decision."""
+        self.notes.append(Note(conversation=conversation, reason=reason, message=message))
+
+    def keep_version(self, unit: Unit) -> None:
+        """Have a version put into the vault although nothing replaces it yet."""
+        for file in unit.files:
+            if file.digest is None:
+                continue
+            self.preserve.append(
+                Preserve(
+                    conversation=unit.copy.conversation,
+                    unit=unit.name,
+                    place=Place(unit.copy.side, f"{unit.copy.path}/{file.name}"),
+                    size=file.size,
+                    mtime_ns=file.mtime_ns,
+                    digest=file.digest,
+                )
+            )

@@ -1,0 +1,209 @@
+"""Which content wins: the decision for one unit that both sides, or one of them, hold (section 4).
+
+The presence of a conversation as a whole is decided in `reconcile.core.presence`; here both sides have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from reconcile.core.cases import case_of
+from reconcile.core.memory import AsideKind, AsideRecord
+from reconcile.core.model import EXTRA, STREAM, Side
+from reconcile.core.policy import Diverged, Prefer, StreamRule, Take
+from reconcile.core.reasons import Reason
+from reconcile.core.streams import Direction, direction, loses_its_end
+
+if TYPE_CHECKING:
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Digest
+    from reconcile.core.policy import Policy
+    from reconcile.core.units import Unit
+    from reconcile.core.views import View
+
+
+class Outcome(Enum):
+    """What becomes of one unit."""
+
+    NOTHING = "nothing"
+    TO_STORE = "to-store"
+    TO_WORKSPACE = "to-workspace"
+    DROP = "drop"
+    """Taken out of the workspace: an extra that the store no longer has."""
+    BEHIND = "behind"
+    ASIDE = "aside"
+    """Kept or undone: nothing until a side changes."""
+    HELD = "held"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The decision for one unit, with the case and the reason that it is reported under.
+
+    ``forks`` names the side whose stream lives on as a conversation of its own.
+    ``conflict``: two real edits met, the loser is in the vault.
+    ``faulty`` are the units that can't be read, which go to the vault as they are.
+    """
+
+    unit: str
+    case: int
+    outcome: Outcome
+    reason: Reason | None = None
+    forks: Side | None = None
+    conflict: bool = False
+    faulty: tuple[Unit, ...] = ()
+    record: AsideRecord | None = None
+
+
+def decide_units(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, ...]:
+    """Decide every unit of a conversation that is on both sides."""
+    names = sorted(set(view.store.units) | set(view.workspace.units), key=_unit_order)
+    return tuple(decide_unit(view, name, memory, policy) for name in names)
+
+
+def _unit_order(name: str) -> tuple[bool, str]:
+    return (name.startswith(EXTRA), name)
+
+
+def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdict:
+    """Decide one unit: damage first, then what was decided before, then the table."""
+    base = view.agreed.units.get(name) if view.agreed else None
+    store, workspace = view.store.digest(name), view.workspace.digest(name)
+    case = case_of(base, store, workspace)
+    damaged = _damaged(view, name, case, policy)
+    if damaged is not None:
+        return damaged
+    if store == workspace:
+        return Verdict(name, case, Outcome.NOTHING)
+    if name.startswith(EXTRA) and (store is None or workspace is None):
+        return _lone_extra(view, name, case)
+    take = policy.decisions.get(view.id)
+    if take is not None:
+        return _taken(view, name, case, take)
+    remembered = memory.asides.get((view.id, name))
+    if remembered is not None and _still_holds(remembered, store, workspace):
+        outcome = Outcome.BEHIND if remembered.kind is AsideKind.BEHIND else Outcome.ASIDE
+        return Verdict(name, case, outcome, record=remembered)
+    if case != 13 and _superseded(memory, view.id, name, workspace):
+        return _behind(name, case, workspace)
+    if name == STREAM and policy.stream is StreamRule.DIRECTED:
+        return _directed(view, case, policy)
+    return _by_case(view, name, case, policy)
+
+
+def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None:
+    """Deal with a side whose unit is missing or faulty; None where both are valid or it is a lone extra."""
+    sides = ((Side.STORE, view.store), (Side.WORKSPACE, view.workspace))
+    units = {side: seen.units.get(name) for side, seen in sides}
+    sound = [side for side, unit in units.items() if unit is not None and unit.digest is not None]
+    faulty = tuple(seen.faults[name] for _, seen in sides if name in seen.faults)
+    missing = any(unit is None for unit in units.values())
+    if not faulty and (not missing or name.startswith(EXTRA)):
+        return None
+    incomplete = all(unit.fault is not None and unit.fault.incomplete for unit in faulty)
+    take = policy.decisions.get(view.id)
+    if len(sound) == 1 and (incomplete or take == sound[0].value):
+        outcome = Outcome.TO_WORKSPACE if sound[0] is Side.STORE else Outcome.TO_STORE
+        reason = Reason.INCOMPLETE if incomplete else Reason.DECIDED
+        return Verdict(name, case, outcome, reason, faulty=faulty)
+    return Verdict(name, case, Outcome.HELD, Reason.INVALID, faulty=faulty)
+
+
+def _lone_extra(view: View, name: str, case: int) -> Verdict:
+    """An extra that one side lacks: additions go to the store, removals stay where they were made."""
+    if view.workspace.digest(name) is None:
+        return Verdict(name, case, Outcome.NOTHING)
+    if case == 7:
+        return Verdict(name, case, Outcome.DROP, Reason.REMOVED_IN_STORE)
+    reason = Reason.EDIT_WINS if case == 8 else Reason.EDITED_WORKSPACE
+    return Verdict(name, case, Outcome.TO_STORE, reason)
+
+
+def _taken(view: View, name: str, case: int, take: Take) -> Verdict:
+    """Carry out what `resolve` decided."""
+    if take is Take.KEEP:
+        record = AsideRecord(AsideKind.KEPT, view.store.digest(name), view.workspace.digest(name))
+        return Verdict(name, case, Outcome.ASIDE, Reason.KEPT, record=record)
+    if take is Take.BOTH:
+        winner, _ = _judge(view, name, Prefer.NEWEST)
+        forks = winner.other if name == STREAM else None
+        return _won_by(winner, name, case, Reason.DECIDED, forks=forks)
+    return _won_by(Side(take.value), name, case, Reason.DECIDED)
+
+
+def _still_holds(record: AsideRecord, store: Digest | None, workspace: Digest | None) -> bool:
+    """Behind lasts while the workspace's content is the same, kept and undone until a side changes."""
+    return workspace == record.workspace and (record.kind is AsideKind.BEHIND or store == record.store)
+
+
+def _superseded(memory: Memory, conversation: str, name: str, digest: Digest | None) -> bool:
+    return digest in memory.history.get((conversation, name), ())[:-1]
+
+
+def _behind(name: str, case: int, workspace: Digest | None) -> Verdict:
+    record = AsideRecord(AsideKind.BEHIND, None, workspace)
+    return Verdict(name, case, Outcome.BEHIND, Reason.BEHIND, record=record)
+
+
+def _directed(view: View, case: int, policy: Policy) -> Verdict:
+    """Judge two valid streams that differ by their events, before any mtime."""
+    store, workspace = view.store.units[STREAM], view.workspace.units[STREAM]
+    way = direction(store.stream, workspace.stream)
+    if way is Direction.STORE_AHEAD and case != 13:
+        if workspace.mtime_ns > store.mtime_ns:
+            return _behind(STREAM, case, workspace.digest)
+        return _won_by(Side.STORE, STREAM, case, Reason.AHEAD_STORE)
+    if way is Direction.WORKSPACE_AHEAD and case in (5, 15):
+        return _won_by(Side.WORKSPACE, STREAM, case, Reason.AHEAD_WORKSPACE)
+    verdict = _by_case(view, STREAM, case, policy)
+    winner = Side.STORE if verdict.outcome is Outcome.TO_WORKSPACE else Side.WORKSPACE
+    sides = {Side.STORE: store, Side.WORKSPACE: workspace}
+    if loses_its_end(sides[winner.other].stream, sides[winner].stream):
+        return _diverged(view, case, policy)
+    return verdict
+
+
+def _diverged(view: View, case: int, policy: Policy) -> Verdict:
+    """Two continuations: the newer wins, the other lives on unless it is part of the winner after all."""
+    if policy.diverged is Diverged.HOLD:
+        return Verdict(STREAM, case, Outcome.HELD, Reason.DIVERGED_HELD)
+    winner, _ = _judge(view, STREAM, policy.prefer)
+    loser = view.side(winner.other).units[STREAM].stream
+    lost = loses_its_end(loser, view.side(winner).units[STREAM].stream)
+    forks = winner.other if lost and policy.diverged is Diverged.FORK else None
+    return _won_by(winner, STREAM, case, Reason.DIVERGED, forks=forks, conflict=True)
+
+
+def _by_case(view: View, name: str, case: int, policy: Policy) -> Verdict:
+    """Read the table: 11 and 13 have one edit, 5 and 15 are judged."""
+    if case == 11:
+        return _won_by(Side.WORKSPACE, name, case, Reason.EDITED_WORKSPACE)
+    if case == 13:
+        return _won_by(Side.STORE, name, case, Reason.EDITED_STORE)
+    winner, reason = _judge(view, name, policy.prefer)
+    return _won_by(winner, name, case, reason, conflict=case == 15)
+
+
+def _judge(view: View, name: str, prefer: Prefer) -> tuple[Side, Reason]:
+    """Judge two real edits: newest mtime, a tie goes to the store, `--prefer` overrides."""
+    if prefer is not Prefer.NEWEST:
+        return Side(prefer.value), Reason.PREFERRED
+    store, workspace = view.store.units[name].mtime_ns, view.workspace.units[name].mtime_ns
+    if workspace > store:
+        return Side.WORKSPACE, Reason.NEWER_WORKSPACE
+    return Side.STORE, Reason.TIE if store == workspace else Reason.NEWER_STORE
+
+
+def _won_by(
+    side: Side,
+    name: str,
+    case: int,
+    reason: Reason,
+    *,
+    forks: Side | None = None,
+    conflict: bool = False,
+) -> Verdict:
+    outcome = Outcome.TO_WORKSPACE if side is Side.STORE else Outcome.TO_STORE
+    return Verdict(name, case, outcome, reason, forks, conflict)

@@ -1,0 +1,252 @@
+"""A plan in the making: each step is noted with what it needs and expects, and changes the virtual sides.
+
+Steps are added in the order of execution. What a step needs follows from what earlier steps did to the files
+and directories that it uses, so that leaving a step out leaves out everything that builds on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import WHOLE, File
+from reconcile.core.plan import Action, Expect, Kind, Write
+
+if TYPE_CHECKING:
+    from reconcile.core.model import Place
+    from reconcile.core.nodes import Node
+    from reconcile.core.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Why a step is taken, and for whom; the same for every kind of step."""
+
+    kind: Kind
+    conversation: str
+    title: str | None
+    reason: Reason
+    unit: str = WHOLE
+    case: int | None = None
+    events: tuple[int, int] | None = None
+
+
+class Draft:
+    """The steps so far, and who changed what."""
+
+    def __init__(self) -> None:
+        """Start with nothing planned."""
+        self._actions: list[Action] = []
+        self._wrote: dict[tuple[int, str], int] = {}
+        """The last step that wrote a file, by node and file name."""
+        self._placed: dict[int, int] = {}
+        """The last step that made or moved a directory, by node."""
+        self._of: dict[str, list[int]] = {}
+
+    def __iter__(self) -> Iterator[Action]:
+        """Yield the actions, in order."""
+        return iter(self._actions)
+
+    def steps_of(self, conversation: str) -> tuple[int, ...]:
+        """Return the indexes of the steps taken for a conversation."""
+        return tuple(self._of.get(conversation, ()))
+
+    def action(self, index: int) -> Action:
+        """Return one step."""
+        return self._actions[index]
+
+    def write(
+        self,
+        step: Step,
+        target: Node,
+        files: Sequence[tuple[File, Node | None, bytes | None]],
+        *,
+        removes: Iterable[str] = (),
+        creates: bool = False,
+        after: Iterable[int] = (),
+    ) -> int:
+        """Put files into a directory, each from another directory or with the bytes given.
+
+        Several sources may feed one step (an import takes each unit from the copy that speaks for it).
+        """
+        needs = set(after) | self._path_needs(target)
+        expect: list[Expect] = []
+        writes = []
+        source = None
+        for file, origin, content in files:
+            if origin is not None:
+                source = source or origin
+                needs |= self._path_needs(origin) | self._file_needs(origin, file.name)
+                expect.append(_expect_file(origin, origin.files[file.name]))
+            needs |= self._file_needs(target, file.name)
+            writes.append(_write(target, file, origin, content))
+            if not creates:
+                expect.append(_expect_current(target, file.name))
+        gone = tuple(removes)
+        expect += [_expect_current(target, name) for name in gone]
+        if creates:
+            expect.append(Expect(target.place, 0, 0, None))
+        if len(files) == 1 and step.unit != WHOLE:
+            only = files[0]
+            at = target.file(only[0].name)
+            origin_place = only[1].file(only[0].name) if only[1] else None
+        else:
+            at, origin_place = target.place, source.place if source else None
+        index = self._add(
+            step,
+            needs,
+            target=at,
+            source=origin_place,
+            writes=tuple(writes),
+            removes=tuple(target.file(name) for name in gone),
+            bytes=sum(write.size for write in writes),
+            expect=tuple(expect),
+        )
+        for file, _, _ in files:
+            target.files[file.name] = file
+            self._wrote[id(target), file.name] = index
+        for name in gone:
+            del target.files[name]
+        if creates:
+            self._placed[id(target)] = index
+        return index
+
+    def move(self, step: Step, node: Node, container: Node | None, prefix: str, name: str) -> int:
+        """Rename a directory, with everything below it, to another place."""
+        needs = self._path_needs(node)
+        if container is not None:
+            needs |= self._path_needs(container)
+        metadata = [_expect_file(node, file) for file in node.files.values()]
+        below = {below.copy.conversation for below in node.subtree() if below.copy is not None}
+        source = node.place
+        node.move(container, prefix, name)
+        index = self._add(
+            step,
+            needs,
+            source=source,
+            target=node.place,
+            expect=(*metadata, Expect(node.place, 0, 0, None)),
+            touches=below,
+        )
+        self._placed[id(node)] = index
+        return index
+
+    def age(self, step: Step, node: Node, names: Iterable[str], mtime_ns: int) -> int:
+        """Give files of a directory an older time."""
+        names = tuple(names)
+        needs = self._path_needs(node)
+        expect = tuple(_expect_file(node, node.files[name]) for name in names)
+        index = self._add(step, needs, target=node.place, mtime_ns=mtime_ns, expect=expect)
+        for name in names:
+            node.files[name] = replace(node.files[name], mtime_ns=mtime_ns)
+            self._wrote[id(node), name] = index
+        return index
+
+    def remove(self, step: Step, node: Node, after: Iterable[int], names: Sequence[str] | None = None) -> int:
+        """Remove a whole directory that nothing else lies in any more, or the files named of it."""
+        needs = set(after) | self._path_needs(node)
+        for name in node.files if names is None else names:
+            needs |= self._file_needs(node, name)
+        files = [node.files[name] for name in (node.files if names is None else names)]
+        index = self._add(
+            step,
+            needs,
+            target=node.place,
+            removes=() if names is None else tuple(node.file(name) for name in names),
+            bytes=sum(file.size for file in files),
+            expect=tuple(_expect_file(node, file) for file in files),
+        )
+        if names is None:
+            node.move(None, "", node.name)
+            self._placed[id(node)] = index
+        else:
+            for name in names:
+                del node.files[name]
+        return index
+
+    def _add(  # noqa: PLR0913 - the fields of an action, by name
+        self,
+        step: Step,
+        needs: Iterable[int],
+        *,
+        target: Place,
+        source: Place | None = None,
+        writes: tuple[Write, ...] = (),
+        removes: tuple[Place, ...] = (),
+        mtime_ns: int | None = None,
+        bytes: int = 0,  # noqa: A002 - the word of the plan
+        expect: tuple[Expect, ...] = (),
+        touches: Iterable[str] = (),
+    ) -> int:
+        index = len(self._actions)
+        action = Action(
+            id=str(index),
+            kind=step.kind,
+            conversation=step.conversation,
+            title=step.title,
+            unit=step.unit,
+            reason=step.reason,
+            case=step.case,
+            source=source,
+            target=target,
+            writes=writes,
+            removes=removes,
+            mtime_ns=mtime_ns,
+            bytes=bytes,
+            events=step.events,
+            needs=tuple(str(need) for need in sorted(needs)),
+            expect=expect,
+            touches=tuple(sorted({step.conversation, *touches})),
+        )
+        self._actions.append(action)
+        self._of.setdefault(step.conversation, []).append(index)
+        return index
+
+    def _path_needs(self, node: Node) -> set[int]:
+        """Return the steps that put a directory, or one that it lies in, where it now is."""
+        needs = set()
+        at: Node | None = node
+        while at is not None:
+            if id(at) in self._placed:
+                needs.add(self._placed[id(at)])
+            at = at.container
+        return needs
+
+    def _file_needs(self, node: Node, name: str) -> set[int]:
+        index = self._wrote.get((id(node), name))
+        return set() if index is None else {index}
+
+
+def _write(target: Node, file: File, origin: Node | None, content: bytes | None) -> Write:
+    assert file.digest is not None  # noqa: S101 - only valid units are written
+    source = origin.file(file.name) if origin is not None else None
+    return Write(target.file(file.name), source, content, file.size, file.mtime_ns, file.digest)
+
+
+def _expect_file(node: Node, file: File) -> Expect:
+    return Expect(node.file(file.name), file.size, file.mtime_ns, file.digest or "")
+
+
+def _expect_current(node: Node, name: str) -> Expect:
+    file = node.files.get(name)
+    return _expect_file(node, file) if file else Expect(node.file(name), 0, 0, None)
+
+
+def withheld(actions: Sequence[Action], refused: Mapping[str, object] | set[str]) -> set[str]:
+    """Return the ids refused and of everything that needs them; needs point backwards."""
+    out = set(refused)
+    for action in actions:
+        if not out.isdisjoint(action.needs):
+            out.add(action.id)
+    return out
+
+
+def renumbered(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Number the remaining actions from 1 in their order; needs follow."""
+    kept = list(actions)
+    ids = {action.id: str(number) for number, action in enumerate(kept, 1)}
+    return tuple(
+        replace(action, id=ids[action.id], needs=tuple(ids[need] for need in action.needs if need in ids))
+        for action in kept
+    )

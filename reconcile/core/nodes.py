@@ -1,0 +1,105 @@
+"""Where the directories of one side are while a plan is being made: moves change it step by step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import CHILDREN, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.core.model import Copy, File, Side, Snapshot
+
+ARCHIVE = ".archive"
+
+
+class Node:
+    """One copy's directory. Moving it carries everything below it along, as a rename does."""
+
+    __slots__ = ("below", "container", "copy", "files", "name", "prefix", "side")
+
+    def __init__(self, side: Side, container: Node | None, prefix: str, name: str) -> None:
+        """Put a directory ``name`` at ``prefix`` below its container's directory (None: the side's root)."""
+        self.side = side
+        self.container = container
+        self.prefix = prefix
+        self.name = name
+        self.copy: Copy | None = None
+        self.files: dict[str, File] = {}
+        self.below: dict[int, Node] = {}
+        if container is not None:
+            container.below[id(self)] = self
+
+    @property
+    def path(self) -> str:
+        """The current path, below the side's ``conversations/``."""
+        parts: list[str] = []
+        node: Node | None = self
+        while node is not None:
+            parts.append(node.prefix + node.name)
+            node = node.container
+            if node is not None:
+                parts.append(f"/{CHILDREN}/")
+        return "".join(reversed(parts))
+
+    @property
+    def place(self) -> Place:
+        """The current path with its side."""
+        return Place(self.side, self.path)
+
+    def file(self, name: str) -> Place:
+        """Return the current place of one of its files."""
+        return Place(self.side, f"{self.path}/{name}")
+
+    def move(self, container: Node | None, prefix: str, name: str) -> None:
+        """Change its place; what lies below it goes along."""
+        if self.container is not None:
+            del self.container.below[id(self)]
+        self.container, self.prefix, self.name = container, prefix, name
+        if container is not None:
+            container.below[id(self)] = self
+
+    def is_at(self, container: Node | None, prefix: str, name: str) -> bool:
+        """Tell whether it is at that place already."""
+        return self.container is container and self.prefix == prefix and self.name == name
+
+    def lies_below(self, other: Node) -> bool:
+        """Tell whether it is ``other`` or somewhere inside it."""
+        node: Node | None = self
+        while node is not None and node is not other:
+            node = node.container
+        return node is other
+
+    def subtree(self) -> Iterator[Node]:
+        """Yield everything below it, containers before what they hold."""
+        stack = list(self.below.values())
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.below.values())
+
+
+def nodes_of(snapshot: Snapshot) -> dict[str, Node]:
+    """Return the node of every copy of a side, by the path that the scan found."""
+    nodes: dict[str, Node] = {}
+    for copy in sorted(snapshot.copies, key=lambda copy: copy.path):
+        container, rest = _enclosing(copy.path, nodes)
+        prefix, _, name = rest.rpartition("/")
+        node = Node(snapshot.side, container, prefix + "/" if prefix else "", name)
+        node.copy = copy
+        node.files = {file.name: file for file in copy.files}
+        nodes[copy.path] = node
+    return nodes
+
+
+def _enclosing(path: str, nodes: dict[str, Node]) -> tuple[Node | None, str]:
+    """Find the nearest copy that a path lies in, and what remains of the path below its children."""
+    marker = f"/{CHILDREN}/"
+    end = path.rfind(marker)
+    while end >= 0:
+        container = nodes.get(path[:end])
+        if container is not None:
+            return container, path[end + len(marker) :]
+        end = path.rfind(marker, 0, end)
+    return None, path

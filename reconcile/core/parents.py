@@ -1,0 +1,83 @@
+"""Whose child a conversation is: a three-way question of its own (section 3, rules 1, 2 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.core.content import Outcome
+from reconcile.core.model import METADATA, ParentKind
+
+if TYPE_CHECKING:
+    from reconcile.core.content import Verdict
+    from reconcile.core.model import Metadata
+    from reconcile.core.views import SideView, View
+
+
+@dataclass(frozen=True, slots=True)
+class Parentage:
+    """The parent that holds. ``frozen``: nothing can be said now, so nothing in the subtree moves (rule 7)."""
+
+    parent: str | None
+    frozen: bool = False
+
+
+def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
+    """Decide the parent, given the verdict on the metadata unit (None: only one side has it).
+
+    Changed on one side wins whatever the mtimes are; changed on both goes by the metadata's mtime, a tie to the
+    store. An absent key in the store or at the workspace's top level means unchanged.
+    """
+    store, workspace = view.store.metadata, view.workspace.metadata
+    waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE)
+    if waits or (store is None and workspace is None):
+        return Parentage(view.known_parent, frozen=True)
+    stated = [
+        (view.store, _stated(store, view.known_parent, roots_by_absence=False)),
+        (view.workspace, _stated(workspace, view.known_parent, roots_by_absence=_roots_by_absence(view))),
+    ]
+    said = [(side, claim) for side, claim in stated if claim.says]
+    if view.parent_is_known:
+        said = [(side, claim) for side, claim in said if claim.parent != view.known_parent]
+    if not said:
+        return Parentage(view.known_parent)
+    _, claim = max(said, key=lambda entry: (_mtime(entry[0]), entry[0] is view.store))
+    return Parentage(claim.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What one side says of the parent; ``says`` is False where it says nothing."""
+
+    parent: str | None
+    says: bool
+
+
+def _stated(metadata: Metadata | None, known: str | None, *, roots_by_absence: bool) -> _Claim:
+    if metadata is None or metadata.parent.kind is ParentKind.UNREADABLE:
+        return _Claim(known, says=False)
+    if metadata.parent.kind is ParentKind.ABSENT:
+        return _Claim(None, says=True) if roots_by_absence else _Claim(known, says=False)
+    return _Claim(metadata.parent.id, says=True)
+
+
+def _roots_by_absence(view: View) -> bool:
+    """An absent key makes a root in a nested copy that is otherwise in sync: JP never writes those (rule 2)."""
+    unit = view.workspace.units.get(METADATA)
+    return (
+        unit is not None
+        and unit.copy.container is not None
+        and view.agreed is not None
+        and unit.digest == view.agreed.units.get(METADATA)
+    )
+
+
+def _mtime(side: SideView) -> int:
+    return side.units[METADATA].mtime_ns
+
+
+def states(metadata: Metadata, parent: str | None) -> bool:
+    """Tell whether a metadata file, as it is, says that the conversation has this parent."""
+    if parent is None:
+        return metadata.parent.kind in (ParentKind.ABSENT, ParentKind.ROOT)
+    return metadata.parent.id == parent

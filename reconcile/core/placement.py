@@ -1,0 +1,220 @@
+"""Where each conversation's directory goes in the workspace, and in the flat store (section 3, rules 5 to 10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.draft import Step
+from reconcile.core.memory import IntentKind
+from reconcile.core.model import CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, Stream
+from reconcile.core.nodes import ARCHIVE, Node
+from reconcile.core.plan import Kind
+from reconcile.core.policy import Layout
+from reconcile.core.presence import Goal, removed_here
+from reconcile.core.reasons import Reason
+from reconcile.core.settle import final_metadata
+
+if TYPE_CHECKING:
+    from reconcile.core.board import Board
+    from reconcile.core.model import Copy
+    from reconcile.core.presence import Presence
+    from reconcile.core.views import View
+
+NAME_LIMIT = 255
+
+
+def container_of(board: Board, conversation: str) -> str | None:
+    """Return the conversation in whose directory the layout places this one, None for the top."""
+    if board.policy.layout is Layout.FLAT or conversation not in board.tree:
+        return None
+    return board.tree.parent_of(conversation)
+
+
+def place(board: Board, view: View) -> None:
+    """Move a live conversation's directory to its placement, or make it there; parents come first."""
+    main = view.workspace.main
+    goal = board.presences[view.id].goal
+    if main is not None and goal is not Goal.REMOVE:
+        _place_existing(board, view, main)
+        board.present[view.id] = board.node(main)
+    elif main is None and goal in (Goal.PROJECT, Goal.WAIT):
+        presence = board.presences[view.id] = _may_return(board, view)
+        if presence.goal is Goal.PROJECT:
+            _project(board, view, presence)
+
+
+def _place_existing(board: Board, view: View, main: Copy) -> None:
+    node = board.node(main)
+    container = container_of(board, view.id)
+    if view.local or _is_frozen(board, view.id):
+        return
+    if container is not None and container not in board.present:
+        message = "stays where it is: its parent isn't in this workspace"
+        board.note(view.id, Reason.PARENT_ABSENT, message)
+        return
+    target = board.present[container] if container is not None else None
+    reason = _reason_to_move(board, view, main, container)
+    if reason is None and node.container is not target:
+        message = "somebody else moved it; it stays there"
+        board.set_aside(view, WHOLE, Reason.DISPLACED, message, f"reconcile project {view.id}")
+        target = node.container
+    name = _dirname(board, view, main)
+    if node.is_at(target, "", name) or not _may_move(board, view, node, target, name):
+        return
+    board.draft.move(_step(view, _kind(main), reason or Reason.TITLE_CHANGED), node, target, "", name)
+
+
+def _kind(main: Copy) -> Kind:
+    return Kind.UNARCHIVE if main.partition is Partition.ARCHIVE and main.container is None else Kind.MOVE
+
+
+def _step(view: View, kind: Kind, reason: Reason, case: int | None = None) -> Step:
+    return Step(kind=kind, conversation=view.id, title=view.title, reason=reason, unit=WHOLE, case=case)
+
+
+def _is_frozen(board: Board, conversation: str) -> bool:
+    """Tell whether nothing in its subtree may move: its parent, or an ancestor's, can't be told now (rule 7)."""
+    if board.parentage[conversation].frozen:
+        return True
+    if conversation not in board.tree:
+        return False
+    return any(board.parentage[ancestor].frozen for ancestor in board.tree.ancestors(conversation))
+
+
+def _reason_to_move(board: Board, view: View, main: Copy, container: str | None) -> Reason | None:
+    """Return why the computed placement is carried out now; None leaves a directory where it was found (rule 6)."""
+    if main.partition is Partition.ARCHIVE and main.container is None:
+        return Reason.UNARCHIVED
+    agreed_on = view.agreed.container if view.agreed else main.container
+    if agreed_on != container and view.id in board.tree:
+        if board.tree.parent_is_gone(view.id):
+            return Reason.PARENT_GONE
+        if any(view.id == cycle[0] for cycle in board.tree.cycles):
+            return Reason.CYCLE_BROKEN
+    if view.agreed is None or board.memory.layout != board.policy.layout.value:
+        return Reason.LAYOUT
+    if agreed_on != container or main.partition is not Partition.LIVE:
+        return Reason.PARENT_CHANGED
+    if view.intent is not None:
+        return Reason.LAYOUT
+    return Reason.DUPLICATE if main.container == container else None
+
+
+def _dirname(board: Board, view: View, main: Copy) -> str:
+    """Return the directory's name: the one found, unless the title has changed (rule 5)."""
+    final = final_metadata(view, board.verdicts.get(view.id, {}).get(METADATA))
+    before = [view.agreed.title] if view.agreed is not None else []
+    before += [main.metadata.title] if isinstance(main.metadata, Metadata) else []
+    if final is None or all(title == final.title for title in before):
+        return main.dirname
+    return board.rules.format.dirname(view.id, final.title)
+
+
+def _may_move(board: Board, view: View, node: Node, target: Node | None, name: str) -> bool:
+    if target is not None and target.lies_below(node):
+        message = f"its new place lies inside itself, in {target.path}"
+        board.hold(view, WHOLE, Reason.OBSTRUCTED, message)
+        return False
+    return _has_room(board, view, target, name)
+
+
+def _has_room(board: Board, view: View, target: Node | None, name: str) -> bool:
+    """Hold a conversation whose place is taken by something else, or can't exist."""
+    if target is not None and target.copy is not None and target.copy.obstructed:
+        message = f"{target.path}/{CHILDREN} is no directory; move it away"
+        board.hold(view, WHOLE, Reason.OBSTRUCTED, message)
+        return False
+    path = f"{target.path}/{CHILDREN}/{name}" if target is not None else name
+    longest = max((len(file) for file in board.rules.format.stream_files), default=0) + 32
+    if len(name.encode(errors="surrogateescape")) > NAME_LIMIT or (
+        len(path.encode(errors="surrogateescape")) + longest > board.policy.path_limit
+    ):
+        board.hold(view, WHOLE, Reason.PATH_TOO_LONG, f"the path would have {len(path)} characters")
+        return False
+    return True
+
+
+def _may_return(board: Board, view: View) -> Presence:
+    """Decide whether what waits for an ancestor, or was asked for, can be made now (section 5)."""
+    presence = board.presences[view.id]
+    container = container_of(board, view.id)
+    ready = container is None or container in board.present
+    awaited = presence.intent.waits_for if presence.intent else None
+    if presence.goal is Goal.PROJECT:
+        if ready and _complete(view):
+            return presence
+        return _as(presence, Goal.WAIT, presence.reason)
+    if awaited in board.tree:
+        if board.policy.layout is Layout.NESTED and container != awaited:
+            return removed_here(view, presence.case)
+        if ready and _complete(view):
+            return _as(presence, Goal.PROJECT, Reason.ANCESTOR_RETURNED)
+        return presence
+    intent = board.memory.intents.get(awaited) if awaited else None
+    if intent is not None and intent.kind is not IntentKind.PROJECTED:
+        return removed_here(view, presence.case)
+    if ready and _complete(view):
+        return _as(presence, Goal.PROJECT, Reason.ANCESTOR_LEFT)
+    return presence
+
+
+def _as(presence: Presence, goal: Goal, reason: Reason | None) -> Presence:
+    return type(presence)(goal, presence.case, presence.state, reason, presence.intent)
+
+
+def _complete(view: View) -> bool:
+    return view.store.metadata is not None and view.store.digest(STREAM) is not None
+
+
+def _project(board: Board, view: View, presence: Presence) -> None:
+    """Make a conversation's directory in the workspace from the store's copy."""
+    container = container_of(board, view.id)
+    target = board.present[container] if container is not None else None
+    name = board.rules.format.dirname(view.id, view.title)
+    if not _has_room(board, view, target, name):
+        return
+    home = board.homes[view.id]
+    node = Node(Side.WORKSPACE, target, "", name)
+    managed = {board.rules.format.metadata_file, *board.rules.format.stream_files}
+    files = [
+        (file, home, None)
+        for file in home.files.values()
+        if file.name in managed or (view.agreed is not None and EXTRA + file.name in view.agreed.units)
+    ]
+    stream = view.store.units[STREAM].copy.stream
+    count = stream.count if isinstance(stream, Stream) else 0
+    step = Step(
+        kind=Kind.PROJECT,
+        conversation=view.id,
+        title=view.title,
+        reason=presence.reason or Reason.PROJECTED,
+        case=presence.case,
+        events=(0, count),
+    )
+    board.draft.write(step, node, files, creates=True)
+    board.present[view.id] = node
+
+
+def archive(board: Board, view: View) -> None:
+    """Follow the store's partition: what is archived there goes into the workspace's `.archive/`."""
+    main, store = view.workspace.main, view.store.main
+    if main is None or store is None or main.partition is Partition.ARCHIVE or view.local:
+        return
+    node = board.node(main)
+    if store.partition is not Partition.ARCHIVE or _is_frozen(board, view.id):
+        return
+    board.draft.move(_step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, None, f"{ARCHIVE}/", node.name)
+
+
+def place_in_store(board: Board, view: View) -> None:
+    """Keep the store flat, and its directory names in step with the titles."""
+    main = view.store.main
+    if main is None or board.parentage[view.id].frozen:
+        return
+    node = board.homes[view.id]
+    prefix = f"{ARCHIVE}/" if main.partition is Partition.ARCHIVE else ""
+    name = _dirname(board, view, main)
+    if node.is_at(None, prefix, name):
+        return
+    reason = Reason.FLATTENED if node.container is not None else Reason.TITLE_CHANGED
+    board.draft.move(_step(view, Kind.MOVE, reason), node, None, prefix, name)

@@ -1,0 +1,252 @@
+"""The planner: from two snapshots and what is remembered to the one ordered plan.
+
+Pure and deterministic: no clock, no disk; the same input gives the same plan. It reads in this order: what each
+conversation is (`views`), whether it belongs (`presence`), which content wins (`content`), whose child it is
+(`parents`, `tree`), and then writes the steps: saves, parents, the workspace's units, placement, removals.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reconcile.core.board import Board
+from reconcile.core.content import Outcome, Verdict, decide_units
+from reconcile.core.draft import renumbered, withheld
+from reconcile.core.guards import is_bulk, look_at_sides
+from reconcile.core.model import METADATA, STREAM, WHOLE, Side
+from reconcile.core.nodes import nodes_of
+from reconcile.core.parents import Parentage, decide_parent
+from reconcile.core.placement import archive, place, place_in_store
+from reconcile.core.plan import Action, Item, Kind, Plan
+from reconcile.core.presence import Goal, decide_presence
+from reconcile.core.reasons import Reason
+from reconcile.core.removal import doomed_copies, inhabitants, remove
+from reconcile.core.report import report_conversation, report_sides
+from reconcile.core.settle import final_metadata, save, set_parents, stated_content, update_workspace
+from reconcile.core.tree import TreeIndex
+from reconcile.core.views import views_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Snapshot
+    from reconcile.core.policy import Policy
+    from reconcile.core.units import Rules
+    from reconcile.core.views import View
+
+
+def make_plan(  # noqa: PLR0913 - the inputs that a plan depends on, and no others
+    store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int
+) -> Plan:
+    """Return the plan that brings both sides together.
+
+    Streams that differ must have their events (`needs_events`); ``now_ns`` only names forks.
+    """
+    board = decide(store, workspace, memory, policy, rules, now_ns)
+    for conversation in board.order:
+        save(board, board.views[conversation])
+    for conversation in board.order:
+        set_parents(board, board.views[conversation])
+    for conversation in board.order:
+        update_workspace(board, board.views[conversation])
+    below = inhabitants(board)
+    for conversation in board.tree.walk():
+        place(board, board.views[conversation])
+    for conversation in board.order:
+        archive(board, board.views[conversation])
+        place_in_store(board, board.views[conversation])
+    for copy in doomed_copies(board):
+        remove(board, copy, below[copy.side, copy.path])
+    for conversation in board.order:
+        report_conversation(board, board.views[conversation])
+    report_sides(board, store, workspace)
+    return _finish(board, workspace)
+
+
+def decide(  # noqa: PLR0913 - as make_plan
+    store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int
+) -> Board:
+    """Decide presence, content and parents of every conversation; no step is planned yet."""
+    views = views_of(store, workspace, memory, rules)
+    board = Board(
+        views=views,
+        memory=memory,
+        policy=policy,
+        rules=rules,
+        sides=look_at_sides(store, workspace, memory),
+        now_ns=now_ns,
+        nodes={Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)},
+        tree=TreeIndex({}, rules.format.order),
+    )
+    for view in views.values():
+        _decide_one(board, view)
+    live = {view.id: board.parentage[view.id].parent for view in views.values() if _is_live(board, view)}
+    board.tree = TreeIndex(live, rules.format.order)
+    walked = tuple(board.tree.walk())
+    board.order = walked + tuple(conversation for conversation in views if conversation not in live)
+    return board
+
+
+def _decide_one(board: Board, view: View) -> None:
+    if view.store.main is not None:
+        board.homes[view.id] = board.node(view.store.main)
+    presence = decide_presence(view, board.views, board.memory, board.policy, board.sides)
+    board.presences[view.id] = presence
+    if presence.goal is Goal.SYNC:
+        verdicts = decide_units(view, board.memory, board.policy)
+        verdicts = tuple(_with_metadata(view, verdict) for verdict in verdicts)
+        if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
+            verdicts = tuple(_waiting(verdict) for verdict in verdicts)
+        board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
+    metadata = board.verdicts.get(view.id, {}).get(METADATA)
+    board.parentage[view.id] = decide_parent(view, metadata)
+    _check_editable(board, view, metadata)
+    stream = board.verdicts.get(view.id, {}).get(STREAM)
+    if presence.goal is Goal.HELD or (stream is not None and stream.outcome is Outcome.BEHIND):
+        board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
+
+
+def _with_metadata(view: View, verdict: Verdict) -> Verdict:
+    """Hold a fork for which no side has metadata."""
+    if verdict.forks is None or view.store.metadata or view.workspace.metadata:
+        return verdict
+    return replace(verdict, outcome=Outcome.HELD, reason=Reason.DIVERGED_HELD, forks=None)
+
+
+def _waiting(verdict: Verdict) -> Verdict:
+    """While the stream is behind, metadata and extras of that copy wait too (section 4)."""
+    if verdict.outcome in (Outcome.BEHIND, Outcome.HELD, Outcome.ASIDE):
+        return verdict
+    return Verdict(verdict.unit, verdict.case, Outcome.NOTHING, Reason.BEHIND_ASIDE)
+
+
+def _check_editable(board: Board, view: View, verdict: Verdict | None) -> None:
+    """Hold metadata that would have to state another parent but can't be edited byte for byte (section 4)."""
+    if board.parentage[view.id].frozen:
+        return
+    final = final_metadata(view, verdict)
+    parent = board.parentage[view.id].parent
+    if final is None or final.parent.id == parent or stated_content(board, view, final) is not None:
+        return
+    if parent is None and final.parent.id is None:
+        return
+    held = Verdict(METADATA, verdict.case if verdict else 0, Outcome.HELD, Reason.NOT_ROUND_TRIP)
+    board.verdicts.setdefault(view.id, {})[METADATA] = held
+    board.parentage[view.id] = Parentage(parent, frozen=True)
+
+
+def _is_live(board: Board, view: View) -> bool:
+    """Tell whether it is in the tree: live in the store, or on the way there from the workspace."""
+    goal = board.presences[view.id].goal
+    there = view.store.main is not None or goal in (Goal.IMPORT, Goal.HELD)
+    return there and not view.archived
+
+
+def needs_events(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> frozenset[str]:
+    """Return the ids whose streams differ between the sides, so that the scan can load their events."""
+    views = views_of(store, workspace, memory, rules)
+    return frozenset(
+        view.id
+        for view in views.values()
+        if view.store.digest(STREAM) is not None
+        and view.workspace.digest(STREAM) is not None
+        and view.store.digest(STREAM) != view.workspace.digest(STREAM)
+    )
+
+
+def _finish(board: Board, workspace: Snapshot) -> Plan:
+    """Leave out what the guards, git and the selection refuse, with everything that needs it."""
+    actions: list[Action] = list(board.draft)
+    actions = _without_bulk(board, actions, len(workspace.copies))
+    actions = _without_git(board, actions)
+    actions = _selected(board, actions)
+    return Plan(
+        layout=board.policy.layout.value,
+        actions=renumbered(actions),
+        held=tuple(board.held),
+        aside=tuple(board.aside),
+        notes=tuple(board.notes),
+        preserve=tuple(board.preserve),
+        intents=tuple(sorted(board.intents.items())),
+        asides=tuple(sorted(board.asides.items())),
+        tombstones=tuple(sorted(board.tombstones.items())),
+        states=tuple(sorted(_states(board, actions).items())),
+        rooted=tuple(
+            view.id
+            for view in board.views.values()
+            if view.known_parent is not None and board.parentage[view.id].parent is None
+        ),
+    )
+
+
+def _without_bulk(board: Board, actions: list[Action], directories: int) -> list[Action]:
+    removals = [action for action in actions if _removes_a_directory(action)]
+    if board.policy.accept_bulk or not is_bulk(len(removals), directories):
+        return actions
+    refused = withheld(actions, {action.id for action in removals})
+    for action in removals:
+        board.tombstones.pop(action.conversation, None)
+    message = f"{len(removals)} of {directories} directories would be removed"
+    board.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
+    return [action for action in actions if action.id not in refused]
+
+
+def _removes_a_directory(action: Action) -> bool:
+    return action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE
+
+
+def _without_git(board: Board, actions: list[Action]) -> list[Action]:
+    busy = board.policy.git_busy
+    touching = {action.id for action in actions if action.target.side is Side.WORKSPACE}
+    if busy is None or not touching:
+        return actions
+    refused = withheld(actions, touching)
+    message = f"git has {busy} under way here: {len(refused)} changes of the workspace wait for its end"
+    board.held.append(_whole(Reason.GIT_BUSY, message))
+    return [action for action in actions if action.id not in refused]
+
+
+def _whole(reason: Reason, message: str, *resolve: str) -> Item:
+    return Item(conversation=None, title=None, unit=WHOLE, reason=reason, message=message, resolve=resolve)
+
+
+def _selected(board: Board, actions: list[Action]) -> list[Action]:
+    """Keep what ``--only`` and ``--below`` name, and what that needs."""
+    policy = board.policy
+    if not policy.only and not policy.below:
+        return actions
+    wanted = set(policy.only) | set(policy.below)
+    for conversation in policy.below:
+        if conversation in board.tree:
+            wanted.update(board.tree.descendants(conversation))
+    kept: set[str] = set()
+    for action in reversed(actions):
+        if action.conversation in wanted or action.id in kept:
+            kept.update((action.id, *action.needs))
+    _select_rest(board, wanted)
+    return [action for action in actions if action.id in kept]
+
+
+def _select_rest(board: Board, wanted: set[str]) -> None:
+    board.held = [item for item in board.held if item.conversation is None or item.conversation in wanted]
+    board.aside = [item for item in board.aside if item.conversation is None or item.conversation in wanted]
+    board.preserve = [version for version in board.preserve if version.conversation in wanted]
+    board.intents = {key: intent for key, intent in board.intents.items() if key in wanted}
+    board.asides = {key: record for key, record in board.asides.items() if key[0] in wanted}
+    board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in wanted}
+
+
+def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:
+    """Count the conversations by how they stand."""
+    touched = {action.conversation for action in actions} | {item.conversation for item in board.held + board.aside}
+    states: Counter[str] = Counter()
+    for view in board.views.values():
+        state = board.presences[view.id].state
+        if state == "in-sync" and view.id in touched:
+            continue
+        if state != "gone":
+            states[state] += 1
+    return states

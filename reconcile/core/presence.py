@@ -1,0 +1,149 @@
+"""Whether a conversation belongs on a side: rows 1-3, 6-9 and 12 of the table, and intents (sections 4 and 5).
+
+Decided once per conversation, before its units. What a conversation in the store alone needs of its ancestors
+is settled in `reconcile.core.placement`, where the tree is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from reconcile.core.cases import case_of
+from reconcile.core.memory import Intent, IntentKind
+from reconcile.core.model import METADATA, STREAM
+from reconcile.core.policy import Layout, Missing
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.core.guards import Sides
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Digest
+    from reconcile.core.policy import Policy
+    from reconcile.core.views import View
+
+
+class Goal(Enum):
+    """What is to become of a conversation as a whole."""
+
+    NOTHING = "nothing"
+    IMPORT = "import"
+    SYNC = "sync"
+    PROJECT = "project"
+    """From the store into the workspace, as soon as its ancestors are there."""
+    WAIT = "wait"
+    """Projected again only with the ancestor that took it along."""
+    REMOVE = "remove"
+    """The workspace's directories go: it was removed from the store."""
+    HELD = "held"
+    REMOVED_BEFORE = "removed-before"
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The decision. ``state`` is the word that `status` and the summary count it under."""
+
+    goal: Goal
+    case: int
+    state: str
+    reason: Reason | None = None
+    intent: Intent | None = None
+    """A new intent to remember; None leaves what is remembered."""
+
+
+def decide_presence(
+    view: View, views: Mapping[str, View], memory: Memory, policy: Policy, sides: Sides
+) -> Presence:
+    """Decide what becomes of a conversation as a whole."""
+    if view.store.main is not None and view.workspace.main is not None:
+        return Presence(Goal.SYNC, _case(view), "local" if view.local else "in-sync")
+    if view.workspace.main is not None:
+        return _workspace_only(view, memory, sides)
+    if view.store.main is not None:
+        return _store_only(view, views, policy, sides)
+    return Presence(Goal.NOTHING, _case(view), "gone")
+
+
+def _case(view: View) -> int:
+    """Return the row for the conversation as a whole: an edit of one unit is an edit of it."""
+    base: dict[str, Digest | None] | None = dict(view.agreed.units) if view.agreed else None
+    names = set(base) if base is not None else set(view.store.units) | set(view.workspace.units)
+    store = {name: view.store.digest(name) for name in names} if view.store.main else None
+    workspace = {name: view.workspace.digest(name) for name in names} if view.workspace.main else None
+    return case_of(base, store, workspace)
+
+
+def _workspace_only(view: View, memory: Memory, sides: Sides) -> Presence:
+    """Rows 2, 7 and 8: new here, or removed from the store."""
+    if view.workspace.faults or METADATA not in view.workspace.units or STREAM not in view.workspace.units:
+        return Presence(Goal.HELD, _case(view), "invalid", Reason.INVALID)
+    if _is_old(view, memory):
+        return Presence(Goal.REMOVED_BEFORE, _case(view), "removed-before")
+    if view.store.trashed:
+        return Presence(Goal.IMPORT, 2, "external", Reason.TRASHED)
+    if view.agreed is None:
+        return Presence(Goal.IMPORT, 2, "external", Reason.EXTERNAL)
+    if sides.store_replaced or sides.store_emptied:
+        return Presence(Goal.IMPORT, 2, "external", Reason.REFILL)
+    if _is_edited(view):
+        return Presence(Goal.IMPORT, 8, "external", Reason.EDIT_WINS)
+    return Presence(Goal.REMOVE, 7, "removed-in-store", Reason.REMOVED_IN_STORE)
+
+
+def _is_edited(view: View) -> bool:
+    base = view.agreed.units if view.agreed else {}
+    return any(unit.digest != base.get(name) for name, unit in view.workspace.units.items())
+
+
+def _is_old(view: View, memory: Memory) -> bool:
+    """Tell whether the workspace has a version that a removal left a tombstone of, or one replaced long ago."""
+    buried = memory.tombstones.get(view.id, frozenset())
+    names = (METADATA, STREAM)
+    if all(view.workspace.digest(name) in buried for name in names):
+        return True
+    if view.agreed is None:
+        return False
+    older = [memory.history.get((view.id, name), ())[:-1] for name in names]
+    return view.workspace.digest(STREAM) in older[1] and view.workspace.digest(METADATA) in {
+        *older[0],
+        view.agreed.units.get(METADATA),
+    }
+
+
+def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Sides) -> Presence:
+    """Rows 3, 9 and 12: by intent."""
+    case = _case(view)
+    if view.local:
+        return Presence(Goal.NOTHING, case, "local")
+    if view.archived:
+        return Presence(Goal.NOTHING, case, "archived")
+    if sides.workspace_emptied:
+        return Presence(Goal.NOTHING, case, "projected" if view.agreed else "available")
+    if policy.missing is Missing.REPROJECT:
+        return Presence(Goal.PROJECT, case, "projected", Reason.REPROJECTED)
+    if view.intent is not None and view.intent.kind is IntentKind.REMOVED:
+        return Presence(Goal.NOTHING, case, "removed")
+    if view.intent is not None:
+        goal = Goal.WAIT if view.intent.waits_for else Goal.PROJECT
+        return Presence(goal, case, "projected", Reason.PROJECTED, view.intent)
+    if view.agreed is None:
+        return Presence(Goal.NOTHING, case, "available")
+    container = view.agreed.container
+    if container is not None and policy.layout is Layout.NESTED and _is_absent(views.get(container)):
+        waiting = Intent(IntentKind.PROJECTED, waits_for=container, place=view.agreed.place)
+        return Presence(Goal.WAIT, case, "projected", Reason.WAITING, waiting)
+    return removed_here(view, case)
+
+
+def removed_here(view: View, case: int) -> Presence:
+    """The topmost directory that went, or a child that may not come back unasked: ``removed``."""
+    place = view.agreed.place if view.agreed else None
+    intent = Intent(IntentKind.REMOVED, place=place)
+    return Presence(Goal.NOTHING, case, "removed", Reason.REMOVED_HERE, intent)
+
+
+def _is_absent(view: View | None) -> bool:
+    return view is None or view.workspace.main is None

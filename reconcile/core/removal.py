@@ -1,0 +1,91 @@
+"""What goes: removed conversations and duplicate directories, after everything below them is saved (section 6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.content import Outcome
+from reconcile.core.draft import Step
+from reconcile.core.model import WHOLE, Side
+from reconcile.core.plan import Kind
+from reconcile.core.presence import Goal
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from reconcile.core.board import Board
+    from reconcile.core.model import Copy
+    from reconcile.core.nodes import Node
+    from reconcile.core.views import View
+
+SAVES = (Kind.COPY, Kind.FORK)
+
+
+def doomed_copies(board: Board) -> list[Copy]:
+    """Return the directories that should not be there, those that lie deepest first."""
+    doomed: list[Copy] = []
+    for view in board.views.values():
+        goal = board.presences[view.id].goal
+        if goal is Goal.REMOVE and view.workspace.main is not None:
+            doomed.append(view.workspace.main)
+        if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not _is_undecided(board, view):
+            doomed += view.workspace.stale if not view.local else ()
+            doomed += view.store.stale
+    return sorted(doomed, key=lambda copy: (-copy.path.count("/"), copy.side, copy.path))
+
+
+def _is_undecided(board: Board, view: View) -> bool:
+    """Tell whether a unit waits for a decision: then no version of the conversation goes."""
+    return any(verdict.outcome is Outcome.HELD for verdict in board.verdicts.get(view.id, {}).values())
+
+
+def inhabitants(board: Board) -> dict[tuple[Side, str], tuple[str, ...]]:
+    """Return, for each directory that should go, the conversations that lay below it when the run began."""
+    found = {}
+    for copy in doomed_copies(board):
+        below = {node.copy.conversation for node in board.node(copy).subtree() if node.copy is not None}
+        found[copy.side, copy.path] = tuple(sorted(below))
+    return found
+
+
+def remove(board: Board, copy: Copy, below: tuple[str, ...]) -> None:
+    """Remove one directory, after every conversation that was below it has been saved and has left it."""
+    view = board.views[copy.conversation]
+    node = board.node(copy)
+    staying = [inner.copy.conversation for inner in node.subtree() if inner.copy is not None]
+    unsaved = [other for other in below if _is_unsaved(board, other)]
+    if staying or unsaved:
+        names = ", ".join(sorted({*staying, *unsaved}))
+        message = f"its directory stays: {names} below it can't be saved or moved now"
+        board.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
+        return
+    presence = board.presences[view.id]
+    removed = presence.goal is Goal.REMOVE
+    step = Step(
+        kind=Kind.REMOVE_STALE,
+        conversation=view.id,
+        title=view.title,
+        reason=Reason.REMOVED_IN_STORE if removed else _why_stale(copy),
+        case=presence.case if removed else None,
+    )
+    after = [index for other in (*below, view.id) for index in board.draft.steps_of(other)]
+    board.draft.remove(step, node, after)
+    if removed:
+        board.tombstones[view.id] = tuple(sorted(_digests(board, view)))
+
+
+def _why_stale(copy: Copy) -> Reason:
+    return Reason.FLATTENED if copy.side is Side.STORE and copy.container else Reason.DUPLICATE
+
+
+def _is_unsaved(board: Board, conversation: str) -> bool:
+    view = board.views[conversation]
+    return board.presences[conversation].goal is Goal.HELD or _is_undecided(board, view)
+
+
+def _digests(board: Board, view: View) -> set[str]:
+    """Every content that the conversation is known to have had: an old branch may bring back any of them."""
+    digests = {unit.digest for unit in view.workspace.units.values() if unit.digest is not None}
+    for (conversation, _), history in board.memory.history.items():
+        if conversation == view.id:
+            digests.update(history)
+    return digests | set(view.agreed.units.values() if view.agreed else ())

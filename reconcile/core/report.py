@@ -1,0 +1,162 @@
+"""What a plan says besides its actions: held, set aside, noted, and what is remembered of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.content import Outcome
+from reconcile.core.memory import AsideKind, Intent, IntentKind
+from reconcile.core.model import METADATA, STREAM, WHOLE, Fault
+from reconcile.core.plan import Item
+from reconcile.core.presence import Goal
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from reconcile.core.board import Board
+    from reconcile.core.content import Verdict
+    from reconcile.core.model import Snapshot
+    from reconcile.core.views import View
+
+
+def report_conversation(board: Board, view: View) -> None:
+    """Say what is held, set aside or noted of one conversation."""
+    presence = board.presences[view.id]
+    if presence.goal is Goal.HELD:
+        _invalid(board, view)
+    elif presence.goal is Goal.REMOVED_BEFORE:
+        board.set_aside(
+            view,
+            WHOLE,
+            Reason.REMOVED_BEFORE,
+            "it was removed; this is an old copy of it, neither imported nor removed",
+            f"reconcile resolve {view.id} --take workspace",
+        )
+    elif presence.reason is Reason.EDIT_WINS:
+        board.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since: the edit wins")
+    if presence.goal is Goal.SYNC and view.local:
+        board.set_aside(
+            view,
+            WHOLE,
+            Reason.LOCAL_PRESENT,
+            "it is local, but a copy is in this checkout; that copy is neither written nor removed",
+            f"reconcile local {view.id}",
+            f"reconcile project {view.id}",
+        )
+    for verdict in board.verdicts.get(view.id, {}).values():
+        _report_unit(board, view, verdict)
+    _report_rivals(board, view)
+    _remember(board, view)
+
+
+def _invalid(board: Board, view: View) -> None:
+    """A conversation in the workspace alone that can't be imported as it is."""
+    faults = view.workspace.faults
+    for name in sorted({METADATA, STREAM} | set(faults)):
+        unit = view.workspace.units.get(name)
+        fault = faults[name].fault if name in faults else None
+        if unit is None:
+            files = {METADATA: board.rules.format.metadata_file, STREAM: board.rules.format.stream_files[-1]}
+            fault = Fault(files[name], "no such file", "one beside the others")
+        if fault is not None:
+            board.hold(view, name, Reason.INVALID, _sentence(view, fault))
+    for unit in view.workspace.units.values():
+        board.keep_version(unit)
+
+
+def _sentence(view: View, fault: Fault, side: str = "workspace") -> str:
+    main = view.workspace.main if side == "workspace" else view.store.main
+    where = f"{main.path}/{fault.file}" if main else fault.file
+    return f"{side}:{where}: found {fault.found}, expected {fault.expected}"
+
+
+def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
+    if verdict.outcome is Outcome.HELD:
+        _report_held(board, view, verdict)
+    elif verdict.outcome is Outcome.BEHIND:
+        board.set_aside(
+            view,
+            verdict.unit,
+            Reason.BEHIND_ASIDE,
+            "the workspace has an older version; the store keeps the newer one",
+            f"reconcile resolve {view.id} --take store",
+        )
+        for side in (view.store, view.workspace):
+            board.keep_version(side.units[verdict.unit])
+    elif verdict.outcome is Outcome.ASIDE and verdict.record is not None:
+        undone = verdict.record.kind is AsideKind.UNDONE
+        reason = Reason.UNDONE if undone else Reason.KEPT
+        board.set_aside(view, verdict.unit, reason, reason.words, f"reconcile resolve {view.id} --take store")
+    if verdict.conflict:
+        board.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept")
+    if verdict.record is not None and board.memory.asides.get((view.id, verdict.unit)) != verdict.record:
+        board.asides[view.id, verdict.unit] = verdict.record
+
+
+def _report_held(board: Board, view: View, verdict: Verdict) -> None:
+    take = [f"reconcile resolve {view.id} --take {side}" for side in ("store", "workspace")]
+    if verdict.reason is Reason.DIVERGED_HELD:
+        both = f"reconcile resolve {view.id} --take both"
+        board.hold(view, verdict.unit, Reason.DIVERGED_HELD, Reason.DIVERGED_HELD.words, *take, both)
+        return
+    if verdict.reason is Reason.NOT_ROUND_TRIP:
+        message = "its metadata isn't formatted as JP writes it, so its parent can't be written into it"
+        board.hold(view, verdict.unit, Reason.NOT_ROUND_TRIP, message)
+        return
+    for unit in verdict.faulty:
+        board.keep_version(unit)
+        side = unit.copy.side.value
+        other = unit.copy.side.other
+        sound = view.side(other).digest(verdict.unit) is not None
+        resolve = (f"reconcile resolve {view.id} --take {other.value}",) if sound else ()
+        if unit.fault is not None:
+            board.hold(view, verdict.unit, Reason.INVALID, _sentence(view, unit.fault, side), *resolve)
+    if not verdict.faulty:
+        board.hold(view, verdict.unit, Reason.INVALID, f"neither side has a whole {verdict.unit}")
+
+
+def _report_rivals(board: Board, view: View) -> None:
+    for side in (view.store, view.workspace):
+        for unit in side.rivals:
+            message = f"{unit.name} in {unit.copy.place} was edited too; the newest of the directories wins"
+            board.note(view.id, Reason.DUPLICATE_CONFLICT, message)
+
+
+def _remember(board: Board, view: View) -> None:
+    """Note changes of the intent, and releases of what was set aside."""
+    presence = board.presences[view.id]
+    if presence.intent is not None and presence.intent != view.intent and presence.goal is not Goal.PROJECT:
+        board.intents[view.id] = presence.intent
+        _note_intent(board, view, presence.intent)
+    for key in [(view.id, unit) for unit in (METADATA, STREAM)]:
+        verdict = board.verdicts.get(view.id, {}).get(key[1])
+        if key in board.memory.asides and (verdict is None or verdict.record is None):
+            board.asides[key] = None
+
+
+def _note_intent(board: Board, view: View, intent: Intent) -> None:
+    if intent.kind is IntentKind.REMOVED:
+        message = f"its directory is gone from the workspace; `reconcile project {view.id}` brings it back"
+        board.note(view.id, Reason.REMOVED_HERE, message)
+    else:
+        board.note(view.id, Reason.WAITING, f"went with its parent and comes back with {intent.waits_for}")
+
+
+def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
+    """Say what concerns the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
+    if board.sides.workspace_emptied:
+        message = "the workspace is empty, though conversations were there; nothing is inferred from that"
+        reason = Reason.WORKSPACE_EMPTIED
+        commands = ("reconcile recover",)
+        board.held.append(
+            Item(conversation=None, title=None, unit=WHOLE, reason=reason, message=message, resolve=commands)
+        )
+    if board.sides.store_replaced:
+        board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
+    for cycle in board.tree.cycles:
+        chain = " > ".join((*cycle, cycle[0]))
+        board.note(cycle[0], Reason.CYCLE, f"parents form a cycle: {chain}; {cycle[0]} is placed as a root")
+    for side in (store, workspace):
+        for foreign in side.foreign:
+            board.note(None, Reason.FOREIGN, f"{side.side}:{foreign.path}: {foreign.what}, left alone")
+        for problem in side.problems:
+            board.note(None, Reason.PROBLEM, f"{side.side}:{problem.path}: {problem.message}")

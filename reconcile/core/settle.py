@@ -1,0 +1,230 @@
+"""Content into the plan: imports, copies, forks, parents put back, versions aged, units projected.
+
+Each function adds steps for one conversation. The order over conversations is the planner's: first everything
+that saves into the store, then parents, then what goes into the workspace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.content import Outcome
+from reconcile.core.draft import Step
+from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, File, Metadata, Side, Stream
+from reconcile.core.nodes import ARCHIVE, Node
+from reconcile.core.parents import states
+from reconcile.core.plan import Kind
+from reconcile.core.presence import Goal
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from reconcile.core.board import Board
+    from reconcile.core.content import Verdict
+    from reconcile.core.units import Unit
+    from reconcile.core.views import View
+
+AGE_NS = 2_000_000_000
+"""How far below the store's an older version's time is put: the coarsest step of a common file system."""
+
+
+def save(board: Board, view: View) -> None:
+    """Save into the store: import the whole conversation, or copy what was edited in the workspace."""
+    if board.presences[view.id].goal is Goal.IMPORT:
+        _import(board, view)
+        return
+    for verdict in board.verdicts.get(view.id, {}).values():
+        after = []
+        if verdict.forks is not None:
+            after.append(_fork(board, view, view.side(verdict.forks).units[verdict.unit]))
+        if verdict.outcome is Outcome.TO_STORE:
+            winner = view.workspace.units[verdict.unit]
+            _put(board, view, verdict, Kind.COPY, winner, board.homes[view.id], after)
+
+
+def _import(board: Board, view: View) -> None:
+    presence = board.presences[view.id]
+    prefix = f"{ARCHIVE}/" if view.archived else ""
+    title = view.workspace.metadata.title if view.workspace.metadata else None
+    home = Node(Side.STORE, None, prefix, board.rules.format.dirname(view.id, title))
+    units = view.workspace.units.values()
+    sources = [(file, board.node(unit.copy)) for unit in units if unit.digest for file in unit.files]
+    stream = view.workspace.units[STREAM].stream
+    step = _step(view, Kind.COPY, presence.reason or Reason.EXTERNAL, WHOLE, presence.case, (0, stream.count))
+    board.draft.write(step, home, [(file, node, None) for file, node in sources], creates=True)
+    board.homes[view.id] = home
+
+
+def _step(  # noqa: PLR0913 - the fields of a step
+    view: View,
+    kind: Kind,
+    reason: Reason,
+    unit: str = WHOLE,
+    case: int | None = None,
+    events: tuple[int, int] | None = None,
+) -> Step:
+    return Step(
+        kind=kind,
+        conversation=view.id,
+        title=view.title,
+        reason=reason,
+        unit=unit,
+        case=case,
+        events=events,
+    )
+
+
+def _put(  # noqa: PLR0913 - a unit, from where, to where, and why
+    board: Board, view: View, verdict: Verdict, kind: Kind, winner: Unit, target: Node, after: list[int]
+) -> None:
+    """Write one unit over the other side's; files that the winner lacks go."""
+    origin = board.node(winner.copy)
+    names = {file.name for file in winner.files}
+    gone = [name for name in _files_of(board, winner.name) if name in target.files and name not in names]
+    files = [(origin.files[file.name], origin, None) for file in winner.files]
+    events = None
+    if winner.name == STREAM:
+        other = view.side(winner.copy.side.other).units.get(STREAM)
+        facts = other.copy.stream if other else None
+        events = (facts.count if isinstance(facts, Stream) else 0, winner.stream.count)
+    reason = verdict.reason or Reason.DUPLICATE
+    step = _step(view, kind, reason, winner.name, verdict.case, events)
+    board.draft.write(step, target, files, removes=gone, after=after)
+
+
+def _files_of(board: Board, unit: str) -> tuple[str, ...]:
+    return board.rules.format.stream_files if unit == STREAM else ()
+
+
+def _fork(board: Board, view: View, loser: Unit) -> int:
+    """Let a losing continuation live on as a child of its own, in the store only."""
+    fmt = board.rules.format
+    taken = set(board.views) | set(board.homes)
+    new = fmt.new_id(board.now_ns, taken)
+    metadata = view.side(loser.copy.side).metadata or view.store.metadata or view.workspace.metadata
+    assert metadata is not None  # noqa: S101 - the planner holds what has none
+    title = f"[diverged] {view.title}" if view.title else "[diverged]"
+    content = fmt.forked_metadata(metadata.content, parent=view.id, title=title)
+    home = Node(Side.STORE, None, "", fmt.dirname(new, title))
+    time = loser.mtime_ns
+    described = File(fmt.metadata_file, len(content), time, board.rules.digest(content))
+    origin = board.node(loser.copy)
+    files: list[tuple[File, Node | None, bytes | None]] = [(described, None, content)]
+    files += [(file, origin, None) for file in loser.files]
+    step = Step(
+        kind=Kind.FORK,
+        conversation=new,
+        title=title,
+        reason=Reason.DIVERGED,
+        case=board.verdicts[view.id][STREAM].case,
+        events=(0, loser.stream.count),
+    )
+    board.homes[new] = home
+    if view.local and view.intent is not None:
+        board.intents[new] = view.intent
+    return board.draft.write(step, home, files, creates=True)
+
+
+def set_parents(board: Board, view: View) -> None:
+    """Have the store's metadata, and the workspace's where it is kept, state the parent that holds."""
+    if board.presences[view.id].goal not in (Goal.SYNC, Goal.IMPORT, Goal.PROJECT, Goal.WAIT, Goal.NOTHING):
+        return
+    if board.parentage[view.id].frozen or view.id not in board.homes:
+        return
+    verdict = board.verdicts.get(view.id, {}).get(METADATA)
+    final = final_metadata(view, verdict)
+    if final is None:
+        return
+    edited = stated_content(board, view, final)
+    home = board.homes[view.id]
+    if edited is not None:
+        _edit(board, view, home, final, edited)
+    if view.workspace.main is None or view.local:
+        return
+    own = view.workspace.main.metadata
+    if isinstance(own, Metadata):
+        ours = stated_content(board, view, own)
+        node = board.node(view.workspace.main)
+        if ours is not None and board.rules.digest(ours) == _digest_in(board, home):
+            _edit(board, view, node, own, ours)
+
+
+def final_metadata(view: View, verdict: Verdict | None) -> Metadata | None:
+    """Return the metadata that the store has once everything is saved."""
+    if view.store.main is None or (verdict is not None and verdict.outcome is Outcome.TO_STORE):
+        return view.workspace.metadata
+    own = view.store.main.metadata
+    return own if isinstance(own, Metadata) else view.store.metadata
+
+
+def stated_content(board: Board, view: View, metadata: Metadata) -> bytes | None:
+    """Return the file's bytes with the right parent stated; None where they state it as they are."""
+    parent = board.parentage[view.id].parent
+    if states(metadata, parent):
+        return None
+    return board.rules.format.with_parent(metadata.content, parent)
+
+
+def _digest_in(board: Board, home: Node) -> str | None:
+    file = home.files.get(board.rules.format.metadata_file)
+    return file.digest if file else None
+
+
+def _edit(board: Board, view: View, node: Node, own: Metadata, content: bytes) -> None:
+    """Replace a metadata file by one that states the parent; its time stays."""
+    name = board.rules.format.metadata_file
+    parent = board.parentage[view.id].parent
+    stripped = own.parent.id is None and view.parent_is_known and parent == view.known_parent
+    reason = Reason.PARENT_STRIPPED if stripped else Reason.PARENT_CHANGED
+    file = File(name, len(content), node.files[name].mtime_ns, board.rules.digest(content))
+    board.draft.write(_step(view, Kind.SET_PARENT, reason, METADATA), node, [(file, None, content)])
+
+
+def update_workspace(board: Board, view: View) -> None:
+    """Bring the copy in the workspace up to the store's, unit by unit, and age what is behind."""
+    main = view.workspace.main
+    if main is None or board.presences[view.id].goal is not Goal.SYNC or view.local:
+        return
+    node, home = board.node(main), board.homes[view.id]
+    for verdict in board.verdicts[view.id].values():
+        if verdict.outcome is Outcome.BEHIND:
+            _age(board, view, verdict, node)
+        elif verdict.outcome is Outcome.DROP:
+            step = _step(view, Kind.REMOVE_STALE, Reason.REMOVED_IN_STORE, verdict.unit, verdict.case)
+            board.draft.remove(step, node, (), [verdict.unit.removeprefix(EXTRA)])
+        elif verdict.outcome in (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.NOTHING):
+            _project_unit(board, view, verdict, node, home)
+
+
+def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: Node) -> None:
+    """Write the store's files of a unit where the workspace's directory has others."""
+    if verdict.unit.startswith(EXTRA):
+        names: tuple[str, ...] = (verdict.unit.removeprefix(EXTRA),)
+        if names[0] not in node.files:
+            return
+    elif verdict.unit == STREAM:
+        names = board.rules.format.stream_files
+    else:
+        names = (board.rules.format.metadata_file,)
+    wanted = [home.files[name] for name in names if name in home.files]
+    gone = [name for name in names if name in node.files and name not in home.files]
+    differ = [file for file in wanted if file.digest != getattr(node.files.get(file.name), "digest", None)]
+    if not differ and not gone:
+        return
+    events = None
+    if verdict.unit == STREAM:
+        before = main.stream if (main := view.workspace.main) else None
+        winner = view.store if verdict.outcome is Outcome.TO_WORKSPACE else view.workspace
+        events = (before.count if isinstance(before, Stream) else 0, winner.units[STREAM].stream.count)
+    step = _step(view, Kind.PROJECT, verdict.reason or Reason.DUPLICATE, verdict.unit, verdict.case, events)
+    after = [index for index in board.draft.steps_of(view.id) if board.draft.action(index).kind is Kind.FORK]
+    board.draft.write(step, node, [(file, home, None) for file in wanted], removes=gone, after=after)
+
+
+def _age(board: Board, view: View, verdict: Verdict, node: Node) -> None:
+    """Put an older version's time below the store's, so that JP's newest-wins rule can't rewind the store."""
+    store, workspace = view.store.units[verdict.unit], view.workspace.units[verdict.unit]
+    if workspace.mtime_ns < store.mtime_ns:
+        return
+    names = [file.name for file in workspace.files]
+    step = _step(view, Kind.AGE, Reason.BEHIND, verdict.unit, verdict.case)
+    board.draft.age(step, node, names, store.mtime_ns - AGE_NS)

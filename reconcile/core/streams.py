@@ -1,0 +1,46 @@
+"""Streams have a direction: which of two continues the other, looked at before any mtime (section 4)."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconcile.core.model import Stream
+
+
+class Direction(Enum):
+    """How the events of the store's stream relate to those of the workspace's."""
+
+    LEVEL = "level"
+    """The same events, or neither begins with the other."""
+    STORE_AHEAD = "store-ahead"
+    WORKSPACE_AHEAD = "workspace-ahead"
+
+
+def direction(store: Stream, workspace: Stream) -> Direction:
+    """Tell which stream's events begin with all of the other's and go on."""
+    here, there = events(store), events(workspace)
+    if len(there) < len(here) and here[: len(there)] == there:
+        return Direction.STORE_AHEAD
+    if len(here) < len(there) and there[: len(here)] == here:
+        return Direction.WORKSPACE_AHEAD
+    return Direction.LEVEL
+
+
+def loses_its_end(loser: Stream, winner: Stream) -> bool:
+    """Tell whether the loser's last event isn't in the winner: the two have diverged."""
+    lost = events(loser)
+    return bool(lost) and lost[-1] not in events(winner)
+
+
+def events(stream: Stream) -> tuple[str, ...]:
+    """Return E(x) of a stream that was inspected.
+
+    Raises:
+        ValueError: the scan didn't load them, though the sides differ.
+    """
+    if stream.events is None:
+        message = "the events of a stream that differs were not loaded"
+        raise ValueError(message)
+    return stream.events

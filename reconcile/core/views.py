@@ -1,0 +1,217 @@
+"""Both sides of one conversation, seen together: which copy stays, and which speaks for each unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.core.memory import IntentKind
+from reconcile.core.model import CHILDREN, METADATA, Metadata, Partition, Side, Stream
+from reconcile.core.units import Unit, units_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reconcile.core.memory import Agreed, Intent, Memory
+    from reconcile.core.model import Copy, Digest, Snapshot
+    from reconcile.core.units import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class SideView:
+    """One side of one conversation.
+
+    ``main`` is the directory that stays (None: not there), ``stale`` are the other directories of the same
+    partition, ``units`` speak for the side, ``rivals`` are valid units that differ from the baseline as well
+    and lost to the one that speaks, ``faults`` are faulty units of ``main``.
+    """
+
+    main: Copy | None
+    stale: tuple[Copy, ...]
+    units: Mapping[str, Unit]
+    rivals: tuple[Unit, ...]
+    faults: Mapping[str, Unit]
+    trashed: bool = False
+    """The id is in this side's ``.trash/``."""
+
+    def digest(self, name: str) -> Digest | None:
+        """Return the digest of the unit that speaks, None where there is none that can."""
+        unit = self.units.get(name)
+        return unit.digest if unit else None
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """The facts of the metadata that speaks, where it is valid."""
+        unit = self.units.get(METADATA)
+        facts = unit.copy.metadata if unit else None
+        return facts if isinstance(facts, Metadata) else None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything known about one conversation before anything is decided."""
+
+    id: str
+    store: SideView
+    workspace: SideView
+    agreed: Agreed | None
+    intent: Intent | None
+    known_parent: str | None
+    parent_is_known: bool
+
+    @property
+    def title(self) -> str | None:
+        """The title to show: the workspace's where it was edited there alone, else the store's."""
+        for side in (self.store, self.workspace):
+            if side.metadata is not None:
+                return side.metadata.title
+        return self.agreed.title if self.agreed else None
+
+    @property
+    def local(self) -> bool:
+        """Kept out of workspaces, by `reconcile local` or a legacy ``"local": true`` (section 5)."""
+        if self.intent is not None:
+            return self.intent.kind is IntentKind.LOCAL
+        return self.store.metadata is not None and self.store.metadata.local
+
+    @property
+    def archived(self) -> bool:
+        """The store's partition decides (section 5); without a store copy the workspace's own stands."""
+        main = self.store.main or self.workspace.main
+        return main is not None and main.partition is Partition.ARCHIVE
+
+    def side(self, side: Side) -> SideView:
+        """Return the view of one side."""
+        return self.store if side is Side.STORE else self.workspace
+
+
+def views_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> dict[str, View]:
+    """Return the view of every id that is on either side or remembered, in the order of ids."""
+    copies: dict[str, tuple[list[Copy], list[Copy]]] = {}
+    for index, snapshot in enumerate((store, workspace)):
+        for copy in snapshot.copies:
+            copies.setdefault(copy.conversation, ([], []))[index].append(copy)
+    for remembered in memory.agreed:
+        copies.setdefault(remembered, ([], []))
+    marker = f"/{CHILDREN}/"
+    enclosing = frozenset(copy.path[: copy.path.rfind(marker)] for copy in workspace.copies if copy.container)
+    views = {}
+    for conversation in sorted(copies, key=rules.format.order):
+        agreed = memory.agreed.get(conversation)
+        known = agreed.parent if agreed else memory.parents.get(conversation)
+        inputs = _Inputs(conversation, agreed, known, memory, rules, enclosing)
+        views[conversation] = View(
+            id=conversation,
+            store=_store_view(copies[conversation][0], inputs),
+            workspace=_workspace_view(copies[conversation][1], inputs),
+            agreed=agreed,
+            intent=memory.intents.get(conversation),
+            known_parent=known,
+            parent_is_known=agreed is not None or conversation in memory.parents,
+        )
+    return views
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What a side's view depends on, apart from its copies."""
+
+    conversation: str
+    agreed: Agreed | None
+    known_parent: str | None
+    memory: Memory
+    rules: Rules
+    enclosing: frozenset[str]
+    """Paths of workspace directories that hold other copies."""
+
+    def superseded(self, name: str, digest: Digest | None) -> bool:
+        """Tell whether the history has replaced that content by a newer one."""
+        history = self.memory.history.get((self.conversation, name), ())
+        return digest in history[:-1]
+
+
+def _store_view(copies: list[Copy], inputs: _Inputs) -> SideView:
+    """The store is flat: a live directory at the top is the one that stays."""
+    live = [copy for copy in copies if copy.partition is Partition.LIVE]
+    kept = live or [copy for copy in copies if copy.partition is Partition.ARCHIVE]
+    trashed = any(copy.partition is Partition.TRASH for copy in copies)
+    main = min(
+        kept, key=lambda copy: (copy.container is not None, _is_damaged(copy), copy.path), default=None
+    )
+    return _view(main, kept, kept, inputs, trashed=trashed)
+
+
+def _workspace_view(copies: list[Copy], inputs: _Inputs) -> SideView:
+    """Copies carried into ``.trash/`` inside another's directory still speak, but don't count as there."""
+    has = inputs.rules.format
+    managed = {has.metadata_file, *has.stream_files}
+    there = [copy for copy in copies if _is_there(copy, managed, inputs)]
+    live = [copy for copy in there if copy.partition is Partition.LIVE]
+    kept = live or [copy for copy in there if copy.partition is Partition.ARCHIVE]
+    carried = [
+        copy for copy in copies if copy.partition is Partition.TRASH and copy.container is not None
+    ]
+    place = inputs.agreed.place if inputs.agreed else None
+    main = min(
+        kept,
+        key=lambda copy: (_is_damaged(copy), copy.path != place, copy.path.count("/"), copy.path),
+        default=None,
+    )
+    return _view(main, kept, kept + carried, inputs, trashed=bool(carried) and main is None)
+
+
+def _is_damaged(copy: Copy) -> bool:
+    """Tell whether a managed unit is missing or faulty, so that another directory is the better one to keep."""
+    return not isinstance(copy.metadata, Metadata) or not isinstance(copy.stream, Stream)
+
+
+def _is_there(copy: Copy, managed: set[str], inputs: _Inputs) -> bool:
+    """A directory without a managed file is no copy, unless its files were there and others depend on it.
+
+    Publishing is never guessed from an empty directory (section 5); but where the baseline has the conversation and
+    the directory still holds others, JP would trash them with it (edge case 87).
+    """
+    if copy.partition is Partition.TRASH:
+        return False
+    if any(file.name in managed for file in copy.files):
+        return True
+    return inputs.agreed is not None and copy.path in inputs.enclosing
+
+
+def _view(
+    main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs, *, trashed: bool
+) -> SideView:
+    voices: dict[str, list[Unit]] = {}
+    faults: dict[str, Unit] = {}
+    for copy in speaking:
+        for name, unit in units_of(copy, inputs.rules, inputs.known_parent).items():
+            voices.setdefault(name, []).append(unit)
+            if copy is main and unit.fault is not None:
+                faults[name] = unit
+    units: dict[str, Unit] = {}
+    rivals: list[Unit] = []
+    for name in sorted(voices):
+        units[name], lost = _speaker(main, voices[name], inputs)
+        rivals.extend(lost)
+    stale = tuple(sorted((c for c in kept if c is not main), key=lambda copy: copy.path))
+    return SideView(main, stale, units, tuple(rivals), faults, trashed)
+
+
+def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Unit, list[Unit]]:
+    """Choose the unit that speaks for a side: the newest valid one that differs from the baseline (rule 10).
+
+    What the history has superseded speaks only where nothing else does. Also return the valid ones that
+    differ from the baseline too and from the speaker.
+    """
+    name = units[0].name
+    base = inputs.agreed.units.get(name) if inputs.agreed else None
+
+    def rank(unit: Unit) -> tuple[bool, bool, bool, int, bool, str]:
+        valid = unit.digest is not None
+        current = valid and not inputs.superseded(name, unit.digest)
+        edited = current and unit.digest != base
+        return (not valid, not current, not edited, -unit.mtime_ns, unit.copy is not main, unit.copy.path)
+
+    speaker, *others = sorted(units, key=rank)
+    rivals = [u for u in others if not any(rank(u)[:3]) and u.digest != speaker.digest]
+    return speaker, rivals

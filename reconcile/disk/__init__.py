@@ -1,0 +1,1 @@
+"""Everything that touches the file system, except the writing of plans (`reconcile.apply`)."""

@@ -1,0 +1,203 @@
+"""Looking at one copy's directory: what it holds, and what the index knows of it already."""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.core.model import (
+    CHILDREN,
+    METADATA,
+    STREAM,
+    Copy,
+    Fault,
+    File,
+    Foreign,
+    Metadata,
+    Partition,
+    Problem,
+    Stream,
+)
+from reconcile.disk.index import Index, Row, make_row, pack, settled
+from reconcile.disk.reading import reason
+from reconcile.disk.tree import kind_of
+from reconcile.disk.units import Listing, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from reconcile.core.format import Format
+    from reconcile.core.model import Digest, Side
+    from reconcile.disk.reading import Print
+    from reconcile.disk.tree import Directory
+
+SYMLINK = "a symbolic link, never followed"
+
+
+class Spot(NamedTuple):
+    """Where a copy was found. ``container`` is the id of the copy around it."""
+
+    path: str
+    conversation: str
+    partition: Partition
+    container: str | None
+
+
+class Reader:
+    """Turns directories into copies. Keeps the old index and the new one, and what was met on the way."""
+
+    def __init__(
+        self, side: Side, fmt: Format, known: Index, events_for: Collection[str], now_ns: int
+    ) -> None:
+        self.side = side
+        self.fmt = fmt
+        self.known = known
+        self.index = Index()
+        self.events_for = events_for
+        self.now_ns = now_ns
+        self.foreign: list[Foreign] = []
+        self.problems: list[Problem] = []
+        self.read = 0
+        self._units: dict[str, str | None] = {}
+
+    def bind(self, name: str, identity: str) -> None:
+        """Say what is looked at; what is known of another format or directory says nothing about it."""
+        self.index = Index(name, identity)
+        if (self.known.format, self.known.identity) != (name, identity):
+            self.known = Index()
+
+    def look(self, directory: Directory, spot: Spot) -> tuple[Copy, bool]:
+        """The copy in ``directory``, and whether it has a directory of children."""
+        met = len(self.foreign), len(self.problems)
+        try:
+            listing = self._list(directory, spot.path)
+        except FileNotFoundError:
+            del self.foreign[met[0] :], self.problems[met[1] :]
+            raise
+        prints = listing.prints
+        names = sorted(prints)
+        row = self.known.rows.get(spot.path)
+        if (
+            row is not None
+            and row.names == "\0".join(names)
+            and not listing.faults
+            and not listing.obstructed
+            and spot.conversation not in self.events_for
+            and row.prints == pack(prints, names)
+        ):
+            copy = self.known.copies.get(spot.path)
+            # The path doesn't say it all: another configuration may read another id in it.
+            if copy is None or copy.conversation != spot.conversation or copy.container != spot.container:
+                copy = row.copy(
+                    self.side, spot.conversation, spot.path, spot.partition, spot.container, prints, names
+                )
+            self.index.rows[spot.path] = row
+            self.index.copies[spot.path] = copy
+            return copy, listing.children
+        return self._assemble(directory, spot, listing, row), listing.children
+
+    def closed(self, spot: Spot, error: OSError) -> Copy:
+        """The copy whose directory can't be looked into."""
+        words = f"a directory that can't be read ({reason(error)})"
+        self.problems.append(Problem(spot.path, f"it can't be read ({reason(error)})"))
+        metadata = Fault(self.fmt.metadata_file, words, "a readable directory")
+        stream = Fault(self.fmt.stream_files[-1], words, "a readable directory")
+        return Copy(
+            self.side, spot.conversation, spot.path, spot.partition, spot.container, (), metadata, stream
+        )
+
+    def unit_of(self, name: str) -> str | None:
+        """`Format.unit_of`, asked once for each name."""
+        try:
+            return self._units[name]
+        except KeyError:
+            unit = self._units[name] = self.fmt.unit_of(name)
+            return unit
+
+    def _list(self, directory: Directory, path: str) -> Listing:
+        """The listing of a copy and of the directories of its extras."""
+        listing = Listing()
+        pending = self._list_one(directory, path, "", listing)
+        while pending:
+            prefix = pending.pop()
+            try:
+                with directory.below(prefix[:-1]) as sub:
+                    pending += self._list_one(sub, path, prefix, listing)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                self.problems.append(Problem(f"{path}/{prefix[:-1]}", f"it can't be read ({reason(error)})"))
+        return listing
+
+    def _list_one(self, directory: Directory, path: str, prefix: str, listing: Listing) -> list[str]:
+        """Enter one directory's entries into ``listing``; returns the prefixes of those below it."""
+        below: list[str] = []
+        units, prints = self._units, listing.prints
+        for entry in directory.entries():
+            name = prefix + entry.name if prefix else entry.name
+            if name == CHILDREN:
+                listing.children = entry.is_dir(follow_symlinks=False)
+                listing.obstructed = not listing.children
+            elif entry.is_file(follow_symlinks=False):
+                unit = units[name] if name in units else self.unit_of(name)
+                if unit is not None:
+                    status = entry.stat(follow_symlinks=False)
+                    prints[name] = (status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
+            elif not entry.name.startswith("."):
+                mode = entry.stat(follow_symlinks=False).st_mode
+                unit = self.unit_of(name)
+                if unit in (METADATA, STREAM):
+                    listing.faults[unit] = Fault(name, kind_of(mode), "a regular file")
+                elif stat.S_ISDIR(mode):
+                    below.append(name + "/")
+                elif unit is not None:
+                    words = SYMLINK if stat.S_ISLNK(mode) else kind_of(mode)
+                    self.foreign.append(Foreign(f"{path}/{name}", words))
+        return below
+
+    def _assemble(self, directory: Directory, spot: Spot, listing: Listing, row: Row | None) -> Copy:
+        """The copy where the index doesn't know all of it: only what it doesn't know is read."""
+        work = Work(self, directory, spot.path, listing, row)
+        metadata = work.metadata()
+        stream = work.stream(events=spot.conversation in self.events_for)
+        for name in listing.prints:
+            if self.unit_of(name) not in (METADATA, STREAM):
+                work.extra(name)
+        self._remember(spot.path, work, metadata, stream)
+        files = tuple(
+            File(name, known[0], known[1], digest) for name, (known, digest) in sorted(work.files.items())
+        )
+        return Copy(
+            self.side,
+            spot.conversation,
+            spot.path,
+            spot.partition,
+            spot.container,
+            files,
+            metadata,
+            stream,
+            listing.obstructed,
+        )
+
+    def _remember(
+        self, path: str, work: Work, metadata: Metadata | Fault | None, stream: Stream | Fault | None
+    ) -> None:
+        """Put into the new index what may be trusted next time: whole units, at rest and without fault."""
+        whole_metadata = metadata if isinstance(metadata, Metadata) and self._rests(work, METADATA) else None
+        whole_stream = stream if isinstance(stream, Stream) and self._rests(work, STREAM) else None
+        facts: dict[str | None, Metadata | Stream | None] = {METADATA: whole_metadata, STREAM: whole_stream}
+        known: dict[str, tuple[Print, Digest]] = {}
+        for name, (at, digest) in work.files.items():
+            if digest is None or not settled(at, self.now_ns):
+                continue
+            unit = self.unit_of(name)
+            if unit not in facts or facts[unit] is not None:
+                known[name] = (at, digest)
+        row = make_row(known, whole_metadata, whole_stream)
+        if row is not None:
+            self.index.rows[path] = row
+
+    def _rests(self, work: Work, unit: str) -> bool:
+        return all(
+            settled(at, self.now_ns) for name, (at, _) in work.files.items() if self.unit_of(name) == unit
+        )

@@ -1,0 +1,78 @@
+"""Whether git is in the middle of something in a checkout, told by its files; git itself is not run.
+
+While it is, it writes and removes files of the checkout by a plan of its own (DESIGN.md section 7).
+"""
+
+from __future__ import annotations
+
+import os
+
+_FILE_LIMIT = 65536
+
+# In this order: a rebase that stopped at a merge or a pick also leaves the files of that.
+_SIGNS = (
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply/applying", "an am"),
+    ("rebase-apply", "a rebase"),
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("BISECT_LOG", "a bisect"),
+    ("index.lock", "index.lock"),
+)
+
+
+def git_busy(project_dir: str) -> str | None:
+    """What git is in the middle of in the checkout around ``project_dir``, None: nothing, or no git."""
+    directory = git_dir(project_dir)
+    if directory is None:
+        return None
+    for name, words in _SIGNS:
+        if os.path.lexists(os.path.join(directory, name)):
+            return words
+    return _sequencer(directory)
+
+
+def git_dir(project_dir: str) -> str | None:
+    """The directory that holds the state of this very checkout.
+
+    In a linked worktree that is ``.git/worktrees/<name>`` of the main one. What is shared by all worktrees
+    (``commondir``) holds none of the files looked for: a merge next door is no business of this checkout.
+    """
+    at = os.path.realpath(project_dir)
+    while True:
+        entry = os.path.join(at, ".git")
+        if os.path.isdir(entry):
+            # git passes over a .git that is no repository, and so does this.
+            if os.path.lexists(os.path.join(entry, "HEAD")):
+                return entry
+        elif os.path.isfile(entry):
+            return _pointed_to(at, entry)
+        above = os.path.dirname(at)
+        if above == at:
+            return None
+        at = above
+
+
+def _pointed_to(at: str, entry: str) -> str | None:
+    """The directory that a ``.git`` file names; None where it is none, as after its repository went."""
+    text = _first_line(entry)
+    if not text.startswith("gitdir: "):
+        return None
+    directory = os.path.join(at, text.removeprefix("gitdir: "))
+    return directory if os.path.isdir(directory) else None
+
+
+def _sequencer(directory: str) -> str | None:
+    """A series of picks or reverts whose present step has been committed, but which has more to do."""
+    command = _first_line(os.path.join(directory, "sequencer", "todo")).partition(" ")[0]
+    return {"pick": "a cherry-pick", "p": "a cherry-pick", "revert": "a revert"}.get(command)
+
+
+def _first_line(path: str) -> str:
+    """The first line of a small file, empty where there is none to read."""
+    try:
+        with open(path, "rb") as file:
+            return os.fsdecode(file.read(_FILE_LIMIT).partition(b"\n")[0]).rstrip("\r")
+    except OSError:
+        return ""

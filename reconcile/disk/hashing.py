@@ -1,0 +1,31 @@
+"""Digests: hexadecimal xxh3_128, for telling contents apart (the vault has its own, cryptographic one)."""
+
+from __future__ import annotations
+
+import os
+
+_CHUNK = 1 << 20
+
+
+def digest(content: bytes) -> str:
+    """The digest of ``content``: 32 lower-case hexadecimal digits."""
+    # Imported where it is used: a run that finds everything in the index hashes nothing.
+    from xxhash import xxh3_128_hexdigest
+
+    return xxh3_128_hexdigest(content)
+
+
+def digest_file(fd: int) -> str:
+    """The digest of what is left to read from ``fd``, a chunk at a time whatever its size."""
+    return digest_and_size(fd)[0]
+
+
+def digest_and_size(fd: int) -> tuple[str, int]:
+    """The same with the number of bytes that were read, which tells whether the file kept its size."""
+    from xxhash import xxh3_128
+
+    state, size = xxh3_128(), 0
+    while chunk := os.read(fd, _CHUNK):
+        state.update(chunk)
+        size += len(chunk)
+    return state.hexdigest(), size

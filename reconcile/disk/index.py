@@ -1,0 +1,194 @@
+"""The stat cache of one side: what was read once is not read again while its file's status is the same.
+
+Losing it costs time, nothing else. It must not lie: a file whose time is not older than the scan's start
+by more than the file system's clock ticks may be written again without its status changing, so such a file is
+left out (git's "racily clean" rule) and read again next time. Faults are never remembered.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.core.model import Copy, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from reconcile.core.model import Digest
+    from reconcile.disk.reading import Print
+
+_MAGIC = b"reconcile.index\x01"
+_SUM = 16
+_DIGEST = 32
+_TICK_NS = 20_000_000
+_COARSE_TICK_NS = 2_000_000_000
+_SECOND_NS = 1_000_000_000
+
+_KINDS = {kind.value: kind for kind in ParentKind}
+_PLAIN_PARENTS = {kind.value: ParentRef(kind) for kind in ParentKind if kind is not ParentKind.ID}
+_PACKERS: dict[int, Callable[..., bytes]] = {}
+
+
+class Row(NamedTuple):
+    """What is known of one copy. Few, flat, packed fields: 30,000 of them are decoded at every start.
+
+    ``names`` are the file names, sorted and joined by NUL, ``prints`` and ``digests`` theirs in that order.
+    ``content`` None: no metadata is known; ``length`` -1: no stream is.
+    """
+
+    names: str
+    prints: bytes
+    digests: bytes
+    title: str | None = None
+    parent_kind: str = ParentKind.ABSENT.value
+    parent: str | None = None
+    local: bool = False
+    content: bytes | None = None
+    length: int = -1
+    last: str | None = None
+
+    def metadata(self) -> Metadata | None:
+        """The metadata as it was read."""
+        if self.content is None:
+            return None
+        parent = _PLAIN_PARENTS.get(self.parent_kind) or ParentRef(_KINDS[self.parent_kind], self.parent)
+        return Metadata(self.title, parent, self.local, self.content)
+
+    def stream(self) -> Stream | None:
+        """The stream as it was read, without events."""
+        return None if self.length < 0 else Stream(self.length, self.last)
+
+    def files(self) -> dict[str, tuple[Print, Digest]]:
+        """Fingerprint and digest of each file."""
+        names = self.names.split("\0") if self.names else []
+        digests = self.digests.hex()
+        return {
+            name: (_PRINT.unpack_from(self.prints, at * _PRINT.size), digests[at * _DIGEST :][:_DIGEST])
+            for at, name in enumerate(names)
+        }
+
+    def copy(
+        self,
+        side: Side,
+        conversation: str,
+        path: str,
+        partition: Partition,
+        container: str | None,
+        prints: Mapping[str, Print],
+        names: list[str],
+    ) -> Copy:
+        """The copy that this row describes, found with the very same ``prints`` again."""
+        digests = self.digests.hex()
+        at = 0
+        files = []
+        for name in names:
+            known = prints[name]
+            files.append(File(name, known[0], known[1], digests[at : at + _DIGEST]))
+            at += _DIGEST
+        return Copy(
+            side, conversation, path, partition, container, tuple(files), self.metadata(), self.stream()
+        )
+
+
+_PRINT = struct.Struct("<qqQq")
+
+
+@dataclass(slots=True)
+class Index:
+    """Rows by the path of the copy, good for one format and one directory (`Snapshot.identity`).
+
+    ``copies`` keeps the values built from rows for the next scan in this process; it is never stored.
+    """
+
+    format: str = ""
+    identity: str = ""
+    rows: dict[str, Row] = field(default_factory=dict)
+    copies: dict[str, Copy] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """The index as one blob: magic and version, checksum, msgpack."""
+        import msgspec
+
+        try:
+            payload = msgspec.msgpack.encode((self.format, self.identity, self.rows))
+        except UnicodeEncodeError:
+            rows = {path: row for path, row in self.rows.items() if _encodable(path, row)}
+            payload = msgspec.msgpack.encode((self.format, self.identity, rows))
+        return _MAGIC + _checksum(payload) + payload
+
+    @classmethod
+    def decode(cls, blob: bytes) -> Index:
+        """The index in a blob; an empty one where it is damaged or another version's."""
+        import msgspec
+
+        start = len(_MAGIC) + _SUM
+        payload = memoryview(blob)[start:]
+        if not blob.startswith(_MAGIC) or blob[len(_MAGIC) : start] != _checksum(payload):
+            return cls()
+        try:
+            name, identity, rows = msgspec.msgpack.decode(payload, type=tuple[str, str, dict[str, Row]])
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return cls()
+        return cls(name, identity, rows)
+
+
+def pack(prints: Mapping[str, Print], names: list[str]) -> bytes | None:
+    """The fingerprints of ``names`` in one value; None where a number is too odd to be remembered."""
+    packer = _PACKERS.get(len(names))
+    if packer is None:
+        packer = _PACKERS[len(names)] = struct.Struct("<" + "qqQq" * len(names)).pack
+    flat: list[int] = []
+    for name in names:
+        flat += prints[name]
+    try:
+        return packer(*flat)
+    except struct.error:  # a time after the year 2262
+        return None
+
+
+def settled(known: Print, now_ns: int) -> bool:
+    """Whether a later write must show in the file's status: both times are strictly in the past."""
+    return _past(known[1], now_ns) and _past(known[3], now_ns)
+
+
+def make_row(
+    files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | None, stream: Stream | None
+) -> Row | None:
+    """The row of a copy, of the files that may be remembered."""
+    names = sorted(files)
+    prints = pack({name: files[name][0] for name in names}, names)
+    if prints is None:
+        return None
+    row = Row("\0".join(names), prints, bytes.fromhex("".join(files[name][1] for name in names)))
+    if metadata is not None:
+        row = row._replace(
+            title=metadata.title,
+            parent_kind=metadata.parent.kind.value,
+            parent=metadata.parent.id,
+            local=metadata.local,
+            content=metadata.content,
+        )
+    if stream is not None:
+        row = row._replace(length=stream.count, last=stream.last)
+    return row
+
+
+def _past(time_ns: int, now_ns: int) -> bool:
+    return time_ns < now_ns - (_TICK_NS if time_ns % _SECOND_NS else _COARSE_TICK_NS)
+
+
+def _encodable(path: str, row: Row) -> bool:
+    """Names that aren't UTF-8, and titles with half a character, don't fit into msgpack."""
+    try:
+        "\0".join((path, row.names, row.title or "", row.parent or "", row.last or "")).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _checksum(payload: bytes | memoryview) -> bytes:
+    from xxhash import xxh3_128_digest
+
+    return xxh3_128_digest(payload)

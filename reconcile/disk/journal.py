@@ -1,0 +1,212 @@
+"""The journal: what each run meant to do and did, step by step, written ahead (DESIGN.md section 7)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from reconcile.core.memory import Intent, IntentKind
+from reconcile.disk import state_memory
+from reconcile.disk.state_schema import encoded, select, state_errors, transaction
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Mapping
+
+_STAMP = "%Y%m%d-%H%M%S"
+_RUNS = "SELECT id, checkout, command, started_ns, finished_ns, exit_code, summary FROM run"
+
+
+class StepState(StrEnum):
+    """How far one action came. A run that was killed leaves `PLANNED` and `BEGUN` behind."""
+
+    PLANNED = "planned"
+    BEGUN = "begun"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action of a run. ``record`` is the action as JSON, the journal doesn't look inside."""
+
+    action: str
+    conversation: str
+    unit: str
+    kind: str
+    record: str
+    state: StepState = StepState.PLANNED
+    message: str | None = None
+    at_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. ``finished_ns`` None: it still goes on, or was killed. ``summary``: the plan's, as JSON."""
+
+    id: str
+    checkout: int | None
+    command: str
+    started_ns: int
+    finished_ns: int | None
+    exit_code: int | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class IntentChange:
+    """An intent that a run changed; `None`: there was, or is, none."""
+
+    conversation: str
+    before: Intent | None
+    after: Intent | None
+
+
+class Journal:
+    """The runs of one store. Every method is one transaction at most, and durable when it returns.
+
+    All raise `StateError`. Times are nanoseconds since the epoch and given by the caller.
+    """
+
+    __slots__ = ("_connection", "_path")
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self._connection, self._path = connection, path
+
+    def begin_run(self, checkout: int | None, command: str, now_ns: int, *, summary: str = "{}") -> str:
+        """Open a run and return its id, ``20261121-233012-00``: time in UTC and a number within the second.
+
+        Ids ascend in the order of the runs, also where the clock was set back.
+        """
+        with transaction(self._connection, self._path):
+            (newest,) = self._connection.execute("SELECT max(id) FROM run").fetchone()
+            run = _next_id(newest, now_ns)
+            row = (run, checkout, command, now_ns, None, None, summary)
+            self._connection.executemany("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)", encoded([row]))
+        return run
+
+    def record_intents(self, run: str, checkout: int, fold: state_memory.Fold) -> None:
+        """Write a plan's intents, asides and tombstones, ahead of its actions. Undo finds the old intents."""
+        if fold.empty:
+            return
+        with transaction(self._connection, self._path):
+            if fold.intents:
+                before = state_memory.load_intents(self._connection, checkout)
+                (last,) = self._connection.execute(
+                    "SELECT coalesce(max(seq), 0) FROM intent_change WHERE run = ?", (run,)
+                ).fetchone()
+                changed = [
+                    (key, before.get(key), now) for key, now in fold.intents.items() if before.get(key) != now
+                ]
+                self._connection.executemany(
+                    "INSERT INTO intent_change VALUES (?, ?, ?, ?, ?)",
+                    encoded(
+                        (run, seq, key, _intent_to_json(old), _intent_to_json(new))
+                        for seq, (key, old, new) in enumerate(changed, last + 1)
+                    ),
+                )
+            state_memory.save(self._connection, checkout, fold)
+
+    def plan_steps(self, run: str, steps: Iterable[Step], now_ns: int) -> None:
+        """Write down what will be done, in order, after what the run has planned already."""
+        with transaction(self._connection, self._path):
+            (last,) = self._connection.execute(
+                "SELECT coalesce(max(seq), 0) FROM step WHERE run = ?", (run,)
+            ).fetchone()
+            self._connection.executemany(
+                "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, 'planned', NULL, ?)",
+                encoded(
+                    (run, seq, step.action, step.conversation, step.unit, step.kind, step.record, now_ns)
+                    for seq, step in enumerate(steps, last + 1)
+                ),
+            )
+
+    def step_begun(self, run: str, actions: Iterable[str], now_ns: int) -> None:
+        """These actions are about to change files."""
+        self._mark(run, StepState.BEGUN, ((action, None) for action in actions), now_ns)
+
+    def step_done(self, run: str, actions: Iterable[str], now_ns: int) -> None:
+        """These actions are done and flushed to disk."""
+        self._mark(run, StepState.DONE, ((action, None) for action in actions), now_ns)
+
+    def step_failed(self, run: str, messages: Mapping[str, str], now_ns: int) -> None:
+        """These actions failed; each with what to tell the user."""
+        self._mark(run, StepState.FAILED, messages.items(), now_ns)
+
+    def step_skipped(self, run: str, messages: Mapping[str, str], now_ns: int) -> None:
+        """These actions weren't tried; each with the reason."""
+        self._mark(run, StepState.SKIPPED, messages.items(), now_ns)
+
+    def finish_run(self, run: str, exit_code: int, now_ns: int) -> None:
+        """The run has ended, whatever came of it."""
+        with transaction(self._connection, self._path):
+            self._connection.execute(
+                "UPDATE run SET finished_ns = ?, exit_code = ? WHERE id = ?", (now_ns, exit_code, run)
+            )
+
+    def open_runs(self) -> tuple[Run, ...]:
+        """Runs that never finished, oldest first: killed, for who holds reconcile's own lock."""
+        return self._runs(f"{_RUNS} WHERE finished_ns IS NULL ORDER BY id")
+
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, newest first."""
+        return self._runs(f"{_RUNS} ORDER BY id DESC")
+
+    def steps(self, run: str) -> tuple[Step, ...]:
+        """The steps of a run, in order."""
+        sql = """SELECT action, conversation, unit, kind, record, state, message, at_ns
+            FROM step WHERE run = ? ORDER BY seq"""
+        with state_errors(self._path):
+            rows = select(self._connection, sql, (run,))
+        return tuple(
+            Step(row[0], row[1], row[2], row[3], row[4], StepState(row[5]), row[6], row[7]) for row in rows
+        )
+
+    def intent_changes(self, run: str) -> tuple[IntentChange, ...]:
+        """The intents that a run changed, in order."""
+        sql = "SELECT conversation, before, after FROM intent_change WHERE run = ? ORDER BY seq"
+        with state_errors(self._path):
+            rows = select(self._connection, sql, (run,))
+        return tuple(
+            IntentChange(row[0], _intent_from_json(row[1]), _intent_from_json(row[2])) for row in rows
+        )
+
+    def _runs(self, sql: str) -> tuple[Run, ...]:
+        with state_errors(self._path):
+            return tuple(Run(*row) for row in select(self._connection, sql))
+
+    def _mark(self, run: str, state: StepState, marks: Iterable[tuple[str, str | None]], now_ns: int) -> None:
+        rows = [(state.value, message, now_ns, run, action) for action, message in marks]
+        if rows:
+            with transaction(self._connection, self._path):
+                self._connection.executemany(
+                    "UPDATE step SET state = ?, message = ?, at_ns = ? WHERE run = ? AND action = ?",
+                    encoded(rows),
+                )
+
+
+def _next_id(newest: str | None, now_ns: int) -> str:
+    """The id of a run at this time, or the next free one after ``newest`` if that isn't later."""
+    first = f"{datetime.fromtimestamp(now_ns // 10**9, UTC).strftime(_STAMP)}-00"
+    if newest is None or newest < first:
+        return first
+    stamp, number = newest[:-3], int(newest[-2:], 16)
+    if number < 0xFF:  # two hexadecimal digits
+        return f"{stamp}-{number + 1:02x}"
+    second = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1)
+    return f"{second.strftime(_STAMP)}-00"
+
+
+def _intent_to_json(intent: Intent | None) -> str | None:
+    return None if intent is None else json.dumps(asdict(intent))
+
+
+def _intent_from_json(text: str | None) -> Intent | None:
+    if text is None:
+        return None
+    fields = json.loads(text)
+    return Intent(IntentKind(fields.pop("kind")), **fields)

@@ -1,0 +1,267 @@
+"""JP's cross-process conversation locks, by JP's protocol (formats/jp.md 1.6, DESIGN.md section 7).
+
+JP trusts whoever has flocked the file of that name, closes and then unlinks it on release, and at the end
+of each run unlinks every lock file that it found free a moment earlier. So a name can vanish from under a
+holder, and another process then locks a new file of the same name. Therefore the inode is compared with the
+name after locking and again before each commit, and a second hard link keeps the inode alive, so that a name
+that was swept away can be put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from reconcile.disk.posix import (
+    O_CLOEXEC,
+    O_NOFOLLOW,
+    lock_exclusively,
+    process_lives,
+    raise_descriptor_limit,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import TracebackType
+
+ATTEMPTS = 20
+"""So often a name may change its file between opening and comparing before we give up."""
+_CONTENT_BYTES = 4096
+_LINK_PREFIX, _LINK_SUFFIX = ".reconcile-", ".held"
+
+
+@dataclass(frozen=True, slots=True)
+class LockRoots:
+    """Where lock files lie: ``locks/`` in the silo and in ``.jp``. Either may be missing."""
+
+    user: str | None
+    workspace: str | None
+
+    def path(self, name: str) -> str | None:
+        """The file that everybody locks now, by JP's rule; evaluated anew on every attempt.
+
+        The user root's if it exists, else the workspace root's if it exists, else a new one in the user root.
+        """
+        roots = [
+            os.path.join(root, "locks", name) for root in (self.user, self.workspace) if root is not None
+        ]
+        return next((path for path in roots if os.path.exists(path)), roots[0] if roots else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A lock that was not had. ``pid`` is the holder's by its own account; ``detail`` says what happened."""
+
+    name: str
+    pid: int | None
+    detail: str
+
+
+class HeldLock:
+    """One lock that this process holds until `release`."""
+
+    __slots__ = ("_fd", "_link", "_path", "_roots", "name")
+
+    def __init__(self, name: str, roots: LockRoots, path: str, fd: int) -> None:
+        self.name = name
+        self._roots, self._path, self._fd = roots, path, fd
+        self._link: str | None = None
+
+    @classmethod
+    def take(cls, name: str, roots: LockRoots) -> HeldLock | Busy:
+        """Try once; again only where the name got another file meanwhile. Any failure is busy, as in JP."""
+        for _ in range(ATTEMPTS):
+            path = roots.path(name)
+            if path is None:
+                return Busy(name, None, "there is neither a store nor a workspace to lock in")
+            try:
+                lock = cls(name, roots, path, _open(path))
+            except OSError as error:
+                return Busy(name, None, f"{path}: {error.strerror}")
+            taken = False
+            try:
+                lock_exclusively(lock._fd)
+                taken = lock._settle()
+            except BlockingIOError:
+                pid = _holder(lock._fd)
+                return Busy(name, pid, f"{path}: held by {f'process {pid}' if pid else 'another process'}")
+            except OSError as error:
+                return Busy(name, None, f"{path}: {error.strerror}")
+            finally:
+                if not taken:
+                    os.close(lock._fd)
+            if taken:
+                return lock
+        return Busy(name, None, f"{name}: the file kept changing under its name")
+
+    def still_held(self) -> bool:
+        """Whether a process that came now would find our lock; to be asked directly before every commit.
+
+        A name that JP's sweep took away is put back. False: another file has the name, or the path rule now
+        leads elsewhere, so others may hold "the lock" too and nothing may be written any more. What happened
+        while the name was gone can't be told from here; the caller's fingerprints tell.
+        """
+        if self._fd < 0:
+            return False
+        if self._link is not None and not os.path.lexists(self._path):
+            # FileExistsError: somebody was faster, and the comparison below says so.
+            with contextlib.suppress(OSError):
+                os.link(self._link, self._path)
+        return self._is_ours(self._path) and self._roots.path(self.name) == self._path
+
+    def release(self) -> None:
+        """Let go, once; the lock file stays, JP's sweep removes it.
+
+        It is emptied, so that it never shows a number that another process will have. Our second link goes.
+        """
+        if self._fd < 0:
+            return
+        if self._link is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._link)
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)
+        os.close(self._fd)
+        self._fd = -1
+
+    def _settle(self) -> bool:
+        """After flock: whether the name still is ours; if so, say who holds it and make the second link."""
+        if not (self._is_ours(self._path) and self._roots.path(self.name) == self._path):
+            return False
+        directory, name = os.path.split(self._path)
+        stem = name.removesuffix(".lock")  # JP looks at every name that ends in .lock
+        link = os.path.join(directory, f"{_LINK_PREFIX}{os.getpid()}-{stem}{_LINK_SUFFIX}")
+        # A file system without hard links leaves us with noticing.
+        with contextlib.suppress(OSError):
+            if os.path.lexists(link):  # a dead process's that had our number
+                os.unlink(link)
+            os.link(self._path, link)
+            self._link = link
+        if self._link is not None and not self._is_ours(self._link):  # the name changed before we linked it
+            os.unlink(self._link)
+            return False
+        # Diagnostic, and best effort as in JP.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)
+            os.write(self._fd, _content())
+        return True
+
+    def _is_ours(self, path: str) -> bool:
+        mine = os.fstat(self._fd)
+        try:
+            there = os.stat(path, follow_symlinks=False)
+        except OSError:
+            return False
+        return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
+
+
+class Acquired:
+    """What one `LockSet.acquire` got; leaving the block releases it, the last first."""
+
+    __slots__ = ("busy", "held")
+
+    def __init__(self, held: tuple[HeldLock, ...] = (), busy: tuple[Busy, ...] = ()) -> None:
+        self.held = held
+        self.busy = busy
+
+    def lost(self) -> tuple[str, ...]:
+        """Names of locks that are no longer held (`HeldLock.still_held`); empty: go ahead."""
+        return tuple(lock.name for lock in self.held if not lock.still_held())
+
+    def release(self) -> None:
+        """Release every lock; more than once does nothing."""
+        for lock in reversed(self.held):
+            lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class LockSet:
+    """Takes JP's locks of the conversations of one store and one workspace."""
+
+    __slots__ = ("_roots",)
+
+    def __init__(self, roots: LockRoots) -> None:
+        self._roots = roots
+
+    def acquire(self, names: Sequence[str]) -> Acquired:
+        """Try each lock once, without waiting, in the order given, which must be ascending by id.
+
+        Never raises for a lock that can't be had, for whatever reason: as in JP, any failure means busy.
+        """
+        names = list(dict.fromkeys(names))
+        raise_descriptor_limit(len(names))
+        held: list[HeldLock] = []
+        busy: list[Busy] = []
+        try:
+            if names:
+                self._remove_links_of_the_dead()
+            for name in names:
+                got = HeldLock.take(name, self._roots)
+                if isinstance(got, HeldLock):
+                    held.append(got)
+                else:
+                    busy.append(got)
+        except BaseException:
+            Acquired(tuple(held)).release()
+            raise
+        return Acquired(tuple(held), tuple(busy))
+
+    def _remove_links_of_the_dead(self) -> None:
+        """Killed processes leave their second links; a living one's may be all that it has."""
+        for root in (self._roots.user, self._roots.workspace):
+            if root is None:
+                continue
+            directory = os.path.join(root, "locks")
+            with contextlib.suppress(OSError):
+                for name in os.listdir(directory):
+                    pid = name.removeprefix(_LINK_PREFIX).partition("-")[0]
+                    ours = name.startswith(_LINK_PREFIX) and name.endswith(_LINK_SUFFIX) and pid.isdecimal()
+                    if ours and not process_lives(int(pid)):
+                        os.unlink(os.path.join(directory, name))
+
+
+class NullLockSet:
+    """For formats whose programs take no locks."""
+
+    __slots__ = ()
+
+    def acquire(self, names: Iterable[str]) -> Acquired:  # noqa: ARG002 - the same call as `LockSet`'s
+        """Nothing is held and nothing is busy."""
+        return Acquired()
+
+
+def _open(path: str) -> int:
+    """Open the file as JP does, and make ``locks/``, but never the root: a silo that is gone stays gone."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(os.path.dirname(path))
+    # 0666 less the umask is what JP makes.
+    return os.open(path, os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o666)
+
+
+def _content() -> bytes:
+    now = time.time_ns()
+    second = datetime.fromtimestamp(now // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    content = {"pid": os.getpid(), "acquired_at": f"{second}.{now % 10**9:09d}+00:00"}
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def _holder(fd: int) -> int | None:
+    """The process number in a lock file that somebody else holds, None where it has none yet."""
+    try:
+        os.lseek(fd, 0, os.SEEK_SET)
+        pid = json.loads(os.read(fd, _CONTENT_BYTES))["pid"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return pid if isinstance(pid, int) else None

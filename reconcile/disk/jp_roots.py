@@ -1,0 +1,186 @@
+"""JP's two roots, found as JP finds them (formats/jp.md 1.2 to 1.5), without writing anything.
+
+JP makes up a new id where ``.jp/.id`` is damaged, and merges the silos of one id at every start. Neither is done
+here: a made-up id is another store, and a merge without a lock loses data.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import CHILDREN
+from reconcile.disk.roots import LocateError, Roots, identity_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.disk.roots import Request
+
+MARKER = ".jp"
+ID_FILE = ".id"
+
+_ID = re.compile(rb"[0-9a-z]{5}")
+_ID_LIMIT = 65536
+
+
+def locate_jp(request: Request) -> Roots:
+    """Project, id and silo, each by JP's own rule; ``--store`` names another silo."""
+    start = request.path(request.workspace or "")
+    project = find_project(start)
+    if project is None:
+        raise LocateError(
+            f"found no directory {MARKER} in {start} or in any directory above it, expected one",
+            "go to the project or name it with --workspace; after a deleted .jp: reconcile recover",
+        )
+    workspace = os.path.join(project, MARKER)
+    workspace_id = read_id(workspace)
+    siblings: tuple[str, ...] = ()
+    if request.store is not None:
+        store = _named_store(request.path(request.store))
+    else:
+        data = os.path.join(request.cwd, user_data_dir(request.environ, request.platform))
+        store, siblings = find_silo(data, project, workspace_id)
+    return Roots(
+        format="jp",
+        workspace=workspace,
+        project=project,
+        store=store,
+        store_exists=os.path.isdir(store),
+        workspace_id=workspace_id,
+        workspace_identity=identity_of(workspace),
+        key=f"jp-{workspace_id}",
+        siblings=siblings,
+    )
+
+
+def find_project(start: str) -> str | None:
+    """The nearest directory, from ``start`` upward, that has a directory ``.jp`` (a link to one will do).
+
+    ``start`` may also be the ``.jp`` itself. A file of that name is passed over, as JP does.
+    """
+    if os.path.basename(start) == MARKER and os.path.isdir(start):
+        return os.path.dirname(start)
+    at = start
+    while not os.path.isdir(os.path.join(at, MARKER)):
+        above = os.path.dirname(at)
+        if above == at:
+            return None
+        at = above
+    return at
+
+
+def read_id(workspace: str) -> str:
+    """The workspace id in ``.id``: its last line, five characters."""
+    path = os.path.join(workspace, ID_FILE)
+    hint = "put the right file back (git log -- .jp/.id), or run reconcile recover"
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise LocateError(f"{path}: found something that is no file, expected the workspace id", hint)
+        with open(path, "rb") as file:
+            content = file.read(_ID_LIMIT)
+    except FileNotFoundError:
+        raise LocateError(f"{path}: found no file, expected one with the workspace id", hint) from None
+    except OSError as error:
+        message = f"{path}: it can't be read ({error.strerror}), expected the workspace id"
+        raise LocateError(message, hint) from None
+    last = content.removesuffix(b"\n").rpartition(b"\n")[2].removesuffix(b"\r")
+    if not _utf8(content) or _ID.fullmatch(last) is None:
+        found = "an empty file" if not content.strip() else f"{last[:40]!r}"[1:] + " as the last line"
+        expected = "expected an id of five characters (0-9, a-z) as the last line"
+        raise LocateError(f"{path}: found {found}, {expected}", hint)
+    return last.decode()
+
+
+def user_data_dir(environ: Mapping[str, str], platform: str) -> str:
+    """JP's data directory (1.4); may be relative, as ``JP_USER_DATA_DIR`` may."""
+    own, xdg = _usable(environ, "JP_USER_DATA_DIR"), _usable(environ, "XDG_DATA_HOME")
+    if own:
+        return own
+    if xdg and os.path.isabs(xdg):
+        return os.path.join(xdg, "jp")
+    if platform == "win32":
+        local = environ.get("LOCALAPPDATA") or os.path.join(_home(environ), "AppData", "Local")
+        return os.path.join(local, "jp", "data")
+    if platform == "darwin":
+        return os.path.join(_home(environ), "Library", "Application Support", "jp")
+    return os.path.join(_home(environ), ".local", "share", "jp")
+
+
+def find_silo(data: str, project: str, workspace_id: str) -> tuple[str, tuple[str, ...]]:
+    """The silo that JP would choose, and the others with the same id; with none, the one JP would make."""
+    parent, slug = os.path.join(data, "workspace"), os.path.basename(project)
+    preferred = f"{slug}-{workspace_id}" if slug else workspace_id
+    names = _candidates(parent, workspace_id)
+    if preferred in names or not names:
+        chosen = preferred
+    else:
+        chosen = max(
+            names, key=lambda name: (_directory_mtime(os.path.join(parent, name)), os.fsencode(name))
+        )
+    siblings = tuple(os.path.join(parent, name) for name in sorted(names) if name != chosen)
+    return os.path.join(parent, chosen), siblings
+
+
+def _candidates(parent: str, workspace_id: str) -> list[str]:
+    """Directories named by the id alone, or ending in a dash and the id; links to directories count."""
+    try:
+        with os.scandir(parent) as entries:
+            return [
+                entry.name
+                for entry in entries
+                if (entry.name == workspace_id or entry.name.endswith(f"-{workspace_id}")) and entry.is_dir()
+            ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise LocateError(
+            f"{parent}: it can't be read ({error.strerror}), expected JP's stores in it",
+            "make it readable, or name the store with --store",
+        ) from None
+
+
+def _directory_mtime(path: str) -> int:
+    """JP's *dir-mtime*: the newest entry, following links (so ``storage`` counts as the ``.jp`` it leads to)."""
+    times: list[int] = []
+    try:
+        for name in os.listdir(path):
+            try:
+                times.append(os.stat(os.path.join(path, name)).st_mtime_ns)
+            except OSError:
+                continue  # a dangling link
+        return max(times) if times else os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _named_store(path: str) -> str:
+    """``--store``: a silo. One without ``conversations/`` is a store that has nothing yet."""
+    if os.path.basename(path) == CHILDREN and not os.path.isdir(os.path.join(path, CHILDREN)):
+        raise LocateError(
+            f"--store: found {path}, expected the directory that holds {CHILDREN}/, not that itself",
+            f"use --store {os.path.dirname(path)}",
+        )
+    return path
+
+
+def _usable(environ: Mapping[str, str], name: str) -> str:
+    """A variable's value; one that isn't UTF-8 counts as unset."""
+    value = environ.get(name, "")
+    return value if _utf8(os.fsencode(value)) else ""
+
+
+def _utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    """The home directory: the variable, else what the system knows of the user."""
+    home = environ.get("USERPROFILE" if os.name == "nt" else "HOME")
+    return home or os.path.expanduser("~")

@@ -1,0 +1,96 @@
+"""What only POSIX systems have, in the one place that knows what happens elsewhere (DESIGN.md section 8).
+
+Nothing here is needed to import `reconcile` on another system.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if sys.platform != "win32":
+    import fcntl
+    import resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+O_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+O_CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
+O_BINARY: int = getattr(os, "O_BINARY", 0)
+
+
+def lock_exclusively(fd: int) -> None:
+    """Take ``flock(LOCK_EX | LOCK_NB)``.
+
+    Raises `BlockingIOError` where somebody holds it, another `OSError` where locking doesn't work at all
+    (ENOSYS on a system without flock: nothing is then ever locked, so nothing locked is ever written).
+    """
+    if sys.platform == "win32":
+        raise OSError(errno.ENOSYS, "this system has no flock")
+    else:  # noqa: RET506 - mypy and ruff see one branch per platform only this way
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def sync_file(fd: int) -> None:
+    """Flush one open file to the medium; raises `OSError`.
+
+    On macOS fsync stops at the drive's cache and F_FULLFSYNC doesn't; a file system without it gets fsync.
+    """
+    if sys.platform == "darwin":
+        try:
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        except OSError as error:
+            if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.ENOTTY}:
+                raise
+        else:
+            return
+    os.fsync(fd)
+
+
+def find_syncfs() -> Callable[[int], None] | None:
+    """Linux's ``syncfs(2)``, or None on a system without it."""
+    if sys.platform != "linux":
+        return None
+    import ctypes  # here: most runs write less than is worth a syncfs
+
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "syncfs"):
+        return None
+
+    def syncfs(fd: int) -> None:
+        if library.syncfs(fd) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    return syncfs
+
+
+def raise_descriptor_limit(needed: int) -> None:
+    """Raise the soft limit of open files to the hard one where ``needed`` more might not fit.
+
+    A refusal is no error here: opening then fails with EMFILE, which is told where it happens.
+    """
+    if sys.platform != "win32":
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        spare = 128  # for everything else that is open
+        if soft != resource.RLIM_INFINITY and needed + spare > soft:
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            except (OSError, ValueError):  # macOS reports a hard limit that it doesn't accept
+                return
+
+
+def process_lives(pid: int) -> bool:
+    """Whether a process of this number exists on this machine; True where that can't be told."""
+    if sys.platform == "win32":
+        return True  # os.kill(pid, 0) would end it there
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

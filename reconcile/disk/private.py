@@ -1,0 +1,61 @@
+"""Directories and files that only their owner may read: state, vault, lock (DESIGN.md section 2)."""
+
+from __future__ import annotations
+
+import os
+
+from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW
+
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+
+
+def make_private_directory(path: str) -> None:
+    """Make a directory with all that is missing above it, each 0700; one that exists is left as it is.
+
+    Raises `OSError`.
+    """
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        above = os.path.dirname(path)
+        if above == path:
+            break
+        path = above
+    for one in reversed(missing):
+        try:
+            os.mkdir(one, DIRECTORY_MODE)
+        except FileExistsError:
+            if not os.path.isdir(one):
+                raise
+
+
+def create_private_file(path: str) -> int:
+    """Create a file 0600 and return its descriptor, open for writing; raises `FileExistsError`, `OSError`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
+    return os.open(path, flags, FILE_MODE)
+
+
+def write_all(fd: int, content: bytes | memoryview) -> None:
+    """Write every byte; one write may take only a part. Raises `OSError`."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def replace_private_file(path: str, content: bytes) -> None:
+    """Put a small file in place at once, 0600: readers see the old content or the new. Raises `OSError`.
+
+    Not flushed: for what only informs.
+    """
+    temporary = f"{path}.{os.getpid()}.tmp"
+    fd = create_private_file(temporary)
+    try:
+        try:
+            write_all(fd, content)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,123 @@
+"""Reading files that others write at the same time: what is returned was there, whole, at one moment."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from reconcile.core.model import Fault
+from reconcile.disk.hashing import digest_and_size
+from reconcile.disk.tree import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from reconcile.core.model import Digest
+    from reconcile.disk.tree import Directory
+
+Print: TypeAlias = tuple[int, int, int, int]
+"""Fingerprint of a file: size, mtime_ns, inode, ctime_ns."""
+
+T = TypeVar("T")
+
+CHANGING = "it changing while it was read"
+_TRIES = 2
+_GONE = {errno.ENOENT, errno.ESTALE}
+
+
+def print_of(status: os.stat_result) -> Print:
+    """The fingerprint in a status."""
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+
+
+def read_files(directory: Directory, names: Iterable[str]) -> dict[str, tuple[bytes, Print]] | Fault:
+    """The contents of the files of one unit, all as they were at one moment."""
+    return _steadily(directory, tuple(names), _whole)
+
+
+def digest_extra(directory: Directory, name: str) -> tuple[Digest, Print] | Fault:
+    """The digest of one file, in bounded memory."""
+    found = _steadily(directory, (name,), _hashed)
+    return found if isinstance(found, Fault) else found[name]
+
+
+def unreadable(name: str, error: OSError) -> Fault:
+    """The fault of a file or directory that the system refuses to show."""
+    return Fault(name, f"something that can't be read ({reason(error)})", "a readable file")
+
+
+def reason(error: OSError) -> str:
+    """The system's words for an error, without the path."""
+    return error.strerror or type(error).__name__
+
+
+def _steadily(
+    directory: Directory, names: tuple[str, ...], consume: Callable[[int, int], tuple[T, int]]
+) -> dict[str, tuple[T, Print]] | Fault:
+    """Read every file, then look again at each: one that is not what it was spoils the attempt."""
+    for _ in range(_TRIES):
+        found: dict[str, tuple[T, Print]] = {}
+        for name in names:
+            one = _once(directory, name, consume)
+            if isinstance(one, Fault):
+                return one
+            if one is not None:
+                found[name] = one
+        moved = _moved(directory, names, found)
+        if moved is None:
+            return found
+    return Fault(moved or names[0], CHANGING, "a file at rest")
+
+
+def _moved(directory: Directory, names: tuple[str, ...], found: dict[str, tuple[T, Print]]) -> str | None:
+    """The first file that is not at its name any more as it was read."""
+    for name in names:
+        if name not in found:
+            return name
+        try:
+            # By its name, not the descriptor: a file replaced by a rename would look unchanged there.
+            if print_of(directory.stat(name)) != found[name][1]:
+                return name
+        except OSError:
+            return name
+    return None
+
+
+def _once(
+    directory: Directory, name: str, consume: Callable[[int, int], tuple[T, int]]
+) -> tuple[T, Print] | Fault | None:
+    """One attempt at one file; None: it changed under our hands."""
+    try:
+        fd = directory.open_file(name)
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        if error.errno == errno.ELOOP:
+            return Fault(name, "a symbolic link", "a regular file")
+        return unreadable(name, error)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            return Fault(name, kind_of(status.st_mode), "a regular file")
+        value, size = consume(fd, status.st_size)
+    except OSError as error:
+        return None if error.errno in _GONE else unreadable(name, error)
+    finally:
+        os.close(fd)
+    return (value, print_of(status)) if size == status.st_size else None
+
+
+def _whole(fd: int, size: int) -> tuple[bytes, int]:
+    """All bytes, and one more asked for: a file that grew shows itself."""
+    content = os.read(fd, size + 1)
+    # A short read is allowed at any time; only an empty one is the end.
+    while len(content) <= size and (more := os.read(fd, size + 1 - len(content))):
+        content += more
+    return content, len(content)
+
+
+def _hashed(fd: int, _size: int) -> tuple[Digest, int]:
+    """The digest and how many bytes went into it."""
+    return digest_and_size(fd)

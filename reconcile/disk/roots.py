@@ -1,0 +1,162 @@
+"""The two sides of a run: where they are, or one clear line on why they can't be told."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import CHILDREN
+from reconcile.errors import ReconcileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
+
+
+class LocateError(ReconcileError):
+    """The sides of a run can't be told: what was found, what was expected, what to do next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the finders of the formats are given: the options as typed, and the surroundings."""
+
+    workspace: str | None
+    store: str | None
+    cwd: str
+    environ: Mapping[str, str]
+    platform: str
+
+    def path(self, text: str) -> str:
+        """A path as typed, made absolute; symbolic links in it stay."""
+        path = os.path.join(self.cwd, text)
+        # Taking "x/.." away as text would be wrong where x is a symbolic link.
+        return os.path.realpath(path) if ".." in path.split(os.sep) else os.path.normpath(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roots:
+    """The two sides. Paths are absolute and as the operator wrote them; they may be symbolic links.
+
+    ``workspace`` is the directory that holds the workspace's ``conversations/`` (JP: ``.jp``), ``project`` the
+    one that people call the project. ``workspace_identity`` tells a checkout from a later one at the same
+    path. ``key`` names the directory of reconcile's own state. ``siblings`` are further stores of the same
+    workspace, which are never merged here.
+    """
+
+    format: str
+    workspace: str
+    project: str
+    store: str
+    store_exists: bool
+    workspace_id: str | None
+    workspace_identity: str
+    key: str
+    siblings: tuple[str, ...] = ()
+
+    @property
+    def workspace_conversations(self) -> str:
+        """The workspace's side, which may not exist."""
+        return os.path.join(self.workspace, CHILDREN)
+
+    @property
+    def store_conversations(self) -> str:
+        """The store's side, which may not exist."""
+        return os.path.join(self.store, CHILDREN)
+
+
+Finder: TypeAlias = "Callable[[Request], Roots]"
+
+
+def locate(
+    format_name: str | None,
+    workspace_arg: str | None,
+    store_arg: str | None,
+    cwd: str,
+    environ: Mapping[str, str],
+    platform: str,
+) -> Roots:
+    """The two sides, by the rules of the format that is asked for, or found. Nothing is written."""
+    request = Request(workspace_arg, store_arg, cwd, environ, platform)
+    for option, text in (("--workspace", workspace_arg), ("--store", store_arg)):
+        if text is not None and not os.path.isdir(request.path(text)):
+            found = "something that is no directory" if os.path.lexists(request.path(text)) else "nothing"
+            raise LocateError(
+                f"{option}: found {found} at {request.path(text)}, expected a directory",
+                "check the spelling, or make the directory first",
+            )
+    name = format_name or _found(request)
+    if name not in FINDERS:
+        raise LocateError(
+            f"found no way to locate the sides of the format {name!r}, expected one of: "
+            + ", ".join(sorted(FINDERS)),
+            "choose one with --format",
+        )
+    roots = FINDERS[name](request)
+    _refuse_overlap(roots)
+    return roots
+
+
+def identity_of(path: str) -> str:
+    """Device and inode of the directory at ``path``, empty where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def _found(request: Request) -> str:
+    """The format that what is there belongs to."""
+    from reconcile.disk.jp_roots import find_project
+
+    start = request.path(request.workspace or "")
+    if find_project(start) is not None:
+        return "jp"
+    raise LocateError(
+        f"found no workspace: looked for a directory .jp in {start} and in every directory above it",
+        "go to the project, name it with --workspace, or choose --format plain with --workspace and --store",
+    )
+
+
+def _refuse_overlap(roots: Roots) -> None:
+    """Two sides that share a directory would be copied into each other."""
+    pairs = (
+        (roots.workspace, roots.store),
+        (roots.workspace_conversations, roots.store_conversations),
+    )
+    for workspace, store in pairs:
+        mine, other = os.path.realpath(workspace), os.path.realpath(store)
+        if mine == other:
+            how = "the same directory"
+        elif _within(mine, other):
+            how = "the workspace inside the store"
+        elif _within(other, mine):
+            how = "the store inside the workspace"
+        else:
+            continue
+        raise LocateError(
+            f"found {how} ({workspace} and {store}), expected two directories apart from each other",
+            "choose another place with --workspace or --store",
+        )
+
+
+def _within(inner: str, outer: str) -> bool:
+    return inner.startswith(outer.rstrip(os.sep) + os.sep)
+
+
+def _jp(request: Request) -> Roots:
+    from reconcile.disk.jp_roots import locate_jp
+
+    return locate_jp(request)
+
+
+def _plain(request: Request) -> Roots:
+    from reconcile.disk.plain_roots import locate_plain
+
+    return locate_plain(request)
+
+
+FINDERS: dict[str, Finder] = {"jp": _jp, "plain": _plain}
+"""How each format's sides are found."""

@@ -1,0 +1,205 @@
+"""The state of one store: what is remembered, the journal, the vault's index (DESIGN.md section 2).
+
+SQLite in ``<state dir>/state.sqlite``, outside both sides. Losing it loses undo, intents, parents that JP
+stripped and tombstones; nothing is published or removed because it is gone.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from reconcile.disk import state_memory
+from reconcile.disk.journal import Journal
+from reconcile.disk.state_file import (
+    BUSY_SECONDS,
+    NAME,
+    memory,
+    open_for_reading,
+    open_for_writing,
+    state_directory,
+)
+from reconcile.disk.state_memory import Fold
+from reconcile.disk.state_schema import StateError, encoded, select, state_errors, transaction
+from reconcile.disk.versions import Versions
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+    from types import TracebackType
+
+    from reconcile.core.memory import Memory
+
+__all__ = ["Checkout", "Conflict", "Fold", "State", "StateError", "state_directory"]
+
+SEEN_STEP_NS = 24 * 3600 * 10**9
+"""``last_seen`` is a day's accuracy, so that a run with nothing to do writes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """One workspace at one path: ``identity`` is ``dev:ino`` of its ``.jp``. Times in nanoseconds."""
+
+    id: int
+    project: str
+    identity: str
+    first_seen: int
+    last_seen: int
+    layout: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A unit that was edited on both sides, listed until the user has seen it."""
+
+    conversation: str
+    unit: str
+    run: str
+    seen: bool = False
+
+
+class State:
+    """The open state of one store; a context manager. ``messages`` are for the user, right after opening.
+
+    Not to be shared between threads. Every method raises `StateError` where the database can't be read or
+    written. Each that writes is one transaction, and touches no row that says the same already.
+    """
+
+    __slots__ = ("_connection", "_path", "_readonly", "journal", "messages", "versions")
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: str, *, readonly: bool, messages: tuple[str, ...] = ()
+    ) -> None:
+        self._connection, self._path, self._readonly = connection, path, readonly
+        self.messages = messages
+        self.journal = Journal(connection, path)
+        self.versions = Versions(connection, path)
+
+    @classmethod
+    def open(cls, directory: str, *, readonly: bool = False, timeout: float = BUSY_SECONDS) -> Self:
+        """Open the state in this directory, which is made, 0700, where it is missing.
+
+        ``readonly`` (dry runs) reads a copy in memory, creates and writes nothing at all, and is empty where
+        there is nothing. ``timeout``: seconds to wait for another process that writes. A damaged database is
+        moved aside and rebuilt (read-only: taken for empty) and `messages` says so; a newer version is
+        refused. Raises `StateError`.
+        """
+        messages: list[str] = []
+        if readonly:
+            connection = open_for_reading(directory, messages)
+        else:
+            connection = open_for_writing(directory, messages, timeout)
+        return cls(connection, os.path.join(directory, NAME), readonly=readonly, messages=tuple(messages))
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """An empty, writable state that is gone when closed. SQLite can't see a simulated file system."""
+        return cls(memory(), ":memory:", readonly=False)
+
+    def close(self) -> None:
+        """Close the database; more than once does nothing."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def checkout(self, project: str, identity: str, now_ns: int) -> int | None:
+        """The id of the checkout at this path with this ``.jp``, made where it is new; read-only: None then.
+
+        A new ``.jp`` at a known path starts a new record, the old one stays for recover.
+        """
+        sql = "SELECT id, last_seen FROM checkout WHERE project = ? AND identity = ?"
+        with state_errors(self._path):
+            found = select(self._connection, sql, (project, identity))
+        if found and (self._readonly or abs(now_ns - found[0][1]) < SEEN_STEP_NS):
+            return int(found[0][0])
+        if self._readonly:
+            return None
+        with transaction(self._connection, self._path):
+            self._connection.executemany(
+                """INSERT INTO checkout (project, identity, first_seen, last_seen) VALUES (?, ?, ?, ?)
+                ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen""",
+                encoded([(project, identity, now_ns, now_ns)]),
+            )
+            return int(select(self._connection, sql, (project, identity))[0][0])
+
+    def checkouts(self) -> tuple[Checkout, ...]:
+        """Every checkout of the store, the one seen last first."""
+        sql = """SELECT id, project, identity, first_seen, last_seen, layout FROM checkout
+            ORDER BY last_seen DESC, id DESC"""
+        with state_errors(self._path):
+            return tuple(Checkout(*row) for row in select(self._connection, sql))
+
+    def forget_checkout(self, checkout: int) -> None:
+        """Take out a checkout's record with its baseline and intents; history and journal stay."""
+        with transaction(self._connection, self._path):
+            self._connection.execute("DELETE FROM checkout WHERE id = ?", (checkout,))
+
+    def load(self, checkout: int | None) -> Memory:
+        """All that is remembered for this checkout; with None only what belongs to the store as a whole."""
+        with state_errors(self._path):
+            return state_memory.load(self._connection, checkout)
+
+    def save_fold(self, checkout: int, fold: Fold) -> None:
+        """Write what a run learned, all of it or nothing; with nothing to say the database isn't touched."""
+        if not fold.empty:
+            with transaction(self._connection, self._path):
+                state_memory.save(self._connection, checkout, fold)
+
+    def index_blob(self, root: str) -> bytes | None:
+        """The stat cache that was saved for a root (`reconcile.disk.index`), or None."""
+        with state_errors(self._path):
+            # Not through `select`: this blob is one.
+            sql = "SELECT content FROM stat_index WHERE root = ?"
+            row = self._connection.execute(sql, encoded([(root,)])[0]).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def save_index(self, root: str, blob: bytes) -> None:
+        """Save the stat cache of a root, if it changed."""
+        if self.index_blob(root) != blob:
+            with transaction(self._connection, self._path):
+                sql = "INSERT OR REPLACE INTO stat_index VALUES (?, ?)"
+                self._connection.execute(sql, encoded([(root, blob)])[0])
+
+    def add_conflicts(self, checkout: int, run: str, units: Iterable[tuple[str, str]]) -> None:
+        """List these conversations' units as conflicts of this run, until they are seen."""
+        rows = encoded((checkout, conversation, unit, run) for conversation, unit in units)
+        if rows:
+            with transaction(self._connection, self._path):
+                sql = "INSERT INTO conflict VALUES (?, ?, ?, ?, 0) ON CONFLICT DO NOTHING"
+                self._connection.executemany(sql, rows)
+
+    def conflicts(self, checkout: int) -> tuple[Conflict, ...]:
+        """The conflicts of a checkout, oldest run first."""
+        sql = """SELECT conversation, unit, run, seen FROM conflict WHERE checkout = ?
+            ORDER BY run, conversation, unit"""
+        with state_errors(self._path):
+            rows = select(self._connection, sql, (checkout,))
+        return tuple(Conflict(row[0], row[1], row[2], bool(row[3])) for row in rows)
+
+    def conflicts_seen(self, checkout: int, conversations: Iterable[str]) -> None:
+        """The user has looked at these conversations."""
+        rows = encoded((checkout, conversation) for conversation in conversations)
+        if rows:
+            with transaction(self._connection, self._path):
+                sql = "UPDATE conflict SET seen = 1 WHERE checkout = ? AND conversation = ? AND NOT seen"
+                self._connection.executemany(sql, rows)
+
+    def meta(self, key: str) -> str | None:
+        """A value that was kept under a key (the store's and the workspace's names), or None."""
+        with state_errors(self._path):
+            found = select(self._connection, "SELECT value FROM meta WHERE key = ?", (key,))
+        return found[0][0] if found else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Keep a value under a key, if it changed."""
+        if self.meta(key) != value:
+            with transaction(self._connection, self._path):
+                sql = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+                self._connection.executemany(sql, encoded([(key, value)]))

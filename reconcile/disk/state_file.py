@@ -1,0 +1,233 @@
+"""The state's file: where it lies; made in whole, checked when opened, read without a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from reconcile.disk.private import create_private_file, make_private_directory
+from reconcile.disk.state_schema import (
+    VERSION,
+    StateError,
+    is_damage,
+    migrate,
+    state_errors,
+    version_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME = "state.sqlite"
+OVERRIDE = "RECONCILE_STATE_DIR"
+BUSY_SECONDS = 5.0
+_COMPANIONS = ("-wal", "-shm")
+_READ_ATTEMPTS = 5
+_SYSTEMS = {"darwin": ("macos", "MacOS"), "win32": ("windows", "Windows")}
+
+
+class _Damaged(Exception):  # noqa: N818 - a finding, not an error: it never leaves this module
+    """What is wrong with the file, in words."""
+
+
+def state_directory(key: str, environ: Mapping[str, str], platform: str = sys.platform) -> str:
+    """The directory of one store's state; ``key`` is ``<format>-<workspace id>``.
+
+    ``RECONCILE_STATE_DIR`` in ``environ`` is the directory above it, else it is platformdirs' user data
+    directory for ``platform`` (a `sys.platform`), which reads the process's own environment.
+    Raises `ValueError` for a key that is no single file name.
+    """
+    if key in {"", ".", ".."} or os.path.basename(key) != key or "\0" in key:
+        raise ValueError(f"{key!r} is no file name")
+    base = environ.get(OVERRIDE)
+    if not base:
+        module, system = _SYSTEMS.get(platform, ("unix", "Unix"))
+        known = getattr(import_module(f"platformdirs.{module}"), system)
+        base = str(known("reconcile", appauthor=False).user_data_dir)
+    return os.path.join(os.path.abspath(base), key)
+
+
+def open_for_writing(directory: str, messages: list[str], timeout: float) -> sqlite3.Connection:
+    """Open the state, made where it is missing; a damaged one is moved aside and told in ``messages``.
+
+    Raises `StateError`: a newer version, busy for ``timeout`` seconds, no permission, a full disk.
+    """
+    path = os.path.join(directory, NAME)
+    try:
+        make_private_directory(directory)
+        names = set(os.listdir(directory))
+        if NAME not in names:
+            if (
+                f"{NAME}-wal" in names
+            ):  # of a database that was deleted; it must not be taken for the new one's
+                _move_aside(path)
+            _create(path)
+        try:
+            return _checked(path, timeout)
+        except _Damaged as damage:
+            kept = _move_aside(path)
+            messages.append(
+                f"{path}: {damage}; it was moved to {kept} and rebuilt; undo, intents and parents that JP"
+                " stripped are gone, nothing is removed or published because of that"
+            )
+            _create(path)
+        return _checked(path, timeout)
+    except (OSError, _Damaged) as error:
+        raise StateError(
+            f"{path}: {error}", hint=f"see to the directory's permissions, or set {OVERRIDE} to another place"
+        ) from error
+
+
+def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
+    """A copy of the state in memory, empty where there is none or a damaged one; the disk isn't touched.
+
+    SQLite itself can't do that: it creates ``-shm`` and ``-wal`` next to a database that it only reads, and
+    with ``immutable`` it overlooks what a killed run or a running one has in its ``-wal``.
+    Raises `StateError`: a newer version, unreadable, or written to all the time.
+    """
+    path = os.path.join(directory, NAME)
+    with state_errors(path):
+        try:
+            connection = _copied(path)
+        except FileNotFoundError:
+            connection = memory()
+        except _Damaged as damage:
+            connection = memory()
+            messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
+        except OSError as error:
+            raise StateError(f"{path}: {error.strerror}", hint="see to its permissions") from error
+        connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def memory() -> sqlite3.Connection:
+    """An empty state that lives as long as its connection."""
+    connection = _connect(":memory:", BUSY_SECONDS)
+    migrate(connection, ":memory:")
+    return connection
+
+
+def _connect(path: str, timeout: float) -> sqlite3.Connection:
+    # Transactions are begun by `transaction` alone.
+    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _create(path: str) -> None:
+    """Make the file under another name and link it into place, so that it is seen complete or not at all."""
+    temporary = f"{path}.new-{os.getpid()}"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    os.close(create_private_file(temporary))
+    try:
+        with state_errors(path), contextlib.closing(_connect(temporary, BUSY_SECONDS)) as connection:
+            migrate(connection, path)
+            connection.execute("PRAGMA journal_mode = WAL")  # remembered in the file
+        try:
+            os.link(temporary, path)
+        except FileExistsError:  # another process was faster
+            return
+        except OSError:  # no hard links here
+            os.rename(temporary, path)
+    finally:
+        for name in (temporary, f"{temporary}-journal", f"{temporary}-wal", f"{temporary}-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+
+
+def _checked(path: str, timeout: float) -> sqlite3.Connection:
+    """Open an existing database for writing. Raises `_Damaged`, `StateError`."""
+    with state_errors(path):
+        connection = _connect(path, timeout)
+        try:
+            _check(connection, path)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone stops at the drive's cache
+            migrate(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _check(connection: sqlite3.Connection, path: str) -> None:
+    """Is this a whole database of ours, of a version that we know? Raises `_Damaged`, `StateError`."""
+    try:
+        version = version_of(connection)
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        raise _Damaged(f"damaged ({error})") from error
+    if verdict != "ok":
+        raise _Damaged(f"damaged ({verdict})")
+    if version > VERSION:
+        raise StateError(
+            f"{path}: found version {version} of the state, expected at most {VERSION}",
+            hint="a newer reconcile wrote it: update; or move it away, which loses undo and intents",
+        )
+    if version < 1:  # never true of a file that `_create` made
+        raise _Damaged("damaged (an empty or foreign database)")
+
+
+def _move_aside(path: str) -> str:
+    """Rename a damaged database and its companions to the first free name, and return that."""
+    number = 1
+    while any(os.path.lexists(f"{path}.damaged-{number}{suffix}") for suffix in ("", *_COMPANIONS)):
+        number += 1
+    kept = f"{path}.damaged-{number}"
+    # The database last: a new one must never be made beside the old one's companions.
+    for suffix in (*_COMPANIONS, ""):
+        # Missing: there was none, or another process moves the same database.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path + suffix, kept + suffix)
+    return kept
+
+
+def _copied(path: str) -> sqlite3.Connection:
+    """Copy a database and what its ``-wal`` adds into memory, unless it changed while being copied."""
+    for _ in range(_READ_ATTEMPTS):
+        before = _fingerprint(path)
+        try:
+            connection = _copied_once(path)
+        except _Damaged:
+            if _fingerprint(path) == before:
+                raise
+            continue  # only half written when it was copied
+        if _fingerprint(path) == before:
+            migrate(connection, path)
+            return connection
+        connection.close()
+    raise StateError(f"{path}: it kept changing while it was read", hint="let the running reconcile finish")
+
+
+def _copied_once(path: str) -> sqlite3.Connection:
+    connection = _connect(":memory:", BUSY_SECONDS)
+    try:
+        with tempfile.TemporaryDirectory(prefix="reconcile-") as place:
+            copy = os.path.join(place, NAME)
+            shutil.copyfile(path, copy)
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}-wal", f"{copy}-wal")
+            with contextlib.closing(_connect(copy, BUSY_SECONDS)) as source:
+                _check(source, path)
+                source.backup(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _fingerprint(path: str) -> tuple[object, ...]:
+    """What changes when somebody writes to the database or its ``-wal``. Raises `FileNotFoundError`."""
+    stats = [os.stat(path)]
+    with contextlib.suppress(FileNotFoundError):
+        stats.append(os.stat(f"{path}-wal"))
+    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)

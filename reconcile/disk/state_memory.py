@@ -1,0 +1,265 @@
+"""`core.memory.Memory` in the state's tables: read in bulk, written by change (DESIGN.md 2 and 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.disk.state_schema import encoded, select
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Mapping
+
+    from reconcile.core.model import Digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Changes of what is remembered; what is not named stays as it is.
+
+    ``agreed``, ``intents``, ``asides``, ``tombstones``: None takes the entry out. ``history``: digests that
+    become the newest entries, oldest first; one that is known already moves to the end. ``parents``: None is
+    a root. ``tombstones`` are added to the others and carry ``run``. ``store_identity``, ``layout``:
+    None keeps them.
+    """
+
+    agreed: Mapping[str, Agreed | None] = field(default_factory=dict)
+    history: Mapping[tuple[str, str], tuple[Digest, ...]] = field(default_factory=dict)
+    parents: Mapping[str, str | None] = field(default_factory=dict)
+    intents: Mapping[str, Intent | None] = field(default_factory=dict)
+    asides: Mapping[tuple[str, str], AsideRecord | None] = field(default_factory=dict)
+    tombstones: Mapping[str, Collection[Digest] | None] = field(default_factory=dict)
+    run: str | None = None
+    store_identity: str | None = None
+    layout: str | None = None
+
+    @property
+    def empty(self) -> bool:
+        """There is nothing to write."""
+        changes = (self.agreed, self.history, self.parents, self.intents, self.asides, self.tombstones)
+        return not any(changes) and self.store_identity is None and self.layout is None
+
+
+def load(connection: sqlite3.Connection, checkout: int | None) -> Memory:
+    """All that is remembered for one checkout; with None only what belongs to the store as a whole."""
+    rows = select(connection, "SELECT layout, store_identity FROM checkout WHERE id = ?", (checkout,))
+    layout, store_identity = rows[0] if rows else (None, None)
+    agreed = _load_agreed(connection, checkout)
+    tombstones: dict[str, set[Digest]] = {}
+    for conversation, digest in select(connection, "SELECT conversation, digest FROM tombstone"):
+        tombstones.setdefault(conversation, set()).add(digest)
+    asides = select(
+        connection,
+        "SELECT conversation, unit, kind, store, workspace FROM aside WHERE checkout = ?",
+        (checkout,),
+    )
+    return Memory(
+        checkout_known=layout is not None or bool(agreed),
+        layout=layout,
+        store_identity=store_identity,
+        agreed=agreed,
+        intents=load_intents(connection, checkout),
+        history=_load_history(connection),
+        parents=dict(select(connection, "SELECT conversation, parent FROM parent")),
+        tombstones={conversation: frozenset(digests) for conversation, digests in tombstones.items()},
+        asides={(row[0], row[1]): AsideRecord(AsideKind(row[2]), row[3], row[4]) for row in asides},
+    )
+
+
+def _load_agreed(connection: sqlite3.Connection, checkout: int | None) -> dict[str, Agreed]:
+    units: dict[str, dict[str, Digest]] = {}
+    found = select(
+        connection, "SELECT conversation, unit, digest FROM agreed_unit WHERE checkout = ?", (checkout,)
+    )
+    for conversation, unit, digest in found:
+        units.setdefault(conversation, {})[unit] = digest
+    rows = select(
+        connection,
+        "SELECT conversation, parent, title, container, place FROM agreed WHERE checkout = ?",
+        (checkout,),
+    )
+    return {row[0]: Agreed(units.get(row[0], {}), row[1], row[2], row[3], row[4]) for row in rows}
+
+
+def load_intents(connection: sqlite3.Connection, checkout: int | None) -> dict[str, Intent]:
+    """The intents that hold in one checkout."""
+    # Nearly all are the same value; it is frozen, so they share one.
+    plain = {(kind.value, None, None, None): Intent(kind) for kind in IntentKind}
+    rows = select(
+        connection,
+        "SELECT conversation, kind, waits_for, place, run FROM intent WHERE checkout = ?",
+        (checkout,),
+    )
+    # Local holds in every checkout, whatever else is known there.
+    rows += select(connection, "SELECT conversation, 'local', waits_for, place, run FROM intent_local")
+    return {row[0]: plain.get(row[1:]) or Intent(IntentKind(row[1]), *row[2:]) for row in rows}
+
+
+def _load_history(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[Digest, ...]]:
+    history: dict[tuple[str, str], tuple[Digest, ...]] = {}
+    several: dict[tuple[str, str], list[Digest]] = {}
+    rows = select(
+        connection, "SELECT conversation, unit, digest FROM history ORDER BY conversation, unit, seq"
+    )
+    for conversation, unit, digest in rows:
+        key = (conversation, unit)
+        if key not in history:
+            history[key] = (digest,)
+        else:
+            several.setdefault(key, [*history[key]]).append(digest)
+    return history | {key: tuple(digests) for key, digests in several.items()}
+
+
+def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
+    """Write the changes, within the caller's transaction. Rows that say the same already aren't touched."""
+    connection.execute(
+        """UPDATE checkout SET
+            layout = coalesce(:layout, layout), store_identity = coalesce(:store, store_identity)
+        WHERE id = :id AND (layout IS NOT coalesce(:layout, layout)
+            OR store_identity IS NOT coalesce(:store, store_identity))""",
+        {"id": checkout, "layout": fold.layout, "store": fold.store_identity},
+    )
+    _save_agreed(connection, checkout, fold.agreed)
+    _save_history(connection, fold.history)
+    connection.executemany(
+        """INSERT INTO parent VALUES (?, ?) ON CONFLICT DO UPDATE SET parent = excluded.parent
+        WHERE parent IS NOT excluded.parent""",
+        encoded(fold.parents.items()),
+    )
+    _save_intents(connection, checkout, fold.intents)
+    _save_asides(connection, checkout, fold.asides)
+    _save_tombstones(connection, fold)
+
+
+def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[str, Agreed | None]) -> None:
+    gone = [(checkout, conversation) for conversation, now in agreed.items() if now is None]
+    connection.executemany("DELETE FROM agreed WHERE checkout = ? AND conversation = ?", encoded(gone))
+    there = {conversation: now for conversation, now in agreed.items() if now is not None}
+    connection.executemany(
+        """INSERT INTO agreed VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+            parent = excluded.parent, title = excluded.title,
+            container = excluded.container, place = excluded.place
+        WHERE (parent, title, container, place)
+            IS NOT (excluded.parent, excluded.title, excluded.container, excluded.place)""",
+        encoded(
+            (checkout, key, now.parent, now.title, now.container, now.place) for key, now in there.items()
+        ),
+    )
+    surplus = [
+        (checkout, conversation, unit)
+        for conversation in there
+        for (unit,) in select(
+            connection,
+            "SELECT unit FROM agreed_unit WHERE checkout = ? AND conversation = ?",
+            (checkout, conversation),
+        )
+        if unit not in there[conversation].units
+    ]
+    connection.executemany(
+        "DELETE FROM agreed_unit WHERE checkout = ? AND conversation = ? AND unit = ?", encoded(surplus)
+    )
+    connection.executemany(
+        """INSERT INTO agreed_unit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET digest = excluded.digest
+        WHERE digest IS NOT excluded.digest""",
+        encoded(
+            (checkout, key, unit, digest) for key, now in there.items() for unit, digest in now.units.items()
+        ),
+    )
+
+
+def _save_history(
+    connection: sqlite3.Connection, history: Mapping[tuple[str, str], tuple[Digest, ...]]
+) -> None:
+    new: list[tuple[str, str, int, Digest]] = []
+    moved: list[tuple[str, str, Digest]] = []
+    for (conversation, unit), digests in history.items():
+        newest = select(
+            connection,
+            "SELECT seq, digest FROM history WHERE conversation = ? AND unit = ? ORDER BY seq DESC LIMIT 1",
+            (conversation, unit),
+        )
+        last = newest[0][0] if newest else 0
+        # Each once, at its last place; what is the newest already needs nothing.
+        added = list(reversed(dict.fromkeys(reversed(digests))))
+        if newest and added == [newest[0][1]]:
+            continue
+        if newest:
+            moved += [(conversation, unit, digest) for digest in added]
+        new += [(conversation, unit, last + 1 + place, digest) for place, digest in enumerate(added)]
+    connection.executemany(
+        "DELETE FROM history WHERE conversation = ? AND unit = ? AND digest = ?", encoded(moved)
+    )
+    connection.executemany("INSERT INTO history VALUES (?, ?, ?, ?)", encoded(new))
+
+
+def _save_intents(
+    connection: sqlite3.Connection, checkout: int, intents: Mapping[str, Intent | None]
+) -> None:
+    """Local is kept for the store, the others for this checkout; each takes the place of whatever held here.
+
+    What other checkouts know of a conversation stays below its being local, and holds again when that ends.
+    """
+    local = {
+        key: intent
+        for key, intent in intents.items()
+        if intent is not None and intent.kind is IntentKind.LOCAL
+    }
+    here = {key: intent for key, intent in intents.items() if intent is not None and key not in local}
+    connection.executemany(
+        "DELETE FROM intent_local WHERE conversation = ?",
+        encoded((key,) for key in intents.keys() - local.keys()),
+    )
+    connection.executemany(
+        "DELETE FROM intent WHERE checkout = ? AND conversation = ?",
+        encoded((checkout, key) for key in intents.keys() - here.keys()),
+    )
+    connection.executemany(
+        """INSERT INTO intent_local VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+            waits_for = excluded.waits_for, place = excluded.place, run = excluded.run
+        WHERE (waits_for, place, run) IS NOT (excluded.waits_for, excluded.place, excluded.run)""",
+        encoded((key, intent.waits_for, intent.place, intent.run) for key, intent in local.items()),
+    )
+    connection.executemany(
+        """INSERT INTO intent VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+            kind = excluded.kind, waits_for = excluded.waits_for, place = excluded.place, run = excluded.run
+        WHERE (kind, waits_for, place, run)
+            IS NOT (excluded.kind, excluded.waits_for, excluded.place, excluded.run)""",
+        encoded(
+            (checkout, key, intent.kind.value, intent.waits_for, intent.place, intent.run)
+            for key, intent in here.items()
+        ),
+    )
+
+
+def _save_asides(
+    connection: sqlite3.Connection, checkout: int, asides: Mapping[tuple[str, str], AsideRecord | None]
+) -> None:
+    connection.executemany(
+        "DELETE FROM aside WHERE checkout = ? AND conversation = ? AND unit = ?",
+        encoded((checkout, *key) for key, record in asides.items() if record is None),
+    )
+    connection.executemany(
+        """INSERT INTO aside VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+            kind = excluded.kind, store = excluded.store, workspace = excluded.workspace
+        WHERE (kind, store, workspace) IS NOT (excluded.kind, excluded.store, excluded.workspace)""",
+        encoded(
+            (checkout, *key, record.kind.value, record.store, record.workspace)
+            for key, record in asides.items()
+            if record is not None
+        ),
+    )
+
+
+def _save_tombstones(connection: sqlite3.Connection, fold: Fold) -> None:
+    connection.executemany(
+        "DELETE FROM tombstone WHERE conversation = ?",
+        encoded((key,) for key, digests in fold.tombstones.items() if digests is None),
+    )
+    connection.executemany(
+        "INSERT INTO tombstone VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        encoded(
+            (key, digest, fold.run) for key, digests in fold.tombstones.items() for digest in digests or ()
+        ),
+    )

@@ -1,0 +1,171 @@
+"""The state's tables, their versions, and how values and errors pass through SQLite (DESIGN.md section 2)."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from reconcile.errors import ReconcileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE checkout (
+            id INTEGER PRIMARY KEY, project TEXT NOT NULL, identity TEXT NOT NULL,
+            first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,
+            layout TEXT, store_identity TEXT, UNIQUE (project, identity))""",
+        """CREATE TABLE agreed (
+            checkout INTEGER NOT NULL REFERENCES checkout ON DELETE CASCADE, conversation TEXT NOT NULL,
+            parent TEXT, title TEXT, container TEXT, place TEXT NOT NULL,
+            PRIMARY KEY (checkout, conversation)) WITHOUT ROWID""",
+        """CREATE TABLE agreed_unit (
+            checkout INTEGER NOT NULL, conversation TEXT NOT NULL, unit TEXT NOT NULL, digest TEXT NOT NULL,
+            PRIMARY KEY (checkout, conversation, unit),
+            FOREIGN KEY (checkout, conversation) REFERENCES agreed ON DELETE CASCADE) WITHOUT ROWID""",
+        """CREATE TABLE intent (
+            checkout INTEGER NOT NULL REFERENCES checkout ON DELETE CASCADE, conversation TEXT NOT NULL,
+            kind TEXT NOT NULL, waits_for TEXT, place TEXT, run TEXT,
+            PRIMARY KEY (checkout, conversation)) WITHOUT ROWID""",
+        """CREATE TABLE intent_local (
+            conversation TEXT PRIMARY KEY, waits_for TEXT, place TEXT, run TEXT) WITHOUT ROWID""",
+        """CREATE TABLE history (
+            conversation TEXT NOT NULL, unit TEXT NOT NULL, seq INTEGER NOT NULL, digest TEXT NOT NULL,
+            PRIMARY KEY (conversation, unit, seq)) WITHOUT ROWID""",
+        "CREATE TABLE parent (conversation TEXT PRIMARY KEY, parent TEXT) WITHOUT ROWID",
+        """CREATE TABLE tombstone (
+            conversation TEXT NOT NULL, digest TEXT NOT NULL, run TEXT,
+            PRIMARY KEY (conversation, digest)) WITHOUT ROWID""",
+        """CREATE TABLE aside (
+            checkout INTEGER NOT NULL REFERENCES checkout ON DELETE CASCADE, conversation TEXT NOT NULL,
+            unit TEXT NOT NULL, kind TEXT NOT NULL, store TEXT, workspace TEXT,
+            PRIMARY KEY (checkout, conversation, unit)) WITHOUT ROWID""",
+        """CREATE TABLE conflict (
+            checkout INTEGER NOT NULL REFERENCES checkout ON DELETE CASCADE, conversation TEXT NOT NULL,
+            unit TEXT NOT NULL, run TEXT NOT NULL, seen INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (checkout, conversation, unit, run)) WITHOUT ROWID""",
+        "CREATE TABLE stat_index (root TEXT PRIMARY KEY, content BLOB NOT NULL)",
+        """CREATE TABLE run (
+            id TEXT PRIMARY KEY, checkout INTEGER REFERENCES checkout ON DELETE SET NULL,
+            command TEXT NOT NULL, started_ns INTEGER NOT NULL,
+            finished_ns INTEGER, exit_code INTEGER, summary TEXT NOT NULL) WITHOUT ROWID""",
+        """CREATE TABLE step (
+            run TEXT NOT NULL REFERENCES run ON DELETE CASCADE, seq INTEGER NOT NULL, action TEXT NOT NULL,
+            conversation TEXT NOT NULL, unit TEXT NOT NULL, kind TEXT NOT NULL, record TEXT NOT NULL,
+            state TEXT NOT NULL, message TEXT, at_ns INTEGER NOT NULL,
+            PRIMARY KEY (run, seq), UNIQUE (run, action)) WITHOUT ROWID""",
+        """CREATE TABLE intent_change (
+            run TEXT NOT NULL REFERENCES run ON DELETE CASCADE, seq INTEGER NOT NULL,
+            conversation TEXT NOT NULL, before TEXT, after TEXT,
+            PRIMARY KEY (run, seq)) WITHOUT ROWID""",
+        """CREATE TABLE version (
+            id INTEGER PRIMARY KEY, kind TEXT NOT NULL, digest TEXT NOT NULL, xxh3 TEXT NOT NULL,
+            size INTEGER NOT NULL, conversation TEXT NOT NULL, unit TEXT NOT NULL, file TEXT NOT NULL,
+            side TEXT NOT NULL, path TEXT NOT NULL, mtime_ns INTEGER NOT NULL,
+            run TEXT, why TEXT NOT NULL)""",
+        "CREATE INDEX version_of ON version (conversation, unit)",
+        "CREATE INDEX version_run ON version (run)",
+        "CREATE INDEX version_digest ON version (digest)",
+    ),
+)
+"""Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
+
+VERSION = len(MIGRATIONS)
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+class StateError(ReconcileError):
+    """The state can't be used now; nothing of it was changed by the failing call."""
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether SQLite says that the file itself is broken."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+
+
+@contextlib.contextmanager
+def state_errors(path: str) -> Iterator[None]:
+    """Turn SQLite's errors into `StateError`, which names the file and what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _BUSY:
+            hint = "another reconcile is writing it; let it finish and run again"
+        elif code in _DAMAGED:
+            hint = "run again: it is then checked, moved aside and made anew"
+        elif code == sqlite3.SQLITE_READONLY:
+            hint = "it was opened for a dry run, or its directory may not be written to"
+        else:
+            hint = "see to permissions and free space there, or set RECONCILE_STATE_DIR to another place"
+        raise StateError(f"{path}: {error}", hint=hint) from error
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
+    """All of the block's changes or none, durable at its end. Raises `StateError`."""
+    with state_errors(path):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            # A full disk may have rolled back already.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the schema that a database has, 0: none."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(found)
+
+
+def migrate(
+    connection: sqlite3.Connection, path: str, migrations: Sequence[Sequence[str]] = MIGRATIONS
+) -> None:
+    """Bring a database to the newest version, in one transaction. Raises `StateError`."""
+    with state_errors(path):
+        if version_of(connection) >= len(migrations):
+            return
+    with transaction(connection, path):
+        # Looked at again: another process may have done it while this one waited.
+        for migration in migrations[version_of(connection) :]:
+            for statement in migration:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def encoded(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Rows as SQLite takes them. Names that are no UTF-8 (PEP 383's lone surrogates) become blobs."""
+    return [tuple(map(_encode, row)) for row in rows]
+
+
+def select(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """All rows of a query, with every blob turned back into the text that `encoded` made it of."""
+    rows = connection.execute(sql, tuple(map(_encode, parameters))).fetchall()
+    # One pass over the types: blobs are rare, and a call for each value is what a big read would cost most.
+    if bytes in set(map(type, chain.from_iterable(rows))):
+        return [tuple(map(_decode, row)) for row in rows]
+    return rows
+
+
+def _encode(value: object) -> object:
+    if not isinstance(value, str) or value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+    return value
+
+
+def _decode(value: object) -> object:
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value

@@ -1,0 +1,131 @@
+"""Directories below a root, opened so that no symbolic link is followed and no path is too long.
+
+The one place that knows whether the platform can open files relative to a directory's descriptor; where it
+can't (Windows), paths stand in for descriptors.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+_BY_DESCRIPTOR = {os.open, os.stat} <= os.supports_dir_fd and os.scandir in os.supports_fd
+
+_BASE = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_DIRECTORY = _BASE | getattr(os, "O_DIRECTORY", 0)
+_FILE = _BASE | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0)
+
+# Characters of a path handed to the system at once. PATH_MAX limits one call, not the depth of a tree,
+# and a character is at most four bytes.
+_HOP = 900
+
+_KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def kind_of(mode: int) -> str:
+    """What an entry with this mode is, in words."""
+    return _KINDS.get(stat.S_IFMT(mode), "something unknown")
+
+
+class Directory:
+    """An open directory. Names passed in are relative to it; the last component is never followed."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: str, fd: int | None) -> None:
+        self._path = path
+        self._fd = fd
+
+    @classmethod
+    def open_root(cls, path: str) -> Directory:
+        """Open a side's own directory, which the operator named and which may be a symbolic link."""
+        if _BY_DESCRIPTOR:
+            return cls(path, os.open(path, _DIRECTORY))
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            raise NotADirectoryError(path)
+        return cls(path, None)
+
+    def below(self, path: str) -> Directory:
+        """Open the directory at ``path``; empty: this one again."""
+        if self._fd is None:
+            if path and not stat.S_ISDIR(self.stat(path).st_mode):
+                raise NotADirectoryError(path)
+            return Directory(os.path.join(self._path, path), None)
+        fd = self._fd
+        try:
+            for hop in _hops(path or "."):
+                deeper = os.open(hop, _DIRECTORY | _NOFOLLOW, dir_fd=fd)
+                if fd != self._fd:
+                    os.close(fd)
+                fd = deeper
+        except BaseException:
+            if fd != self._fd:
+                os.close(fd)
+            raise
+        return Directory(path, fd)
+
+    def entries(self) -> Iterator[os.DirEntry[str]]:
+        """Every entry, in the system's order."""
+        with os.scandir(self._path if self._fd is None else self._fd) as found:
+            yield from found
+
+    def status(self) -> os.stat_result:
+        """The directory's own status."""
+        return os.stat(self._path if self._fd is None else self._fd)
+
+    def stat(self, name: str) -> os.stat_result:
+        """The status of an entry, of a symbolic link itself."""
+        if self._fd is None:
+            return os.lstat(os.path.join(self._path, name))
+        if len(name) <= _HOP:
+            return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        parent, _, last = name.rpartition("/")
+        with self.below(parent) as directory:
+            return directory.stat(last)
+
+    def open_file(self, name: str) -> int:
+        """A descriptor for reading; opening can't block, but the caller checks that it is a file."""
+        if self._fd is None:
+            return os.open(os.path.join(self._path, name), _FILE)
+        return os.open(name, _FILE, dir_fd=self._fd)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._fd is not None:
+            os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _hops(path: str) -> list[str]:
+    """``path`` in pieces that one system call takes."""
+    if len(path) <= _HOP:
+        return [path]
+    hops: list[str] = []
+    for part in path.split("/"):
+        if hops and len(hops[-1]) + len(part) < _HOP:
+            hops[-1] += "/" + part
+        else:
+            hops.append(part)
+    return hops

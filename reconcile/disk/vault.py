@@ -1,0 +1,233 @@
+"""The vault: every version that was overwritten or removed, kept by content (DESIGN.md sections 2 and 7).
+
+``<state dir>/vault/objects/ab/<blake2b-256>``: named by a cryptographic digest, verified on reading, 0600.
+Which conversation an object belongs to is in the state (`reconcile.disk.versions`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from reconcile.disk.durable import Durability
+from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW
+from reconcile.disk.private import create_private_file, make_private_directory, write_all
+from reconcile.errors import ReconcileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHUNK = 1 << 20
+"""Bytes in memory at a time."""
+LEFTOVER_NS = 24 * 3600 * 10**9
+"""A temporary file that is so old belongs to no running process."""
+_DIGEST_BYTES = 32
+_PREFIX = re.compile(r"[0-9a-f]+")
+_TEMPORARY = ".tmp-"
+_numbers = itertools.count()
+
+
+class VaultError(ReconcileError):
+    """An object is missing or is not what its name says."""
+
+
+@dataclass(frozen=True, slots=True)
+class VaultObject:
+    """Content in the vault: its name there, its hexadecimal xxh3_128 (`core.model.Digest`), its bytes."""
+
+    digest: str
+    xxh3: str
+    size: int
+
+
+class Vault:
+    """The content store below one state directory; nothing is made before the first put.
+
+    Several processes may put at the same time. What was put is durable after `flush`, not before.
+    """
+
+    __slots__ = ("_durability", "_objects", "_pending", "_verified")
+
+    def __init__(self, state_directory: str, durability: Durability | None = None) -> None:
+        self._objects = os.path.join(state_directory, "vault", "objects")
+        self._durability = durability or Durability()
+        self._pending: dict[str, None] = {}
+        self._verified: set[str] = set()
+
+    def put_file(self, source: str | int) -> VaultObject:
+        """Keep a regular file, given by path or by a descriptor, which is read from its start and left open.
+
+        The returned digests are of the bytes that were kept, whatever happens to the file meanwhile.
+        A symbolic link is not followed (ELOOP). Raises `OSError`.
+        """
+        if isinstance(source, int):
+            os.lseek(source, 0, os.SEEK_SET)
+            return self._put(_chunks(source))
+        fd = os.open(source, os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY)
+        try:
+            return self._put(_chunks(fd))
+        finally:
+            os.close(fd)
+
+    def put_bytes(self, content: bytes) -> VaultObject:
+        """Keep these bytes (the target of a link, an edited file). Raises `OSError`."""
+        return self._put(iter((content,)))
+
+    def flush(self) -> None:
+        """Make all that was put since the last flush durable; before anything is overwritten or removed.
+
+        Raises `OSError`; everything is then flushed again by the next call.
+        """
+        if not self._pending:
+            return
+        shards = {os.path.dirname(path) for path in self._pending}
+        above = [
+            self._objects,
+            os.path.dirname(self._objects),
+            os.path.dirname(os.path.dirname(self._objects)),
+        ]
+        self._durability.flush_all(list(self._pending), [*sorted(shards), *above])
+        self._pending.clear()
+
+    def has(self, digest: str) -> bool:
+        """Whether an object of this name exists; `open` tells whether it is whole."""
+        return os.path.isfile(self.path(digest))
+
+    def path(self, digest: str) -> str:
+        """Where the object of this digest lies, or would."""
+        return os.path.join(self._objects, digest[:2], digest)
+
+    def open(self, digest: str) -> BinaryIO:
+        """The verified object, open for reading from its start; the caller closes it.
+
+        Raises `VaultError` where it is missing or damaged.
+        """
+        path = self.path(digest)
+        try:
+            file = open(path, "rb")  # noqa: SIM115 - returned open
+        except FileNotFoundError:
+            raise VaultError(f"{path}: no such object in the vault", hint=_HINT) from None
+        except OSError as error:
+            raise VaultError(f"{path}: could not be read: {error.strerror}", hint=_HINT) from error
+        found = _blake2b(file.fileno())
+        if found != digest:
+            file.close()
+            raise VaultError(f"{path}: damaged, found content with the digest {found}", hint=_HINT)
+        file.seek(0)
+        return file
+
+    def read(self, digest: str) -> bytes:
+        """The verified content, at once. Raises `VaultError` as `open` does."""
+        with self.open(digest) as file:
+            return file.read()
+
+    def find(self, prefix: str) -> tuple[str, ...]:
+        """The digests of all objects that begin so, sorted; nothing for what is no hexadecimal prefix."""
+        if not _PREFIX.fullmatch(prefix):
+            return ()
+        shards = [prefix[:2]] if len(prefix) > 1 else self._listed(self._objects)
+        names = (name for shard in shards for name in self._listed(os.path.join(self._objects, shard)))
+        return tuple(sorted(name for name in names if name.startswith(prefix)))
+
+    def size(self) -> int:
+        """Bytes of all objects together."""
+        total = 0
+        for shard in self._listed(self._objects):
+            for digest in self._listed(os.path.join(self._objects, shard)):
+                with contextlib.suppress(FileNotFoundError):
+                    total += os.stat(self.path(digest)).st_size
+        return total
+
+    def remove(self, digest: str) -> bool:
+        """Take an object out for good (``vault --purge``), and say whether it was there. Raises `OSError`."""
+        try:
+            os.unlink(self.path(digest))
+        except FileNotFoundError:
+            return False
+        self._pending.pop(self.path(digest), None)
+        self._durability.fsync_directory(os.path.dirname(self.path(digest)))
+        return True
+
+    def clean(self, now_ns: int) -> None:
+        """Remove what killed processes left half written, a day ago or earlier. Raises `OSError`."""
+        for name in _names(self._objects):
+            path = os.path.join(self._objects, name)
+            if name.startswith(_TEMPORARY) and os.lstat(path).st_mtime_ns < now_ns - LEFTOVER_NS:
+                os.unlink(path)
+
+    def _listed(self, directory: str) -> list[str]:
+        return [name for name in _names(directory) if not name.startswith(".")]
+
+    def _put(self, chunks: Iterator[bytes]) -> VaultObject:
+        """Hash and write in one pass under a temporary name, then give it its name."""
+        from xxhash import xxh3_128  # here: most commands keep nothing
+
+        make_private_directory(self._objects)
+        temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
+        strong, fast, size = hashlib.blake2b(digest_size=_DIGEST_BYTES), xxh3_128(), 0
+        fd = create_private_file(temporary)
+        try:
+            try:
+                for chunk in chunks:
+                    strong.update(chunk)
+                    fast.update(chunk)
+                    size += len(chunk)
+                    write_all(fd, chunk)
+            finally:
+                os.close(fd)
+            kept = VaultObject(strong.hexdigest(), fast.hexdigest(), size)
+            self._settle(temporary, kept)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+        return kept
+
+    def _settle(self, temporary: str, kept: VaultObject) -> None:
+        """Give new content its name. An object that is there stays, if it still is what its name says."""
+        path = self.path(kept.digest)
+        # One that another process put may not be flushed yet either, so it is flushed in both cases.
+        self._pending[path] = None
+        if path not in self._verified and not self._whole(path, kept):
+            make_private_directory(os.path.dirname(path))
+            os.replace(temporary, path)
+        self._verified.add(path)
+
+    def _whole(self, path: str, kept: VaultObject) -> bool:
+        """Read an existing object once per process: relying on a damaged one would lose these bytes."""
+        try:
+            fd = os.open(path, os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY)
+        except OSError:
+            return False
+        try:
+            return os.fstat(fd).st_size == kept.size and _blake2b(fd) == kept.digest
+        finally:
+            os.close(fd)
+
+
+_HINT = (
+    "`reconcile log` lists the other versions; a copy of this one may be in a backup of the state directory"
+)
+
+
+def _chunks(fd: int) -> Iterator[bytes]:
+    while chunk := os.read(fd, CHUNK):
+        yield chunk
+
+
+def _blake2b(fd: int) -> str:
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for chunk in _chunks(fd):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,96 @@
+"""The vault's index: which version of which conversation each object is (DESIGN.md section 2, "vault")."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Side
+from reconcile.disk.state_schema import encoded, select, state_errors, transaction
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+    from reconcile.core.model import Digest
+
+_COLUMNS = "digest, xxh3, size, conversation, unit, file, side, path, mtime_ns, run, why, kind"
+
+
+class VersionKind(StrEnum):
+    """What was kept: a file's content, or the target of a symbolic link."""
+
+    FILE = "file"
+    LINK = "link"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One file of one unit as it was before a run overwrote or removed it.
+
+    ``digest`` is its name in the vault, ``xxh3`` what the scan knows it by, ``size`` in bytes, ``file`` the
+    name in its copy, ``path`` the copy's file below the side, ``why`` a reason of the plan's.
+    """
+
+    digest: str
+    xxh3: Digest
+    size: int
+    conversation: str
+    unit: str
+    file: str
+    side: Side
+    path: str
+    mtime_ns: int
+    run: str | None
+    why: str
+    kind: VersionKind = VersionKind.FILE
+
+
+class Versions:
+    """The versions kept for one store. All methods raise `StateError`."""
+
+    __slots__ = ("_connection", "_path")
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self._connection, self._path = connection, path
+
+    def add(self, versions: Iterable[Version]) -> None:
+        """Note what was put into the vault, in one transaction, after `Vault.flush`."""
+        rows = encoded(map(astuple, versions))
+        if rows:
+            with transaction(self._connection, self._path):
+                marks = ", ".join("?" * len(fields(Version)))
+                sql = f"INSERT INTO version ({_COLUMNS}) VALUES ({marks})"  # noqa: S608 - no values in it
+                self._connection.executemany(sql, rows)
+
+    def has(self, xxh3: Digest, conversation: str, unit: str) -> bool:
+        """Whether a file of this content is kept for this unit already."""
+        sql = "SELECT 1 FROM version WHERE conversation = ? AND unit = ? AND xxh3 = ? LIMIT 1"
+        with state_errors(self._path):
+            return bool(select(self._connection, sql, (conversation, unit, xxh3)))
+
+    def of_conversation(self, conversation: str) -> tuple[Version, ...]:
+        """Every version of a conversation, oldest first."""
+        return self._found("conversation = ?", conversation)
+
+    def of_run(self, run: str) -> tuple[Version, ...]:
+        """What one run kept, in order."""
+        return self._found("run = ?", run)
+
+    def with_digest(self, prefix: str) -> tuple[Version, ...]:
+        """Every version whose vault digest begins so, oldest first."""
+        return self._found("substr(digest, 1, length(?1)) = ?1", prefix)
+
+    def forget(self, digest: str) -> None:
+        """Take a purged object out of the index."""
+        with transaction(self._connection, self._path):
+            self._connection.execute("DELETE FROM version WHERE digest = ?", (digest,))
+
+    def _found(self, condition: str, value: str) -> tuple[Version, ...]:
+        with state_errors(self._path):
+            rows = select(
+                self._connection, f"SELECT {_COLUMNS} FROM version WHERE {condition} ORDER BY id", (value,)
+            )
+        # The columns are Version's fields, in their order.
+        return tuple(replace(Version(*row), side=Side(row[6]), kind=VersionKind(row[11])) for row in rows)

@@ -1,0 +1,160 @@
+"""One pass over one side, in which every directory of conversations is listed once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.core.model import CHILDREN, Copy, Foreign, Partition, Problem, Side, Snapshot
+from reconcile.disk.copies import SYMLINK, Reader, Spot
+from reconcile.disk.reading import reason
+from reconcile.disk.tree import Directory, kind_of
+
+if TYPE_CHECKING:
+    from reconcile.core.format import Format
+    from reconcile.disk.index import Index
+
+_TRIES = 2
+_PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
+# Releases of JP from 2026-04 to 2026-06 swapped whole directories (formats/jp.md 1.8).
+_LEFTOVERS = (".staging-", ".old-")
+
+
+class _Level(NamedTuple):
+    """A directory of conversations; ``owner`` is the path of the copy that it lies in, empty at the top."""
+
+    path: str
+    owner: str
+    container: str | None
+    partition: Partition
+
+
+class Walk:
+    """One pass over a side, without recursion: trees may be as deep as the file system allows."""
+
+    def __init__(
+        self, side: Side, fmt: Format, known: Index, events_for: frozenset[str], now_ns: int
+    ) -> None:
+        self.side = side
+        self.fmt = fmt
+        self.identity = ""
+        self.reader = Reader(side, fmt, known, events_for, now_ns)
+        self.copies: list[Copy] = []
+        self._stamps: list[tuple[str, tuple[int, int]]] = []
+        self._blocked: set[str] = set()
+        self._problems: list[Problem] = []
+
+    def run(self, conversations_dir: str) -> bool:
+        """Look at everything; False where a directory of conversations changed on the way.
+
+        Raises `OSError` only where the root itself can't be opened.
+        """
+        with Directory.open_root(conversations_dir) as root:
+            status = root.status()
+            self.identity = f"{status.st_dev}:{status.st_ino}"
+            self.reader.bind(self.fmt.name, self.identity)
+            pending = [_Level("", "", None, Partition.LIVE)]
+            while pending:
+                level = pending.pop()
+                for spot in self._level(root, level, pending):
+                    self._copy(root, spot, pending)
+            return self._at_rest(root, conversations_dir)
+
+    def snapshot(self) -> Snapshot:
+        """What was found, in order."""
+        orders = {copy.conversation: self.fmt.order(copy.conversation) for copy in self.copies}
+        copies = sorted(self.copies, key=lambda copy: (orders[copy.conversation], copy.path))
+        if self._blocked:
+            copies = [
+                replace(copy, obstructed=True) if copy.path in self._blocked else copy for copy in copies
+            ]
+        return Snapshot(
+            self.side,
+            exists=True,
+            identity=self.identity,
+            copies=tuple(copies),
+            foreign=tuple(sorted(self.reader.foreign, key=lambda entry: entry.path)),
+            problems=tuple(sorted(self.reader.problems + self._problems, key=lambda problem: problem.path)),
+        )
+
+    def _level(self, root: Directory, level: _Level, pending: list[_Level]) -> list[Spot]:
+        """The copies in one directory of conversations; what else is in it is foreign, or a partition."""
+        try:
+            with root.below(level.path) as directory:
+                self._stamps.append((level.path, _stamp(directory.status())))
+                return [
+                    spot
+                    for entry in directory.entries()
+                    if (spot := self._entry(entry, level, pending)) is not None
+                ]
+        except FileNotFoundError:
+            self._lost(level.path)
+        except OSError as error:
+            self._blocked.add(level.owner)
+            self._problems.append(Problem(level.path, f"it can't be read ({reason(error)})"))
+        return []
+
+    def _entry(self, entry: os.DirEntry[str], level: _Level, pending: list[_Level]) -> Spot | None:
+        """What one entry of a directory of conversations is."""
+        name = entry.name
+        path = f"{level.path}/{name}" if level.path else name
+        if entry.is_dir(follow_symlinks=False):
+            if not name.startswith("."):
+                conversation = self.fmt.id_of(name)
+                if conversation is not None:
+                    return Spot(path, conversation, level.partition, level.container)
+                self.reader.foreign.append(Foreign(path, "a directory whose name is no id"))
+            elif name in _PARTITIONS:
+                pending.append(level._replace(path=path, partition=_PARTITIONS[name]))
+            elif name.startswith(_LEFTOVERS):
+                self.reader.foreign.append(Foreign(path, "left over from an interrupted write"))
+        elif not name.startswith(".") or name in _PARTITIONS:
+            try:
+                mode = entry.stat(follow_symlinks=False).st_mode
+            except FileNotFoundError:
+                return None
+            words = SYMLINK if entry.is_symlink() else kind_of(mode)
+            self.reader.foreign.append(Foreign(path, words))
+        return None
+
+    def _copy(self, root: Directory, spot: Spot, pending: list[_Level]) -> None:
+        """One copy, and its children for later."""
+        for _ in range(_TRIES):
+            try:
+                with root.below(spot.path) as directory:
+                    copy, children = self.reader.look(directory, spot)
+            except FileNotFoundError:
+                continue  # the directory went, or a file of it between two looks
+            except OSError as error:
+                copy, children = self.reader.closed(spot, error), False
+            break
+        else:
+            self._lost(spot.path)
+            return
+        self.copies.append(copy)
+        if children:
+            pending.append(_Level(f"{spot.path}/{CHILDREN}", spot.path, spot.conversation, spot.partition))
+
+    def _lost(self, path: str) -> None:
+        self._stamps.append((path, (0, 0)))
+
+    def _at_rest(self, root: Directory, conversations_dir: str) -> bool:
+        """Whether every directory of conversations is as it was when it was listed."""
+        unsettled = [
+            path for path, stamp in self._stamps if _stamp_now(root, conversations_dir, path) != stamp
+        ]
+        self._problems += [Problem(path, "it kept changing while it was looked at") for path in unsettled]
+        return not unsettled
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int]:
+    return status.st_ino, status.st_mtime_ns
+
+
+def _stamp_now(root: Directory, conversations_dir: str, path: str) -> tuple[int, int] | None:
+    """The stamp of a directory; the root's is asked for by its own path, where another may be by now."""
+    try:
+        return _stamp(root.stat(path) if path else os.stat(conversations_dir))
+    except OSError:
+        return None

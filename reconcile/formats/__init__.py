@@ -1,0 +1,41 @@
+"""The formats by name; a format's modules are imported when it is asked for, never before.
+
+Start-up time matters to every command, and a format brings its own parsers with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from reconcile.core.format import Format
+
+    Factory: TypeAlias = Callable[[tuple[str, ...]], Format]
+
+
+def _jp(ignore: tuple[str, ...]) -> Format:
+    from reconcile.formats.jp import JpFormat
+
+    return JpFormat(ignore)
+
+
+def _plain(ignore: tuple[str, ...]) -> Format:
+    from reconcile.formats.plain import PlainFormat
+
+    return PlainFormat(ignore)
+
+
+FORMATS: Mapping[str, Factory] = {"jp": _jp, "plain": _plain}
+"""What ``--format`` takes, and what makes it: a function of the extra ignore globs."""
+
+
+def get_format(name: str, ignore: tuple[str, ...] = ()) -> Format:
+    """The format of that name; ``ignore`` are globs of further files that are no extras.
+
+    An unknown name is a `ValueError` that lists the known ones.
+    """
+    if name not in FORMATS:
+        raise ValueError(f"unknown format {name!r}, expected one of: {', '.join(sorted(FORMATS))}")
+    return FORMATS[name](ignore)

@@ -1,0 +1,248 @@
+"""The three managed files that jp and plain share: units, checks, and edits of the parent.
+
+Validity is that of formats/jp.md 4.6: level 1, strictly, plus what its last paragraph adds. Invalid content
+is never written to either side, so everything a reader could stumble over is a `Fault` here, in words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase, translate
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from reconcile.core.model import (
+    CHILDREN,
+    EXTRA,
+    METADATA,
+    STREAM,
+    Fault,
+    Metadata,
+    ParentKind,
+    ParentRef,
+    Stream,
+)
+from reconcile.formats import strict, times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+METADATA_FILE = "metadata.json"
+BASE_FILE = "base_config.json"
+EVENTS_FILE = "events.json"
+
+EDITOR_FILES = (
+    "*~",  # vim, emacs, nano: backups
+    "*.sw[opx]",  # vim: swap files without a leading dot
+    "4913",  # vim: tries whether it may write in a directory
+    "#*#",  # emacs: auto-save
+    "*.vsctmp",  # VS Code: before the rename
+    "*___jb_tmp___",  # JetBrains: before the rename
+    "*___jb_old___",
+)
+"""Swap and backup files of editors; those that begin with a dot are ignored anyway."""
+
+_PARENT = "parent_id"
+_ENDED_WITH_THE_SOURCE = ("pinned_at", "archived_at", "expires_at")
+"""States of one conversation that a fork of it does not share."""
+_LEADING_BASE = "config_delta"
+
+
+class _Event(msgspec.Struct):
+    """An element of events.json as far as every reader agrees on it; other keys are skipped."""
+
+    timestamp: Any
+    type: Any
+
+
+_EVENTS = msgspec.json.Decoder(list[_Event])
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedFiles(ABC):
+    """What jp and plain have in common.
+
+    ``ignore``: globs of files that are no extras, matched against the name below the conversation's
+    directory and against its last component.
+    """
+
+    ignore: tuple[str, ...] = ()
+    _ignored: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile all globs into one pattern: it is asked for every file of a scan."""
+        globs = (*EDITOR_FILES, "*.tmp", *self.ignore)
+        object.__setattr__(self, "_ignored", re.compile("|".join(translate(glob) for glob in globs)))
+
+    @abstractmethod
+    def parent_of(self, value: object) -> str | None:
+        """The id that a ``parent_id`` names, None where it is no accepted spelling of one."""
+
+    @property
+    def stream_files(self) -> tuple[str, ...]:
+        """JP's own order of writing: an interruption leaves a mix that can be read (formats/jp.md 4.4)."""
+        return (BASE_FILE, EVENTS_FILE)
+
+    @property
+    def metadata_file(self) -> str:
+        """The file of the metadata unit."""
+        return METADATA_FILE
+
+    def unit_of(self, name: str) -> str | None:
+        """The unit of a file (DESIGN.md 2); managed files are managed whatever the globs say."""
+        if name == METADATA_FILE:
+            return METADATA
+        if name in (BASE_FILE, EVENTS_FILE):
+            return STREAM
+        parts = name.split("/")
+        if parts[0] == CHILDREN or any(part.startswith(".") for part in parts):
+            return None
+        if self._ignored.match(parts[-1]) or any(fnmatchcase(name, glob) for glob in self.ignore):
+            return None
+        return EXTRA + name
+
+    def read_metadata(self, content: bytes) -> Metadata | Fault:
+        """An object with a readable ``last_activated_at``; keys of older JPs are fine (formats/jp.md 3.5)."""
+        try:
+            value = strict.load_object(content)
+        except strict.InvalidContentError as error:
+            return Fault(METADATA_FILE, error.found, "a JSON object")
+        if (fault := _activation_fault(value)) is not None:
+            return fault
+        title = value.get("title")
+        return Metadata(
+            title=title if isinstance(title, str) else None,
+            parent=self._parent_ref(value),
+            local=value.get("local") is True,
+            content=content,
+        )
+
+    def read_stream(self, contents: Mapping[str, bytes], *, events: bool) -> Stream | Fault:
+        """The stream of the files that are there; a fault in what is there goes before what is missing."""
+        base = contents.get(BASE_FILE)
+        if base is not None:
+            try:
+                strict.load_object(base)
+            except strict.InvalidContentError as error:
+                return Fault(BASE_FILE, error.found, "a JSON object")
+        content = contents.get(EVENTS_FILE)
+        if content is None:
+            return Fault(EVENTS_FILE, "no such file", "an array of events", incomplete=True)
+        try:
+            elements = _load_events(content)
+        except strict.InvalidContentError as error:
+            return Fault(EVENTS_FILE, error.found, "an array of events, each with timestamp and type")
+        if base is None and (fault := _lacks_base(elements)) is not None:
+            return fault
+        return Stream(
+            count=len(elements),
+            last=_last_time(elements),
+            events=_sequence(elements[1:] if base is None else elements) if events else None,
+        )
+
+    def with_parent(self, content: bytes, parent: str | None) -> bytes | None:
+        """As `Format.with_parent`; content that states the parent in any spelling stays as it is."""
+        try:
+            value = strict.load_object(content)
+        except strict.InvalidContentError:
+            return None
+        wanted = ParentRef(ParentKind.ABSENT if parent is None else ParentKind.ID, parent)
+        if self._parent_ref(value) == wanted:
+            return content
+        if _serialised(value) != content:
+            return None
+        if parent is None:
+            del value[_PARENT]
+        else:
+            value[_PARENT] = parent
+        return _serialised(value)
+
+    def forked_metadata(self, content: bytes, *, parent: str, title: str) -> bytes:
+        """As `Format.forked_metadata`: a new file, serialised as JP would, whatever the source's form.
+
+        Content that `read_metadata` accepts never fails here; anything else is a `ValueError`.
+        """
+        source = strict.load_object(content)
+        kept = {key: value for key, value in source.items() if key not in _ENDED_WITH_THE_SOURCE}
+        ordered = kept if "title" in kept else {"title": title} | kept  # JP writes it first (3.1)
+        return _serialised(ordered | {"title": title, _PARENT: parent}, errors="replace")
+
+    def _parent_ref(self, metadata: dict[str, Any]) -> ParentRef:
+        if _PARENT not in metadata:
+            return ParentRef(ParentKind.ABSENT)
+        value = metadata[_PARENT]
+        if value is None:
+            return ParentRef(ParentKind.ROOT)
+        parent = self.parent_of(value)
+        return ParentRef(ParentKind.UNREADABLE if parent is None else ParentKind.ID, parent)
+
+
+def _activation_fault(metadata: dict[str, Any]) -> Fault | None:
+    key, expected = "last_activated_at", "a time such as 2026-01-31 12:00:00.0 as last_activated_at"
+    if key not in metadata:
+        return Fault(METADATA_FILE, f"no {key}", expected)
+    value = metadata[key]
+    if isinstance(value, str) and times.normalise(value) is not None:
+        return None
+    return Fault(METADATA_FILE, f"{strict.kind(value)} as {key}", expected)
+
+
+def _load_events(content: bytes) -> list[_Event]:
+    """The elements of an events.json, or `InvalidContentError` with the words for what is wrong with it."""
+    try:
+        elements = _EVENTS.decode(content)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        # slow from here on: broken JSON is the better explanation, then the first element of the wrong shape
+        raise strict.InvalidContentError(_wrong_shape(strict.load(content))) from None
+    strict.check_text(content)
+    strict.check_nesting(content)
+    return elements
+
+
+def _wrong_shape(value: object) -> str:
+    if not isinstance(value, list):
+        return strict.kind(value)
+    for number, element in enumerate(value, start=1):
+        if not isinstance(element, dict):
+            return f"{strict.kind(element)} as element {number}"
+        for key in ("timestamp", "type"):
+            if key not in element:
+                return f"no {key} in element {number}"
+    return "a number that is out of range"
+
+
+def _lacks_base(elements: list[_Event]) -> Fault | None:
+    """The rule of formats/jp.md 4.4: without base_config.json, the first element must carry it."""
+    if elements and elements[0].type == _LEADING_BASE:
+        return None
+    first = f"a first element whose type is {strict.kind(elements[0].type)}" if elements else "an empty array"
+    expected = f"{BASE_FILE} beside it, or a leading {_LEADING_BASE}"
+    return Fault(EVENTS_FILE, first, expected, incomplete=True)
+
+
+def _last_time(elements: list[_Event]) -> str | None:
+    """The last element's time as JP shows it (formats/jp.md 4.5): as written, if it can be read."""
+    time = elements[-1].timestamp if elements else None
+    return time if isinstance(time, str) and times.normalise(time) is not None else None
+
+
+def _sequence(elements: Iterable[_Event]) -> tuple[str, ...]:
+    """E(x) of DESIGN.md 4: the same events give the same texts, in whichever form their times are written."""
+    return tuple(f"{_time(element.timestamp)} {_word(element.type)}" for element in elements)
+
+
+def _time(value: object) -> str:
+    return times.comparable(value) if isinstance(value, str) else repr(value)
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _serialised(value: dict[str, Any], errors: str = "strict") -> bytes:
+    """The bytes that JP writes for an object (formats/jp.md 3.3)."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(errors=errors)

@@ -1,0 +1,62 @@
+"""JP's own format: numbered conversations, directories named after number and title (formats/jp.md 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.formats import ids, slug
+from reconcile.formats.files import ManagedFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_DECISECOND = 100_000_000
+"""In nanoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class JpFormat(ManagedFiles):
+    """A conversation is ``jp-c<decimal>`` everywhere inside reconcile."""
+
+    @property
+    def name(self) -> str:
+        """The name that ``--format`` takes."""
+        return "jp"
+
+    def id_of(self, dirname: str) -> str | None:
+        """JP's index rule without the two spellings that JP itself cannot load (formats/jp.md 2.3)."""
+        return ids.from_dirname(dirname)
+
+    def parse_id(self, text: str) -> str | None:
+        """A full id, with or without a workspace suffix, a bare decimal, or a directory's name."""
+        return ids.from_text(text) or ids.from_dirname(text)
+
+    def parent_of(self, value: object) -> str | None:
+        """The four spellings of DESIGN.md 3.1: number, id, id with a suffix, decimal text."""
+        if isinstance(value, str):
+            return ids.from_text(value) or ids.from_decimal(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return ids.from_number(value)
+        return None
+
+    def order(self, conversation: str) -> tuple[int, str]:
+        """By time of creation."""
+        return (int(ids.decimal(conversation)), "")
+
+    def dirname(self, conversation: str, title: str | None) -> str:
+        """The name that JP would rename the directory to."""
+        return slug.dirname(ids.decimal(conversation), title)
+
+    def new_id(self, now_ns: int, taken: Collection[str]) -> str:
+        """The decisecond of creation, or the next one that nobody has."""
+        number = max(0, now_ns // _DECISECOND)
+        while (conversation := ids.from_number(number)) in taken:
+            number += 1
+        if conversation is None:
+            raise ValueError(f"no conversation id is left for the time {now_ns} ns")
+        return conversation
+
+    def lock_name(self, conversation: str) -> str | None:
+        """JP's own lock file, below ``locks/`` (formats/jp.md 1.6)."""
+        return f"{conversation}.lock"

@@ -1,0 +1,221 @@
+"""Strict JSON: what may count as valid content, and words for what may not (formats/jp.md 4.6).
+
+What passes here is JSON for JP's reader too: UTF-8 without a byte order mark, no NaN, no lone surrogates, no
+nesting of 128 or more (3.3). msgspec does the work at C speed; what it lets through in fields that it skips
+(bytes that aren't UTF-8, deep nesting) is checked beside it. One gap is left open: a number such as 1e999 in
+a skipped field of an event.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NESTING = 127
+"""The deepest nesting that JP reads (formats/jp.md 3.3)."""
+TOO_DEEP = f"JSON nested more than {_NESTING} levels deep"
+
+_QUOTED = 40
+"""Characters of a quoted text in a message."""
+
+_ANY = msgspec.json.Decoder(msgspec.Raw)
+_ESCAPE = re.compile(rb"\\.")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+
+_MARKER = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?=[ \r\n]|\Z)", re.MULTILINE)
+_SURROGATE = re.compile(
+    rb"\\(?:u(?P<high>[dD][89abAB]..)(?P<low>\\u[dD][c-fC-F]..)?|u(?P<lone>[dD][c-fC-F]..)|.)", re.DOTALL
+)
+_NOT_A_NUMBER = re.compile(rb"-?(?:NaN|Infinity)")
+_MESSAGE = re.compile(r"(?:JSON is malformed: )?(?P<detail>.*) \(byte (?P<byte>[0-9]+)\)")
+
+
+class InvalidContentError(ValueError):
+    """Content that is not what it should be; ``found`` completes the sentence "found ..."."""
+
+    def __init__(self, found: str) -> None:
+        """Keep the words for the `Fault`."""
+        super().__init__(found)
+        self.found = found
+
+
+def check_text(content: bytes) -> None:
+    """Raise `InvalidContentError` unless every byte is part of valid UTF-8.
+
+    JSON parsers that skip a field do not look at its text, so this is asked separately.
+    """
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":
+            found = _truncated(content)
+        else:
+            found = f"bytes that are not UTF-8 in {_line(content, error.start)}"
+        raise InvalidContentError(_known_damage(content) or found) from None
+
+
+def check_nesting(content: bytes) -> None:
+    """Raise `InvalidContentError` if the content, valid JSON otherwise, is nested deeper than JP reads.
+
+    Strings are cut out, the brackets are left, and each pass takes away the innermost level.
+    """
+    if len(content) <= 2 * _NESTING:
+        return
+    outside_strings = b"".join(_ESCAPE.sub(b"", content).split(b'"')[::2])
+    brackets = outside_strings.translate(_SQUARE, _NOT_BRACKETS)
+    for _ in range(_NESTING):
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
+            return
+    raise InvalidContentError(TOO_DEEP)
+
+
+def check_syntax(content: bytes) -> None:
+    """Raise `InvalidContentError` unless the content is one strict JSON value."""
+    check_text(content)
+    try:
+        _ANY.decode(content)
+    except RecursionError:
+        raise InvalidContentError(TOO_DEEP) from None
+    except msgspec.DecodeError as error:
+        raise InvalidContentError(_diagnosis(content, str(error))) from None
+    check_nesting(content)
+
+
+def load(content: bytes) -> object:
+    """The value of a small strict JSON file, order of keys kept.
+
+    Beyond `check_syntax`, a key twice in the outermost object and numbers that no reader can hold are
+    `InvalidContentError`: what a reader makes of those depends on the reader.
+    """
+    check_syntax(content)
+    outermost: list[tuple[str, Any]] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal outermost
+        outermost = pairs  # objects are closed from the inside out: the last call is the outermost
+        return dict(pairs)
+
+    value = _loads(content, keep)
+    if isinstance(value, dict) and len(value) < len(outermost):
+        twice, _ = Counter(key for key, _ in outermost).most_common(1)[0]
+        raise InvalidContentError(f"the key {quoted(twice)} twice")
+    return value
+
+
+def load_object(content: bytes) -> dict[str, Any]:
+    """As `load`, for files that must hold one object."""
+    value = load(content)
+    if not isinstance(value, dict):
+        raise InvalidContentError(kind(value))
+    return value
+
+
+def kind(value: object) -> str:
+    """What a parsed JSON value is, in words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the text {quoted(value)}"
+    if isinstance(value, (int, float)):
+        return "a number"
+    return "a JSON array" if isinstance(value, list) else "a JSON object"
+
+
+def quoted(text: str) -> str:
+    """A text of unknown length for a message: in quotes, on one line, cut short."""
+    return json.dumps(text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…", ensure_ascii=False)
+
+
+def _loads(content: bytes, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> object:
+    try:
+        return json.loads(content, object_pairs_hook=pairs, parse_float=_float)
+    except InvalidContentError:
+        raise
+    except RecursionError:
+        raise InvalidContentError(TOO_DEEP) from None
+    except ValueError:  # Python refuses to convert integers of more than 4300 digits
+        _out_of_range()
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        _out_of_range()
+    return number
+
+
+def _out_of_range() -> NoReturn:
+    raise InvalidContentError("a number that is out of range")
+
+
+def _diagnosis(content: bytes, message: str) -> str:
+    """Words for content that the parser refused, the likely cause before the parser's own view."""
+    if (known := _known_damage(content)) is not None:
+        return known
+    if (surrogate := _lone_surrogate(content)) is not None:
+        return f"half of a surrogate pair in {_line(content, surrogate)}"
+    if "truncated" in message:
+        return _truncated(content)
+    match = _MESSAGE.fullmatch(message)
+    if match is None:
+        return "invalid JSON"
+    detail, at = match["detail"], int(match["byte"])
+    if number := _NOT_A_NUMBER.match(content, max(0, at - 1)) or _NOT_A_NUMBER.match(content, at):
+        return f"{number[0].decode()} in {_line(content, number.start())}, which is not JSON"
+    if detail == "trailing characters":
+        at -= 1  # the parser has already stepped over the first of them
+        detail = "something after the end of the value"
+    elif detail.startswith("trailing comma"):
+        at = len(content[:at].rstrip()) - 1  # the comma, not the bracket that it should not precede
+    return f"invalid JSON at {_line(content, at)} column {_column(content, at)}: {detail}"
+
+
+def _known_damage(content: bytes) -> str | None:
+    """The kinds of damage that have a name: crashes, merges and editors leave these."""
+    if not content:
+        return "an empty file"
+    if not content.strip():
+        return "nothing but white space"
+    if not content.strip(b"\0"):
+        return "nothing but NUL bytes"
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16 text"
+    if (nul := content.find(b"\0")) >= 0:
+        return f"NUL bytes in {_line(content, nul)}"
+    if marker := _MARKER.search(content):
+        return f"a git conflict marker in {_line(content, marker.start())}"
+    if content.startswith(b"\xef\xbb\xbf"):
+        return "a byte order mark"
+    return None
+
+
+def _lone_surrogate(content: bytes) -> int | None:
+    for match in _SURROGATE.finditer(content):
+        if match["lone"] or (match["high"] and not match["low"]):
+            return match.start()
+    return None
+
+
+def _truncated(content: bytes) -> str:
+    return f"a truncated file, it ends in the middle of a value in {_line(content, len(content.rstrip()))}"
+
+
+def _line(content: bytes, at: int) -> str:
+    newlines = content.count(b"\n", 0, at)
+    return f"line {newlines + 1}"
+
+
+def _column(content: bytes, at: int) -> int:
+    start = content.rfind(b"\n", 0, at) + 1
+    return len(content[start:at].decode(errors="replace")) + 1

@@ -1,0 +1,50 @@
+"""Timestamps in both forms that JP reads (formats/jp.md 3.2), made comparable."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_STORED = re.compile(
+    r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2}) ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.([0-9]+))?"
+)
+"""The form that JP writes: UTC, no zone, a space."""
+_RFC_3339 = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
+)
+_WRITTEN_BY_JP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{1,9}")
+
+
+def normalise(text: str) -> str | None:
+    """One spelling for each instant: ``2026-01-31 12:00:00.5``, UTC, no trailing zeros.
+
+    Two readable timestamps are the same instant exactly if their normal forms are equal. Digits past the
+    ninth of the fraction are dropped, as JP does. None where JP would not read it.
+    """
+    match = _STORED.fullmatch(text)
+    sign, hours, minutes = None, "00", "00"
+    if match is None:
+        match = _RFC_3339.fullmatch(text)
+        if match is None:
+            return None
+        sign, hours, minutes = match[8], match[9] or "00", match[10] or "00"
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    try:
+        year, month, day, hour, minute, second = (int(match[group]) for group in range(1, 7))
+        instant = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        instant += offset if sign == "-" else -offset
+    except (ValueError, OverflowError):
+        return None
+    fraction = (match[7] or "")[:9].rstrip("0")
+    # not strftime: it does not pad years below 1000 on every platform
+    whole = instant.replace(tzinfo=None).isoformat(sep=" ")
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def comparable(text: str) -> str:
+    """The normal form where there is one, else the text as it stands; quick for what JP writes itself."""
+    if _WRITTEN_BY_JP.fullmatch(text):
+        return text.rstrip("0").rstrip(".")
+    normal = normalise(text)
+    return text if normal is None else normal

@@ -1,0 +1,65 @@
+"""Who may import whom."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROJECT = Path(__file__).parents[2]
+
+
+def modules(*tops: str) -> list[Path]:
+    return sorted(module for top in tops for module in (PROJECT / top).rglob("*.py"))
+
+
+def absolute_imports(module: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(module.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            yield node.module
+
+
+def importers_of(packages: set[str], *tops: str) -> list[str]:
+    return [
+        f"{module.relative_to(PROJECT)}: {name}"
+        for module in modules(*tops)
+        for name in absolute_imports(module)
+        if name.partition(".")[0] in packages
+    ]
+
+
+def test_contracts_of_pyproject_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    status = lint_imports(config_filename=str(PROJECT / "pyproject.toml"), no_cache=True)
+    assert status == EXIT_STATUS_SUCCESS, capsys.readouterr().out
+
+
+def test_cli_imports_itself_relatively() -> None:
+    assert importers_of({"cli", "reconcile_cli"}, "cli") == []
+
+
+def test_nobody_imports_the_command_by_name() -> None:
+    assert importers_of({"cli", "reconcile_cli"}, "reconcile", "tests", "fixtures") == []
+
+
+@pytest.mark.parametrize(
+    ("package", "homes"),
+    [
+        ("click", ("cli", "tests")),
+        ("filelock", ("reconcile/disk", "tests")),
+        ("watchdog", ("reconcile/watch", "tests")),
+        ("xxhash", ("reconcile/disk", "reconcile/apply", "tests")),
+    ],
+)
+def test_third_party_packages_stay_at_home(package: str, homes: tuple[str, ...]) -> None:
+    strangers = [
+        who for who in importers_of({package}, "reconcile", "cli", "tests") if not who.startswith(homes)
+    ]
+    assert strangers == []

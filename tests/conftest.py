@@ -1,0 +1,85 @@
+"""Fixtures for all tests. The command is loaded here, at import: inside pyfakefs it could not be found."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from click import Command
+    from click.testing import Result
+
+(_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
+COMMAND = cast("Command", _SCRIPT.load())
+
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("ci", max_examples=500, deadline=None, derandomize=True, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+_HOMES = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the test's own, not created: nothing of the developer's is ever read or written.
+
+    It lies outside `tmp_path`, so that a test can compare the whole of that.
+    """
+    path = tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))
+    for name in list(os.environ):
+        if name.startswith(("RECONCILE_", "GIT_", "JP_", "XDG_")):
+            monkeypatch.delenv(name)
+    for name, below in {
+        "HOME": "",
+        "JP_USER_DATA_DIR": "jp",
+        "XDG_CACHE_HOME": "cache",
+        "XDG_CONFIG_HOME": "config",
+        "XDG_DATA_HOME": "data",
+        "XDG_RUNTIME_DIR": "runtime",
+        "XDG_STATE_HOME": "state",
+    }.items():
+        monkeypatch.setenv(name, str(path / below))
+    for name, value in {
+        "GIT_CEILING_DIRECTORIES": str(tmp_path_factory.getbasetemp()),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "A. Tester",
+        "GIT_AUTHOR_EMAIL": "tester@example.invalid",
+        "GIT_COMMITTER_NAME": "A. Tester",
+        "GIT_COMMITTER_EMAIL": "tester@example.invalid",
+    }.items():
+        monkeypatch.setenv(name, value)
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    return path
+
+
+class Run(Protocol):
+    """Runs ``reconcile`` with these arguments, in this process and without a terminal."""
+
+    def __call__(self, *args: str | Path, stdin: str | None = None) -> Result: ...
+
+
+@pytest.fixture
+def run() -> Run:
+    def invoke(*args: str | Path, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(COMMAND, [str(arg) for arg in args], input=stdin, catch_exceptions=False)
+
+    return invoke
+
+
+@pytest.fixture(params=["fake", "real"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """An empty directory: once in pyfakefs, once on the disk."""
+    if request.param == "real":
+        return tmp_path
+    request.getfixturevalue("fs")
+    fake = Path("/root-of-test")
+    fake.mkdir()
+    return fake

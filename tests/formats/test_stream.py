@@ -1,0 +1,287 @@
+"""The stream: what is valid, its count, its last time and E(x) (formats/jp.md 4, edge cases 37 to 40)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconcile.core.model import Fault, Stream
+from reconcile.formats import get_format
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+JP = get_format("jp")
+BASE, EVENTS = "base_config.json", "events.json"
+EVENT = b'{"timestamp": "2026-01-31 12:00:00.0", "type": "turn_start"}'
+DELTA = b'{"type": "config_delta", "timestamp": "2026-01-31 11:00:00.5", "delta": {}}'
+TURN = "2026-01-31 12:00:00 turn_start"
+BASE_DELTA = "2026-01-31 11:00:00.5 config_delta"
+
+
+def array(*elements: bytes) -> bytes:
+    return b"[" + b", ".join(elements) + b"]"
+
+
+VALID: list[tuple[str, bytes | None, bytes, Stream]] = [
+    ("nothing yet", b"{}", b"[]", Stream(0, None, ())),
+    ("one event", b"{}", array(EVENT), Stream(1, "2026-01-31 12:00:00.0", (TURN,))),
+    (
+        "edge 37: a legacy stream, its leading base counts but is no event",
+        None,
+        array(DELTA, EVENT),
+        Stream(2, "2026-01-31 12:00:00.0", (TURN,)),
+    ),
+    ("edge 37: nothing but the base", None, array(DELTA), Stream(1, "2026-01-31 11:00:00.5", ())),
+    (
+        "edge 38: the base delta is still there beside the file: an ordinary delta",
+        b"{}",
+        array(DELTA, EVENT),
+        Stream(2, "2026-01-31 12:00:00.0", (BASE_DELTA, TURN)),
+    ),
+    (
+        "a later delta is an event in either form",
+        None,
+        array(DELTA, EVENT, DELTA),
+        Stream(3, "2026-01-31 11:00:00.5", (TURN, BASE_DELTA)),
+    ),
+    (
+        "edge 40: a time and a type of any kind",
+        b"{}",
+        b'[{"timestamp": 1, "type": null}]',
+        Stream(1, None, ("1 None",)),
+    ),
+    (
+        "the last time cannot be read",
+        b"{}",
+        b'[{"timestamp": "yesterday", "type": "x"}]',
+        Stream(1, None, ("yesterday x",)),
+    ),
+    (
+        "a type that JP does not know, a key twice, an escaped key",
+        b"{}",
+        rb'[{"timestamp": "2026-01-31 12:00:00.0", "\u0074ype": "new", "a": 1, "a": 2}]',
+        Stream(1, "2026-01-31 12:00:00.0", ("2026-01-31 12:00:00 new",)),
+    ),
+]
+
+
+def contents(base: bytes | None, events: bytes | None) -> dict[str, bytes]:
+    pairs = ((BASE, base), (EVENTS, events))
+    return {name: content for name, content in pairs if content is not None}
+
+
+@pytest.mark.parametrize(
+    ("base", "events", "stream"), [row[1:] for row in VALID], ids=[row[0] for row in VALID]
+)
+def test_valid(base: bytes | None, events: bytes, stream: Stream) -> None:
+    assert JP.read_stream(contents(base, events), events=True) == stream
+    assert JP.read_stream(contents(base, events), events=False) == Stream(stream.count, stream.last)
+
+
+def fault(file: str, found: str, *, incomplete: bool = False) -> Fault:
+    expected = "a JSON object" if file == BASE else "an array of events, each with timestamp and type"
+    return Fault(file, found, expected, incomplete=incomplete)
+
+
+def skipped(value: bytes) -> bytes:
+    """An array of one event with a value in a field that the check skips."""
+    return b'[{"timestamp": "t", "type": "x", "a": %s}]' % value
+
+
+DEEP = "JSON nested more than 127 levels deep"
+INVALID: list[tuple[str, bytes | None, bytes, Fault]] = [
+    ("edge 40: an object", b"{}", b"{}", fault(EVENTS, "a JSON object")),
+    ("edge 40: an element without keys", b"{}", b"[{}]", fault(EVENTS, "no timestamp in element 1")),
+    ("edge 40: an element that is a number", b"{}", b"[1]", fault(EVENTS, "a number as element 1")),
+    ("edge 40: null", b"{}", b"null", fault(EVENTS, "null")),
+    ("edge 40: an empty file", b"{}", b"", fault(EVENTS, "an empty file")),
+    (
+        "edge 40: a trailing comma",
+        b"{}",
+        b"[\n" + EVENT + b",\n]",
+        fault(EVENTS, "invalid JSON at line 2 column 61: trailing comma in array"),
+    ),
+    (
+        "edge 40: an element without type",
+        b"{}",
+        array(EVENT, b'{"timestamp": "t"}'),
+        fault(EVENTS, "no type in element 2"),
+    ),
+    ("an element that is an array", b"{}", b'[["t", "x"]]', fault(EVENTS, "a JSON array as element 1")),
+    ("merge markers", b"{}", b"[\n<<<<<<< HEAD\n]", fault(EVENTS, "a git conflict marker in line 2")),
+    ("only NUL bytes", b"{}", b"\0" * 20_000, fault(EVENTS, "nothing but NUL bytes")),
+    (
+        "truncated",
+        b"{}",
+        array(EVENT)[:-9],
+        fault(EVENTS, "a truncated file, it ends in the middle of a value in line 1"),
+    ),
+    (
+        "broken JSON goes before an element of the wrong shape",
+        b"{}",
+        b"[1, NaN]",
+        fault(EVENTS, "NaN in line 1, which is not JSON"),
+    ),
+    ("NaN where nobody looks", b"{}", skipped(b"NaN"), fault(EVENTS, "NaN in line 1, which is not JSON")),
+    (
+        "half of a surrogate pair where nobody looks",
+        b"{}",
+        skipped(rb'"\ud83d"'),
+        fault(EVENTS, "half of a surrogate pair in line 1"),
+    ),
+    (
+        "bytes that are not UTF-8 where nobody looks",
+        b"{}",
+        skipped(b'"\xff"'),
+        fault(EVENTS, "bytes that are not UTF-8 in line 1"),
+    ),
+    (
+        "bytes that are not UTF-8 in a type",
+        b"{}",
+        b'[{"timestamp": 1, "type": "\xff"}]',
+        fault(EVENTS, "bytes that are not UTF-8 in line 1"),
+    ),
+    ("deeper than JP reads", b"{}", skipped(b"[" * 126 + b"]" * 126), fault(EVENTS, DEEP)),
+    ("deeper than Python can", b"{}", skipped(b"[" * 100_000 + b"]" * 100_000), fault(EVENTS, DEEP)),
+    (
+        "a time beyond any number",
+        b"{}",
+        b'[{"timestamp": 1e999, "type": "x"}]',
+        fault(EVENTS, "a number that is out of range"),
+    ),
+    ("a base configuration that is an array", b"[]", array(EVENT), fault(BASE, "a JSON array")),
+    ("a base configuration that is empty", b"", array(EVENT), fault(BASE, "an empty file")),
+    ("a key twice in the base", b'{"a": 1, "a": 1}', array(EVENT), fault(BASE, 'the key "a" twice')),
+]
+
+
+@pytest.mark.parametrize(
+    ("base", "events", "expected"), [row[1:] for row in INVALID], ids=[row[0] for row in INVALID]
+)
+def test_invalid(base: bytes | None, events: bytes, expected: Fault) -> None:
+    assert JP.read_stream(contents(base, events), events=False) == expected
+    assert JP.read_stream(contents(base, events), events=True) == expected
+
+
+BASES = [
+    ("empty", b"{}", True),
+    ("one key", b'{"a": 1}', True),
+    (
+        "commas and brackets in texts and further down",
+        rb'{"a,[": "{,\\\",", "b": [1, {"c": 1, "c": 2}, []], "d": {}}',
+        True,
+    ),
+    ("a key twice among others", b'{"a": [1, 2], "b": {}, "a": []}', False),
+    ("a key twice in two spellings", rb'{"a": 1, "\u0061": 2}', False),
+]
+
+
+@pytest.mark.parametrize(("base", "valid"), [row[1:] for row in BASES], ids=[row[0] for row in BASES])
+def test_base_configuration(base: bytes, valid: bool) -> None:
+    assert isinstance(JP.read_stream(contents(base, b"[]"), events=False), Stream if valid else Fault)
+
+
+BESIDE = "base_config.json beside it, or a leading config_delta"
+INCOMPLETE: list[tuple[str, bytes | None, bytes | None, Fault]] = [
+    (
+        "edge 20: no events",
+        b"{}",
+        None,
+        Fault(EVENTS, "no such file", "an array of events", incomplete=True),
+    ),
+    ("edge 39: no base, no event", None, b"[]", Fault(EVENTS, "an empty array", BESIDE, incomplete=True)),
+    (
+        "edge 39: no base, a chat request first",
+        None,
+        b'[{"timestamp": 1, "type": "chat_request"}]',
+        Fault(EVENTS, 'a first element whose type is the text "chat_request"', BESIDE, incomplete=True),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("base", "events", "expected"), [row[1:] for row in INCOMPLETE], ids=[row[0] for row in INCOMPLETE]
+)
+def test_incomplete(base: bytes | None, events: bytes | None, expected: Fault) -> None:
+    assert JP.read_stream(contents(base, events), events=False) == expected
+
+
+def test_what_is_broken_goes_before_what_is_missing() -> None:
+    assert JP.read_stream({BASE: b"{"}, events=False) == fault(
+        BASE, "a truncated file, it ends in the middle of a value in line 1"
+    )
+    assert JP.read_stream({EVENTS: b"[1]"}, events=False) == fault(EVENTS, "a number as element 1")
+
+
+def test_as_deep_as_jp_reads() -> None:
+    deep = skipped(b"[" * 125 + b"]" * 125)
+    assert isinstance(JP.read_stream({BASE: b"{}", EVENTS: deep}, events=False), Stream)
+
+
+def test_both_forms_of_time_give_the_same_events() -> None:
+    one = b'[{"timestamp": "2026-01-31 12:00:00.50", "type": "x"}]'
+    two = b'[{"type": "x", "timestamp": "2026-01-31T13:00:00.5+01:00"}]'
+    streams = [JP.read_stream({BASE: b"{}", EVENTS: content}, events=True) for content in (one, two)]
+    assert all(isinstance(stream, Stream) for stream in streams)
+    assert len({stream.events for stream in streams if isinstance(stream, Stream)}) == 1
+
+
+def test_the_split_of_a_legacy_stream_keeps_its_events() -> None:
+    legacy = JP.read_stream({EVENTS: array(DELTA, EVENT, EVENT)}, events=True)
+    split = JP.read_stream({BASE: b"{}", EVENTS: array(EVENT, EVENT)}, events=True)
+    assert isinstance(legacy, Stream)
+    assert isinstance(split, Stream)
+    assert legacy.events == split.events == (TURN, TURN)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NESTED = st.recursive(
+    st.none() | TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=8
+)
+LISTS = st.lists(st.fixed_dictionaries({"timestamp": TEXT, "type": TEXT, "content": NESTED}), max_size=6)
+
+
+@given(LISTS, LISTS)
+def test_a_continuation_has_the_events_of_what_it_continues(
+    one: Sequence[dict[str, Any]], two: Sequence[dict[str, Any]]
+) -> None:
+    short, long = (
+        JP.read_stream({BASE: b"{}", EVENTS: json.dumps(elements).encode()}, events=True)
+        for elements in (one, [*one, *two])
+    )
+    assert isinstance(short, Stream)
+    assert isinstance(long, Stream)
+    assert short.events is not None
+    assert long.events is not None
+    assert long.events[: short.count] == short.events
+    assert long.count == len(one) + len(two)
+
+
+@given(LISTS, st.data())
+def test_every_truncation_is_a_fault(elements: Sequence[dict[str, Any]], data: st.DataObject) -> None:
+    content = json.dumps(elements, ensure_ascii=False).encode()
+    cut = data.draw(st.integers(min_value=0, max_value=len(content) - 1))
+    assert isinstance(JP.read_stream({BASE: b"{}", EVENTS: content[:cut]}, events=True), Fault)
+
+
+@given(st.dictionaries(TEXT, NESTED), st.data())
+def test_a_base_configuration_is_valid_until_a_key_comes_twice(
+    base: dict[str, Any], data: st.DataObject
+) -> None:
+    content = json.dumps(base, ensure_ascii=data.draw(st.booleans())).encode()
+    assert JP.read_stream({BASE: content, EVENTS: b"[]"}, events=False) == Stream(0, None)
+    if base:
+        key = json.dumps(data.draw(st.sampled_from(sorted(base)))).encode()
+        doubled = content[:-1] + b", " + key + b": 1}"
+        assert isinstance(JP.read_stream({BASE: doubled, EVENTS: b"[]"}, events=False), Fault)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_stream_or_a_fault(content: bytes) -> None:
+    assert isinstance(JP.read_stream({EVENTS: content}, events=True), (Stream, Fault))
+    assert isinstance(JP.read_stream({BASE: content, EVENTS: b"[]"}, events=True), (Stream, Fault))
