@@ -1,1 +1,1 @@
-"""Carries a plan out, step by step, with everything that was replaced kept."""
+"""Carrying out a plan: check again, save to the vault, stage, flush, publish, journal (DESIGN.md section 7)."""

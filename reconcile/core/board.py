@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Draft
-from reconcile.core.model import Place
+from reconcile.core.model import WHOLE, Place
 from reconcile.core.plan import Item, Note, Preserve
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Board:
     """The workspace directory that each conversation has once the plan is carried out."""
     homes: dict[str, Node] = field(default_factory=dict)
     """The store directory of each conversation, new ones included."""
+    forks: dict[str, str] = field(default_factory=dict)
+    """New conversations, each with the one that it continues."""
     draft: Draft = field(default_factory=Draft)
     held: list[Item] = field(default_factory=list)
     aside: list[Item] = field(default_factory=list)
@@ -77,9 +79,9 @@ class Board:
             resolve=resolve,
         )
 
-    def note(self, conversation: str | None, reason: Reason, message: str) -> None:
+    def note(self, conversation: str | None, reason: Reason, message: str, unit: str = WHOLE) -> None:
         """Note something that needs no decision."""
-        self.notes.append(Note(conversation=conversation, reason=reason, message=message))
+        self.notes.append(Note(conversation=conversation, unit=unit, reason=reason, message=message))
 
     def keep_version(self, unit: Unit) -> None:
         """Have a version put into the vault although nothing replaces it yet."""

@@ -42,6 +42,8 @@ class Draft:
         """The last step that wrote a file, by node and file name."""
         self._placed: dict[int, int] = {}
         """The last step that made or moved a directory, by node."""
+        self._used: dict[int, list[int]] = {}
+        """The steps that name a path in a directory, by node: a move makes the path another one."""
         self._of: dict[str, list[int]] = {}
 
     def __iter__(self) -> Iterator[Action]:
@@ -103,6 +105,7 @@ class Draft:
             bytes=sum(write.size for write in writes),
             expect=tuple(expect),
         )
+        self._uses(index, target, *(origin for _, origin, _ in files if origin is not None))
         for file, _, _ in files:
             target.files[file.name] = file
             self._wrote[id(target), file.name] = index
@@ -114,7 +117,7 @@ class Draft:
 
     def move(self, step: Step, node: Node, container: Node | None, prefix: str, name: str) -> int:
         """Rename a directory, with everything below it, to another place."""
-        needs = self._path_needs(node)
+        needs = self._path_needs(node) | self._users(node)
         if container is not None:
             needs |= self._path_needs(container)
         metadata = [_expect_file(node, file) for file in node.files.values()]
@@ -138,6 +141,7 @@ class Draft:
         needs = self._path_needs(node)
         expect = tuple(_expect_file(node, node.files[name]) for name in names)
         index = self._add(step, needs, target=node.place, mtime_ns=mtime_ns, expect=expect)
+        self._uses(index, node)
         for name in names:
             node.files[name] = replace(node.files[name], mtime_ns=mtime_ns)
             self._wrote[id(node), name] = index
@@ -146,6 +150,8 @@ class Draft:
     def remove(self, step: Step, node: Node, after: Iterable[int], names: Sequence[str] | None = None) -> int:
         """Remove a whole directory that nothing else lies in any more, or the files named of it."""
         needs = set(after) | self._path_needs(node)
+        if names is None:
+            needs |= self._users(node)
         for name in node.files if names is None else names:
             needs |= self._file_needs(node, name)
         files = [node.files[name] for name in (node.files if names is None else names)]
@@ -161,6 +167,7 @@ class Draft:
             node.move(None, "", node.name)
             self._placed[id(node)] = index
         else:
+            self._uses(index, node)
             for name in names:
                 del node.files[name]
         return index
@@ -212,6 +219,17 @@ class Draft:
                 needs.add(self._placed[id(at)])
             at = at.container
         return needs
+
+    def _uses(self, index: int, *nodes: Node) -> None:
+        for node in nodes:
+            self._used.setdefault(id(node), []).append(index)
+
+    def _users(self, node: Node) -> set[int]:
+        """Return the steps that name a path in a directory, or in one below it."""
+        users = set(self._used.get(id(node), ()))
+        for below in node.subtree():
+            users.update(self._used.get(id(below), ()))
+        return users
 
     def _file_needs(self, node: Node, name: str) -> set[int]:
         index = self._wrote.get((id(node), name))

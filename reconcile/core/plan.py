@@ -104,6 +104,7 @@ class Note:
     """Something worth a line that needs no decision."""
 
     conversation: str | None
+    unit: str = "conversation"
     reason: Reason
     message: str
 
@@ -139,6 +140,8 @@ class Plan:
     asides: tuple[tuple[tuple[str, str], AsideRecord | None], ...] = ()
     tombstones: tuple[tuple[str, tuple[Digest, ...]], ...] = ()
     states: tuple[tuple[str, int], ...] = ()
+    outline: tuple[tuple[str, int], ...] = ()
+    """The conversations that the plan speaks of, in the order of the tree, each with its depth."""
     rooted: tuple[str, ...] = ()
     """Conversations that lose their parent on purpose, though an absent key alone would not say so."""
 

@@ -174,6 +174,7 @@ def _finish(board: Board, workspace: Snapshot) -> Plan:
         asides=tuple(sorted(board.asides.items())),
         tombstones=tuple(sorted(board.tombstones.items())),
         states=tuple(sorted(_states(board, actions).items())),
+        outline=_outline(board, actions),
         rooted=tuple(
             view.id
             for view in board.views.values()
@@ -250,3 +251,23 @@ def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:
         if state != "gone":
             states[state] += 1
     return states
+
+
+def _outline(board: Board, actions: Sequence[Action]) -> tuple[tuple[str, int], ...]:
+    """Return the conversations that the plan speaks of, each with its depth, a fork after its source."""
+    forks: dict[str, list[str]] = {}
+    spoken = {item.conversation for item in board.held + board.aside}
+    for action in actions:
+        spoken.add(action.conversation)
+        if action.conversation not in board.views:
+            source = board.forks[action.conversation]
+            forks.setdefault(source, []).append(action.conversation)
+    depths: dict[str, int] = {}
+    outline = []
+    for conversation in board.order:
+        parent = board.tree.parent_of(conversation) if conversation in board.tree else None
+        depths[conversation] = 0 if parent is None else depths[parent] + 1
+        if conversation in spoken:
+            outline.append((conversation, depths[conversation]))
+        outline += [(fork, depths[conversation] + 1) for fork in forks.get(conversation, ())]
+    return tuple(outline)

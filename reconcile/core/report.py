@@ -87,7 +87,7 @@ def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
         reason = Reason.UNDONE if undone else Reason.KEPT
         board.set_aside(view, verdict.unit, reason, reason.words, f"reconcile resolve {view.id} --take store")
     if verdict.conflict:
-        board.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept")
+        board.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept", verdict.unit)
     if verdict.record is not None and board.memory.asides.get((view.id, verdict.unit)) != verdict.record:
         board.asides[view.id, verdict.unit] = verdict.record
 

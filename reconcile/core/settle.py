@@ -119,6 +119,7 @@ def _fork(board: Board, view: View, loser: Unit) -> int:
         events=(0, loser.stream.count),
     )
     board.homes[new] = home
+    board.forks[new] = view.id
     if view.local and view.intent is not None:
         board.intents[new] = view.intent
     return board.draft.write(step, home, files, creates=True)

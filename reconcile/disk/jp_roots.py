@@ -1,7 +1,7 @@
 """JP's two roots, found as JP finds them (formats/jp.md 1.2 to 1.5), without writing anything.
 
-JP makes up a new id where ``.jp/.id`` is damaged, and merges the silos of one id at every start. Neither is done
-here: a made-up id is another store, and a merge without a lock loses data.
+JP makes up a new id where ``.jp/.id`` is damaged, and merges the silos of one id at every start. Neither is
+done here: a made-up id is another store, and a merge without a lock loses data.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _candidates(parent: str, workspace_id: str) -> list[str]:
 
 
 def _directory_mtime(path: str) -> int:
-    """JP's *dir-mtime*: the newest entry, following links (so ``storage`` counts as the ``.jp`` it leads to)."""
+    """JP's *dir-mtime*: the newest entry, links followed (``storage`` counts as its ``.jp``)."""
     times: list[int] = []
     try:
         for name in os.listdir(path):

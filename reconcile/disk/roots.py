@@ -39,8 +39,8 @@ class Request:
 class Roots:
     """The two sides. Paths are absolute and as the operator wrote them; they may be symbolic links.
 
-    ``workspace`` is the directory that holds the workspace's ``conversations/`` (JP: ``.jp``), ``project`` the
-    one that people call the project. ``workspace_identity`` tells a checkout from a later one at the same
+    ``workspace`` is the directory that holds the workspace's ``conversations/`` (JP: ``.jp``), ``project``
+    the one that people call the project. ``workspace_identity`` tells a checkout from a later one at the same
     path. ``key`` names the directory of reconcile's own state. ``siblings`` are further stores of the same
     workspace, which are never merged here.
     """

@@ -94,14 +94,12 @@ def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
     path = os.path.join(directory, NAME)
     with state_errors(path):
         try:
-            connection = _copied(path)
-        except FileNotFoundError:
-            connection = memory()
+            connection = _copied(path) if os.path.lexists(path) else memory()
         except _Damaged as damage:
             connection = memory()
             messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
         except OSError as error:
-            raise StateError(f"{path}: {error.strerror}", hint="see to its permissions") from error
+            raise StateError(f"{path}: could not be read: {error}", hint="see to its permissions") from error
         connection.execute("PRAGMA query_only = ON")
     return connection
 

@@ -192,7 +192,7 @@ class Vault:
         path = self.path(kept.digest)
         # One that another process put may not be flushed yet either, so it is flushed in both cases.
         self._pending[path] = None
-        if path not in self._verified and not self._whole(path, kept):
+        if not (os.path.exists(path) if path in self._verified else self._whole(path, kept)):
             make_private_directory(os.path.dirname(path))
             os.replace(temporary, path)
         self._verified.add(path)

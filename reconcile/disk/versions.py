@@ -80,17 +80,16 @@ class Versions:
 
     def with_digest(self, prefix: str) -> tuple[Version, ...]:
         """Every version whose vault digest begins so, oldest first."""
-        return self._found("substr(digest, 1, length(?1)) = ?1", prefix)
+        return self._found("substr(digest, 1, length(?)) = ?", prefix, prefix)
 
     def forget(self, digest: str) -> None:
         """Take a purged object out of the index."""
         with transaction(self._connection, self._path):
             self._connection.execute("DELETE FROM version WHERE digest = ?", (digest,))
 
-    def _found(self, condition: str, value: str) -> tuple[Version, ...]:
+    def _found(self, condition: str, *values: str) -> tuple[Version, ...]:
+        sql = f"SELECT {_COLUMNS} FROM version WHERE {condition} ORDER BY id"  # noqa: S608 - no values in it
         with state_errors(self._path):
-            rows = select(
-                self._connection, f"SELECT {_COLUMNS} FROM version WHERE {condition} ORDER BY id", (value,)
-            )
+            rows = select(self._connection, sql, values)
         # The columns are Version's fields, in their order.
         return tuple(replace(Version(*row), side=Side(row[6]), kind=VersionKind(row[11])) for row in rows)

@@ -1,0 +1,98 @@
+"""Removing a whole directory: everything in it is in the vault, and nothing in it is unknown, before it goes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconcile.apply.drift import Drift
+from reconcile.core.model import CHILDREN, Place
+from reconcile.disk.versions import Version, VersionKind
+
+if TYPE_CHECKING:
+    from reconcile.apply.steps import Stage
+    from reconcile.core.plan import Action
+    from reconcile.disk.changes import Root
+
+
+@dataclass(slots=True)
+class Discard:
+    """One directory on its way out."""
+
+    root: Root
+    action: Action
+    stage: Stage
+    kept: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """What is in the vault, by name below the directory, with the fingerprint it had."""
+
+    def save(self) -> None:
+        """Put every file and link into the vault.
+
+        Raises:
+            Drift: something lies in it that the plan doesn't know and that can't be kept.
+        """
+        base = self.action.target.path
+        expected = {expect.place.path: expect.digest for expect in self.action.expect}
+        managed = set(expected)
+        for path, status in self.root.walk(base):
+            name = path[len(base) + 1 :]
+            if stat.S_ISDIR(status.st_mode):
+                continue
+            if name.split("/")[0] == CHILDREN and name != CHILDREN:
+                raise Drift(f"{self.action.target}: another conversation lies in it by now")
+            if stat.S_ISREG(status.st_mode):
+                if self.stage.unit_of(name) is not None and path not in managed:
+                    raise Drift(f"{self.action.target.side}:{path}: came after the plan was made")
+                place = Place(self.action.target.side, path)
+                self.kept[name] = _print(self.stage.save(self.action, place, name, expected.get(path)))
+            elif stat.S_ISLNK(status.st_mode):
+                self._save_link(path, name, status)
+            else:
+                raise Drift(f"{self.action.target.side}:{path}: is no file; move it away")
+
+    def _save_link(self, path: str, name: str, status: os.stat_result) -> None:
+        kept = self.stage.vault.put_bytes(self.root.read_link(path))
+        self.kept[name] = _print(status)
+        self.stage.versions.append(
+            Version(
+                digest=kept.digest,
+                xxh3=kept.xxh3,
+                size=kept.size,
+                conversation=self.action.conversation,
+                unit=self.action.unit,
+                file=name,
+                side=self.action.target.side,
+                path=path,
+                mtime_ns=status.st_mtime_ns,
+                run=self.stage.run,
+                why=self.action.reason.value,
+                kind=VersionKind.LINK,
+            )
+        )
+
+    def carry_out(self) -> None:
+        """Rename the directory out of sight, look once more, and remove it; put it back if something changed.
+
+        RACE: a process that has a file of it open can still write until the last look. Worst case: what it writes
+        after that look goes; JP holds the lock that we hold, so it isn't JP.
+        """
+        target = self.action.target
+        aside = self.stage.new_name(target.side)
+        self.root.rename(target.path, aside)
+        self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
+        found = {
+            path[len(aside) + 1 :]: _print(status)
+            for path, status in self.root.walk(aside)
+            if not stat.S_ISDIR(status.st_mode)
+        }
+        if found != self.kept:
+            self.root.rename(aside, target.path)
+            raise Drift(f"{target}: changed while it was being removed; it is back in its place")
+        self.root.remove_tree(aside)
+        self.stage.tidy(target)
+
+
+def _print(status: os.stat_result) -> tuple[int, ...]:
+    return (status.st_size, status.st_mtime_ns, status.st_ino)

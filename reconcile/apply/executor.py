@@ -1,0 +1,142 @@
+"""The executor: carries out a plan, and says of each action what became of it.
+
+For each batch of conversations, under their locks, level by level: check what each action expects, put what goes
+into the vault, stage what comes, flush both, publish by renames, flush the directories, journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from reconcile.apply.batches import batches, levels
+from reconcile.apply.outcome import Outcome, Result
+from reconcile.apply.drift import Drift
+from reconcile.core.reasons import Reason
+from reconcile.disk.jp_locks import LockSet, NullLockSet
+
+if TYPE_CHECKING:
+    from reconcile.apply.steps import Prepared, Stage
+    from reconcile.core.format import Format
+    from reconcile.core.plan import Action, Plan
+    from reconcile.disk.jp_locks import Acquired
+
+
+class Journal(Protocol):
+    """What the executor tells of its progress; written ahead of every change."""
+
+    def begun(self, actions: Sequence[Action]) -> None:
+        """These actions are about to change files."""
+
+    def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
+        """These actions have a result."""
+
+
+Progress = Callable[[int, int], None]
+"""Called with the actions that have a result, and all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """Everything that carrying out a plan needs besides the plan."""
+
+    stage: Stage
+    locks: LockSet | NullLockSet
+    format: Format
+    journal: Journal
+    progress: Progress
+
+    def run(self, plan: Plan) -> Outcome:
+        """Carry out the actions of a plan; errors concern single actions and never stop the rest."""
+        outcome = Outcome()
+        for batch in batches(plan.actions):
+            self._run_batch(batch, outcome)
+            self.journal.ended(outcome, batch)
+            self.progress(len(outcome.deeds), len(plan.actions))
+        return outcome
+
+    def _run_batch(self, batch: list[Action], outcome: Outcome) -> None:
+        touched = {conversation for action in batch for conversation in action.touches}
+        ordered = sorted(touched, key=self.format.order)
+        names = {name: key for key in ordered if (name := self.format.lock_name(key)) is not None}
+        with self.locks.acquire(list(names)) as acquired:
+            busy = {names[each.name]: each.detail for each in acquired.busy}
+            for action in batch:
+                blocked = [busy[key] for key in action.touches if key in busy]
+                if blocked:
+                    outcome.skip(action, Reason.BUSY, blocked[0])
+            for level in levels(batch):
+                self._run_level(level, acquired, outcome)
+
+    def _run_level(self, level: list[Action], acquired: Acquired, outcome: Outcome) -> None:
+        ready = self._prepare(level, outcome)
+        if not ready:
+            return
+        try:
+            self.stage.flush()
+        except OSError as error:
+            for prepared in ready:
+                outcome.fail(prepared.action, f"could not be flushed to disk: {error.strerror}")
+            return
+        self.journal.begun([prepared.action for prepared in ready])
+        lost = set(acquired.lost())
+        for prepared in ready:
+            self._publish(prepared, lost, outcome)
+        try:
+            self.stage.flush_directories()
+        except OSError as error:
+            for prepared in ready:
+                outcome.deeds.pop(prepared.action.id, None)
+                outcome.fail(prepared.action, f"could not be flushed to disk: {error.strerror}")
+
+    def _prepare(self, level: list[Action], outcome: Outcome) -> list[Prepared]:
+        """Check, save to the vault and stage; what can't be is left out with a word."""
+        ready = []
+        for action in level:
+            self._skip_if_needed(action, outcome)
+            if not outcome.is_open(action):
+                continue
+            try:
+                ready.append(self.stage.prepare(action))
+            except Drift as drift:
+                outcome.skip(action, Reason.DRIFT, str(drift))
+            except OSError as error:
+                outcome.fail(action, _words(error))
+        return ready
+
+    def _publish(self, prepared: Prepared, lost: set[str], outcome: Outcome) -> None:
+        action = prepared.action
+        self._skip_if_needed(action, outcome)
+        if not outcome.is_open(action):
+            return
+        names = {self.format.lock_name(conversation) for conversation in action.touches}
+        if names & lost:
+            outcome.skip(action, Reason.BUSY, "its lock was taken away by another process")
+            return
+        try:
+            prepared.publish()
+        except Drift as drift:
+            outcome.skip(action, Reason.DRIFT, str(drift))
+        except OSError as error:
+            outcome.fail(action, _words(error))
+        else:
+            outcome.done(action)
+
+    @staticmethod
+    def _skip_if_needed(action: Action, outcome: Outcome) -> None:
+        """Skip what needed something that was not done, and the rest of a conversation that drifted."""
+        for need in action.needs:
+            deed = outcome.deeds.get(need)
+            if deed is not None and deed.result is not Result.DONE:
+                what = f"{deed.action.kind} {deed.action.target}"
+                outcome.skip(action, Reason.NEEDS_SKIPPED, f"needed {what}: {deed.message}")
+                return
+        if action.conversation in outcome.drifted:
+            outcome.skip(action, Reason.DRIFT, outcome.drifted[action.conversation])
+
+
+def _words(error: OSError) -> str:
+    """The system's words, with the path that it named."""
+    words = error.strerror or str(error)
+    return f"{error.filename}: {words}" if error.filename and error.strerror else words

@@ -1,0 +1,62 @@
+"""What became of each action of a plan: what was achieved, not what was meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from reconcile.core.plan import Action
+
+
+class Result(StrEnum):
+    """How far an action came."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One action and its result; ``reason`` and ``message`` say why it was not done."""
+
+    action: Action
+    result: Result
+    reason: Reason | None = None
+    message: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The results of a run, in the order of the plan's actions once it is complete."""
+
+    run: str | None = None
+    deeds: dict[str, Deed] = field(default_factory=dict)
+    drifted: dict[str, str] = field(default_factory=dict)
+    """Conversations of which something was not as planned, with the words."""
+
+    def done(self, action: Action) -> None:
+        """Note that an action was carried out."""
+        self.deeds[action.id] = Deed(action, Result.DONE)
+
+    def skip(self, action: Action, reason: Reason, message: str) -> None:
+        """Note that an action was not carried out, for a reason that is no failure of ours."""
+        self.deeds.setdefault(action.id, Deed(action, Result.SKIPPED, reason, message))
+        if reason is Reason.DRIFT:
+            self.drifted.setdefault(action.conversation, message)
+
+    def fail(self, action: Action, message: str) -> None:
+        """Note that an action failed."""
+        self.deeds.setdefault(action.id, Deed(action, Result.FAILED, Reason.FAILED, message))
+
+    def is_open(self, action: Action) -> bool:
+        """Tell whether nothing has become of an action yet."""
+        return action.id not in self.deeds
+
+    def count(self, result: Result) -> int:
+        """Return how many actions had this result."""
+        return sum(deed.result is result for deed in self.deeds.values())

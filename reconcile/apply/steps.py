@@ -1,0 +1,277 @@
+"""One action on disk: prepared out of sight, then published by renames (DESIGN.md section 7, "Files").
+
+Staging directories are called ``.reconcile-<run>`` and lie in the ``conversations/`` directory that they serve, so
+that a rename never crosses a file system and JP, which ignores names with a dot, sees nothing of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconcile.apply.discard import Discard
+from reconcile.apply.drift import Drift
+from reconcile.core.model import CHILDREN, WHOLE, Place, Side
+from reconcile.core.plan import Kind
+from reconcile.disk.hashing import digest
+from reconcile.disk.versions import Version
+
+if TYPE_CHECKING:
+    from reconcile.core.plan import Action, Expect, Write
+    from reconcile.disk.changes import Root
+    from reconcile.disk.durable import Durability
+    from reconcile.disk.vault import Vault
+
+MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An action that can be carried out at once: what is left are renames."""
+
+    action: Action
+    publish: Callable[[], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """The two roots, the vault, and what has been staged for the level in hand."""
+
+    roots: Mapping[Side, Root]
+    vault: Vault
+    durability: Durability
+    run: str
+    unit_of: Callable[[str], str | None]
+    keep: Callable[[list[Version]], None]
+    """Called with what was put into the vault, once that is durable."""
+    numbers: int = 0
+    staged: list[str] = field(default_factory=list)
+    renamed: set[str] = field(default_factory=set)
+    versions: list[Version] = field(default_factory=list)
+    used: set[Side] = field(default_factory=set)
+
+    @property
+    def directory(self) -> str:
+        """The name of our staging directory on either side."""
+        return f".reconcile-{self.run}"
+
+    def prepare(self, action: Action) -> Prepared:
+        """Check what the action expects, save what goes, stage what comes.
+
+        Raises:
+            Drift: something else is there than was planned for.
+            OSError: something could not be read or written.
+        """
+        for expect in action.expect:
+            self._check(expect)
+        if action.kind in MOVES:
+            return Prepared(action, lambda: self._move(action))
+        if action.kind is Kind.AGE:
+            return Prepared(action, lambda: self._age(action))
+        if action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE:
+            discard = Discard(self.roots[action.target.side], action, self)
+            discard.save()
+            return Prepared(action, discard.carry_out)
+        return self._prepare_writes(action)
+
+    def flush(self) -> None:
+        """Make the vault's new objects and everything staged durable; only then may anything be replaced."""
+        self.vault.flush()
+        if self.versions:
+            self.keep(self.versions)
+            self.versions = []
+        directories = sorted({os.path.dirname(path) for path in self.staged})
+        self.durability.flush_all(self.staged, directories)
+        self.staged = []
+
+    def flush_directories(self) -> None:
+        """Make the renames of a level durable."""
+        renamed = [path for path in sorted(self.renamed) if os.path.isdir(path)]
+        self.durability.flush_all((), renamed)
+        self.renamed = set()
+
+    def close(self) -> None:
+        """Remove what is left of the staging directories."""
+        for side in self.used:
+            with contextlib.suppress(OSError):
+                self.roots[side].remove_tree(self.directory)
+
+    def _check(self, expect: Expect) -> None:
+        root = self.roots[expect.place.side]
+        try:
+            status = root.status(expect.place.path)
+        except (FileNotFoundError, NotADirectoryError):
+            if expect.absent:
+                return
+            raise Drift(f"{expect.place}: found nothing, expected the file of the plan") from None
+        if expect.absent:
+            raise Drift(f"{expect.place}: found something, expected nothing")
+        if not stat.S_ISREG(status.st_mode) or (status.st_size, status.st_mtime_ns) != (
+            expect.size,
+            expect.mtime_ns,
+        ):
+            raise Drift(f"{expect.place}: found another file, expected the one of the plan")
+
+    def new_name(self, side: Side) -> str:
+        """Return an unused name in the staging directory of a side, which is made where it is missing."""
+        if side not in self.used:
+            self.roots[side].make_directories(self.directory)
+            self.used.add(side)
+        self.numbers += 1
+        return f"{self.directory}/{self.numbers}"
+
+    def save(self, action: Action, place: Place, name: str, expected: str | None) -> os.stat_result:
+        """Put a file into the vault before it goes; return the status that it had.
+
+        Raises:
+            Drift: its content is another than the plan expects.
+        """
+        fd = self.roots[place.side].open_file(place.path)
+        try:
+            kept = self.vault.put_file(fd)
+            status = os.fstat(fd)
+        finally:
+            os.close(fd)
+        if expected is not None and kept.xxh3 != expected:
+            raise Drift(f"{place}: found other content, expected that of the plan")
+        self.versions.append(
+            Version(
+                digest=kept.digest,
+                xxh3=kept.xxh3,
+                size=kept.size,
+                conversation=action.conversation,
+                unit=self.unit_of(name) or action.unit,
+                file=name,
+                side=place.side,
+                path=place.path,
+                mtime_ns=status.st_mtime_ns,
+                run=self.run,
+                why=action.reason.value,
+            )
+        )
+        return status
+
+    def _content(self, write: Write) -> bytes:
+        """Read the source once: the bytes that are checked are the bytes that are written."""
+        if write.source is None:
+            return write.content or b""
+        content = self.roots[write.source.side].read_file(write.source.path)
+        if digest(content) != write.digest:
+            raise Drift(f"{write.source}: found other content, expected that of the plan")
+        return content
+
+    def _prepare_writes(self, action: Action) -> Prepared:
+        expected = {expect.place: expect for expect in action.expect}
+        side = action.target.side
+        replaced: dict[Place, os.stat_result] = {}
+        for place in (*(write.target for write in action.writes), *action.removes):
+            expect = expected.get(place)
+            if expect is not None and not expect.absent:
+                replaced[place] = self.save(action, place, _name_in(action, place), expect.digest)
+        creates = action.unit == WHOLE
+        base = self.new_name(side)
+        staged = []
+        for number, write in enumerate(action.writes):
+            below = write.target.path[len(action.target.path) + 1 :]
+            name = f"{base}/{below}" if creates else f"{base}-{number}"
+            self._stage(side, name, write)
+            staged.append((name, write.target))
+        if creates:
+            return Prepared(action, lambda: self._publish_directory(action, base))
+        return Prepared(action, lambda: self._publish_files(action, staged, replaced))
+
+    def _stage(self, side: Side, name: str, write: Write) -> None:
+        root = self.roots[side]
+        root.make_directories(name.rpartition("/")[0])
+        root.create_file(name, self._content(write), write.mtime_ns)
+        self.staged.append(root.absolute(name))
+
+    def _publish_directory(self, action: Action, base: str) -> None:
+        root = self.roots[action.target.side]
+        self._make_room(action.target)
+        if root.exists(action.target.path):
+            raise Drift(f"{action.target}: found something, expected nothing")
+        root.rename(base, action.target.path)
+        self._renamed(action.target)
+
+    def _publish_files(
+        self, action: Action, staged: list[tuple[str, Place]], replaced: Mapping[Place, os.stat_result]
+    ) -> None:
+        root = self.roots[action.target.side]
+        for place, before in replaced.items():
+            self._check_same(place, before)
+        for name, target in staged:
+            self._make_room(target)
+            if target in replaced:
+                # RACE: a writer that replaces the file after this check loses to our rename. Worst case: what it wrote in
+                # these microseconds is overwritten; JP holds the lock that we hold, so it isn't JP.
+                root.rename(name, target.path)
+            else:
+                try:
+                    root.publish_new(name, target.path)
+                except FileExistsError:
+                    raise Drift(f"{target}: found something, expected nothing") from None
+            self._renamed(target)
+        for place in action.removes:
+            if place in replaced:
+                root.unlink(place.path)
+                self._renamed(place)
+
+    def _check_same(self, place: Place, before: os.stat_result) -> None:
+        """Look once more, right before: the file that the vault has is still the one that is there."""
+        try:
+            now = self.roots[place.side].status(place.path)
+        except FileNotFoundError:
+            raise Drift(f"{place}: found nothing, expected the file of the plan") from None
+        if _print(now) != _print(before):
+            raise Drift(f"{place}: found another file, expected the one of the plan")
+
+    def _move(self, action: Action) -> None:
+        source, target = action.source, action.target
+        assert source is not None  # noqa: S101 - a move has a source
+        root = self.roots[target.side]
+        for expect in action.expect:
+            self._check(expect)
+        self._make_room(target)
+        if root.exists(target.path):
+            raise Drift(f"{target}: found something, expected nothing")
+        root.rename(source.path, target.path)
+        self._renamed(source)
+        self._renamed(target)
+        self.tidy(source)
+
+    def _age(self, action: Action) -> None:
+        for expect in action.expect:
+            self.roots[expect.place.side].set_time(expect.place.path, action.mtime_ns or 0)
+
+    def _make_room(self, target: Place) -> None:
+        """Make the directories above a new name: `.archive`, a `conversations`, an extra's folder."""
+        above = target.path.rpartition("/")[0]
+        if above:
+            root = self.roots[target.side]
+            for made in root.make_directories(above):
+                self.renamed.add(os.path.dirname(root.absolute(made)))
+
+    def _renamed(self, place: Place) -> None:
+        self.renamed.add(os.path.dirname(self.roots[place.side].absolute(place.path)))
+
+    def tidy(self, left: Place) -> None:
+        """Remove the `conversations` directory that something has left, if nothing else is in it (edge case 93)."""
+        above = left.path.rpartition("/")[0]
+        if above.rpartition("/")[2] == CHILDREN:
+            self.roots[left.side].remove_if_empty(above)
+
+
+def _name_in(action: Action, place: Place) -> str:
+    """Return a file's name below its conversation's directory."""
+    if action.unit.startswith("extra:"):
+        return action.unit.removeprefix("extra:")
+    return place.path.rpartition("/")[2]
+
+
+def _print(status: os.stat_result) -> tuple[int, int, int, int]:
+    return (status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)

@@ -1,0 +1,187 @@
+"""The mutations of a side's directory, each relative to descriptors, so that no symbolic link is followed.
+
+The only module that changes files of the two sides. Paths are relative to the root, ``/``-separated. All raise
+`OSError`; a symbolic link on the way is ELOOP or ENOTDIR.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW
+from reconcile.disk.private import write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_NOFOLLOW | O_CLOEXEC
+_READ = os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY | getattr(os, "O_NONBLOCK", 0)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
+FILE_MODE = 0o666
+DIRECTORY_MODE = 0o777
+"""Less the umask, as JP makes them."""
+
+
+class Root:
+    """The open ``conversations/`` directory of one side; a context manager.
+
+    The operator named the root, so it may be a symbolic link; nothing below it may.
+    """
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: str) -> None:
+        """Open the directory, made where it is missing."""
+        self.path = path
+        os.makedirs(path, exist_ok=True)
+        self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_CLOEXEC)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._fd)
+
+    def absolute(self, path: str) -> str:
+        """Return the path to show, and to flush."""
+        return os.path.join(self.path, path)
+
+    def status(self, path: str) -> os.stat_result:
+        """Return the status of an entry, of a symbolic link itself."""
+        with self._parent(path) as (fd, name):
+            return os.stat(name, dir_fd=fd, follow_symlinks=False)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether anything has this name."""
+        try:
+            self.status(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def open_file(self, path: str) -> int:
+        """Open a regular file for reading."""
+        with self._parent(path) as (fd, name):
+            found = os.open(name, _READ, dir_fd=fd)
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            os.close(found)
+            raise OSError(f"{path}: not a regular file")
+        return found
+
+    def read_file(self, path: str) -> bytes:
+        """Return the whole content of a regular file."""
+        fd = self.open_file(path)
+        with os.fdopen(fd, "rb") as file:
+            return file.read()
+
+    def create_file(self, path: str, content: bytes, mtime_ns: int) -> None:
+        """Make a file that doesn't exist, with its content and time; it is flushed by the caller."""
+        with self._parent(path) as (fd, name):
+            made = os.open(name, _CREATE, FILE_MODE, dir_fd=fd)
+            try:
+                write_all(made, content)
+            finally:
+                os.close(made)
+            os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=fd, follow_symlinks=False)
+
+    def make_directories(self, path: str) -> list[str]:
+        """Make a directory and what it needs above it; return those that were made, the outermost first."""
+        made = []
+        parts = path.split("/")
+        for end in range(1, len(parts) + 1):
+            below = "/".join(parts[:end])
+            with self._parent(below) as (fd, name):
+                try:
+                    os.mkdir(name, DIRECTORY_MODE, dir_fd=fd)
+                    made.append(below)
+                except FileExistsError:
+                    continue
+        return made
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file over another, or a directory to a name that is free."""
+        with self._parent(source) as (ours, name), self._parent(target) as (theirs, new):
+            os.rename(name, new, src_dir_fd=ours, dst_dir_fd=theirs)
+
+    def publish_new(self, source: str, target: str) -> None:
+        """Give a file a name that must be free: a file that somebody made meanwhile is never replaced."""
+        with self._parent(source) as (ours, name), self._parent(target) as (theirs, new):
+            try:
+                os.link(name, new, src_dir_fd=ours, dst_dir_fd=theirs, follow_symlinks=False)
+            except FileExistsError:
+                raise
+            except OSError:
+                # RACE: without hard links there is a moment in which a file made here by somebody else would be
+                # replaced. Worst case: that new file is lost; only file systems such as FAT take this way.
+                if self.exists(target):
+                    raise FileExistsError(f"{target}: exists") from None
+                os.rename(name, new, src_dir_fd=ours, dst_dir_fd=theirs)
+                return
+            os.unlink(name, dir_fd=ours)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file or a symbolic link."""
+        with self._parent(path) as (fd, name):
+            os.unlink(name, dir_fd=fd)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
+        with self._parent(path) as (fd, name):
+            os.rmdir(name, dir_fd=fd)
+
+    def remove_if_empty(self, path: str) -> None:
+        """Remove a directory if nothing is in it."""
+        with contextlib.suppress(OSError):
+            self.remove_directory(path)
+
+    def set_time(self, path: str, mtime_ns: int) -> None:
+        """Set a file's time."""
+        with self._parent(path) as (fd, name):
+            os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=fd, follow_symlinks=False)
+
+    def read_link(self, path: str) -> bytes:
+        """Return the target of a symbolic link, as bytes."""
+        with self._parent(path) as (fd, name):
+            return os.fsencode(os.readlink(name, dir_fd=fd))
+
+    def walk(self, path: str) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield everything below a directory with its status, directories before what is in them."""
+        stack = [path]
+        while stack:
+            directory = stack.pop()
+            for name in sorted(self._names(directory)):
+                below = f"{directory}/{name}"
+                status = self.status(below)
+                yield below, status
+                if stat.S_ISDIR(status.st_mode):
+                    stack.append(below)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with everything in it; used on our own staging directories alone."""
+        for below, status in reversed(list(self.walk(path))):
+            if stat.S_ISDIR(status.st_mode):
+                self.remove_directory(below)
+            else:
+                self.unlink(below)
+        self.remove_directory(path)
+
+    def _names(self, path: str) -> list[str]:
+        with self._parent(f"{path}/.") as (fd, _):
+            return os.listdir(fd)
+
+    @contextlib.contextmanager
+    def _parent(self, path: str) -> Iterator[tuple[int, str]]:
+        """Open the directory that an entry is in, one component after the other."""
+        *parts, name = path.split("/")
+        fd = self._fd
+        try:
+            for part in parts:
+                deeper = os.open(part, _DIRECTORY, dir_fd=fd)
+                if fd != self._fd:
+                    os.close(fd)
+                fd = deeper
+            yield fd, name
+        finally:
+            if fd != self._fd:
+                os.close(fd)

@@ -1,0 +1,163 @@
+"""A plan as JSON, and back: ``{"format": "reconcile.plan/1", ...}`` (DESIGN.md section 6).
+
+Writing builds plain dictionaries, so that ``--json`` starts fast; reading a saved plan goes through the models of
+`reconcile.schema`, which also give the published JSON Schema.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+from reconcile.core.model import Place, Side
+
+if TYPE_CHECKING:
+    from reconcile.apply.outcome import Outcome
+    from reconcile.core.memory import AsideRecord, Intent
+    from reconcile.core.plan import Action, Expect, Item, Plan, Preserve, Write
+
+FORMAT: Final = "reconcile.plan/1"
+
+Json = dict[str, Any]
+
+
+def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
+    """Return the published object of a plan. ``workspace`` and ``store`` are the paths of the two roots."""
+    return {
+        "format": FORMAT,
+        "workspace": workspace,
+        "store": store,
+        "layout": plan.layout,
+        "actions": [action_to_json(action) for action in plan.actions],
+        "held": [_item(item) for item in plan.held],
+        "aside": [_item(item) for item in plan.aside],
+        "notes": [
+            {
+                "conversation": note.conversation,
+                "unit": note.unit,
+                "reason": note.reason.value,
+                "message": note.message,
+            }
+            for note in plan.notes
+        ],
+        "summary": plan.summary(),
+        "preserve": [_preserve(version) for version in plan.preserve],
+        "intents": {key: _intent(intent) for key, intent in plan.intents},
+        "asides": [_aside(key, record) for key, record in plan.asides],
+        "tombstones": {key: list(digests) for key, digests in plan.tombstones},
+        "outline": [{"conversation": key, "depth": depth} for key, depth in plan.outline],
+        "rooted": list(plan.rooted),
+    }
+
+
+def action_to_json(action: Action) -> Json:
+    """Return the published object of one action."""
+    return {
+        "id": action.id,
+        "kind": action.kind.value,
+        "case": action.case,
+        "conversation": action.conversation,
+        "title": action.title,
+        "unit": action.unit,
+        "reason": action.reason.value,
+        "source": place_to_json(action.source),
+        "target": place_to_json(action.target),
+        "bytes": action.bytes,
+        "events": None if action.events is None else {"before": action.events[0], "after": action.events[1]},
+        "needs": list(action.needs),
+        "expect": [_expect(expect) for expect in action.expect],
+        "writes": [_write(write) for write in action.writes],
+        "removes": [place_to_json(place) for place in action.removes],
+        "mtime_ns": action.mtime_ns,
+        "touches": list(action.touches),
+    }
+
+
+def outcome_to_json(outcome: Outcome) -> Json:
+    """Return what became of each action."""
+    return {
+        "run": outcome.run,
+        "results": [
+            {
+                "id": key,
+                "result": deed.result.value,
+                "reason": deed.reason.value if deed.reason else None,
+                "message": deed.message,
+            }
+            for key, deed in outcome.deeds.items()
+        ],
+    }
+
+
+def place_to_json(place: Place | None) -> str | None:
+    """Return ``store:path``; bytes that are no UTF-8 stay as lone surrogates, which JSON escapes."""
+    return None if place is None else str(place)
+
+
+def place_from_json(text: str) -> Place:
+    """Return the place that a text names.
+
+    Raises:
+        ValueError: it names no side, or a path that leads out of it.
+    """
+    side, _, path = text.partition(":")
+    parts = path.split("/")
+    if side not in Side or not path or path.startswith("/") or ".." in parts or "." in parts or "" in parts:
+        raise ValueError(f"{text!r} is no place below 'store:' or 'workspace:'")
+    return Place(Side(side), path)
+
+
+def _item(item: Item) -> Json:
+    return {
+        "conversation": item.conversation,
+        "title": item.title,
+        "unit": item.unit,
+        "reason": item.reason.value,
+        "message": item.message,
+        "resolve": list(item.resolve),
+    }
+
+
+def _expect(expect: Expect) -> Json:
+    return {
+        "path": place_to_json(expect.place),
+        "size": expect.size,
+        "mtime_ns": expect.mtime_ns,
+        "digest": expect.digest,
+    }
+
+
+def _write(write: Write) -> Json:
+    content = None if write.content is None else base64.b64encode(write.content).decode()
+    return {
+        "target": place_to_json(write.target),
+        "source": place_to_json(write.source),
+        "content": content,
+        "size": write.size,
+        "mtime_ns": write.mtime_ns,
+        "digest": write.digest,
+    }
+
+
+def _preserve(version: Preserve) -> Json:
+    return {
+        "conversation": version.conversation,
+        "unit": version.unit,
+        "path": place_to_json(version.place),
+        "size": version.size,
+        "mtime_ns": version.mtime_ns,
+        "digest": version.digest,
+    }
+
+
+def _intent(intent: Intent | None) -> Json | None:
+    if intent is None:
+        return None
+    return {"kind": intent.kind.value, "waits_for": intent.waits_for, "place": intent.place, "run": intent.run}
+
+
+def _aside(key: tuple[str, str], record: AsideRecord | None) -> Json:
+    found = {"conversation": key[0], "unit": key[1], "kind": None, "store": None, "workspace": None}
+    if record is not None:
+        found |= {"kind": record.kind.value, "store": record.store, "workspace": record.workspace}
+    return found

@@ -1,0 +1,277 @@
+"""The published shape of a plan, checked when a saved one is read (`reconcile apply FILE`).
+
+A saved plan is input like any other: places are checked to lie below the two sides, nothing in it is trusted to
+match what is on disk.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
+from reconcile.core.plan import Action, Expect, Item, Kind, Note, Plan, Preserve, Write
+from reconcile.core.reasons import Reason
+from reconcile.errors import ReconcileError
+from reconcile.planjson import FORMAT, place_from_json
+
+
+class PlanFileError(ReconcileError):
+    """A saved plan can't be used; the message says where and why."""
+
+    exit_code = 2
+
+
+def _is_place(text: str) -> str:
+    place_from_json(text)
+    return text
+
+
+PlaceText = Annotated[str, AfterValidator(_is_place)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class EventsModel(_Model):
+    """The change in the number of events."""
+
+    before: int
+    after: int
+
+
+class ExpectModel(_Model):
+    """What must be at a place right before the action; a null digest: nothing."""
+
+    path: PlaceText
+    size: int
+    mtime_ns: int
+    digest: str | None
+
+
+class WriteModel(_Model):
+    """One file to be written, from a source or with the content given in base64."""
+
+    target: PlaceText
+    source: PlaceText | None
+    content: str | None
+    size: int
+    mtime_ns: int
+    digest: str
+
+
+class ActionModel(_Model):
+    """One action (DESIGN.md section 6)."""
+
+    id: str
+    kind: str
+    case: int | None
+    conversation: str
+    title: str | None
+    unit: str
+    reason: str
+    source: PlaceText | None
+    target: PlaceText
+    bytes: int
+    events: EventsModel | None
+    needs: list[str]
+    expect: list[ExpectModel]
+    writes: list[WriteModel]
+    removes: list[PlaceText]
+    mtime_ns: int | None
+    touches: list[str]
+
+
+class ItemModel(_Model):
+    """Something held or set aside."""
+
+    conversation: str | None
+    title: str | None
+    unit: str
+    reason: str
+    message: str
+    resolve: list[str]
+
+
+class NoteModel(_Model):
+    """Something worth a line."""
+
+    conversation: str | None
+    unit: str
+    reason: str
+    message: str
+
+
+class PreserveModel(_Model):
+    """A version that goes into the vault although nothing replaces it."""
+
+    conversation: str
+    unit: str
+    path: PlaceText
+    size: int
+    mtime_ns: int
+    digest: str
+
+
+class IntentModel(_Model):
+    """What belongs in a workspace."""
+
+    kind: str
+    waits_for: str | None
+    place: str | None
+    run: str | None
+
+
+class AsideModel(_Model):
+    """A stable state that is remembered; a null kind: released."""
+
+    conversation: str
+    unit: str
+    kind: str | None
+    store: str | None
+    workspace: str | None
+
+
+class OutlineModel(_Model):
+    """A conversation that the plan speaks of, in tree order."""
+
+    conversation: str
+    depth: int
+
+
+class PlanModel(_Model):
+    """The whole plan."""
+
+    format: Literal["reconcile.plan/1"]
+    workspace: str
+    store: str
+    layout: str
+    actions: list[ActionModel]
+    held: list[ItemModel]
+    aside: list[ItemModel]
+    notes: list[NoteModel]
+    summary: dict[str, int]
+    preserve: list[PreserveModel]
+    intents: dict[str, IntentModel | None]
+    asides: list[AsideModel]
+    tombstones: dict[str, list[str]]
+    outline: list[OutlineModel]
+    rooted: list[str]
+
+
+def plan_schema() -> dict[str, object]:
+    """Return the JSON Schema of a plan, as published in docs/plan.schema.json."""
+    return PlanModel.model_json_schema() | {"$id": FORMAT}
+
+
+def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
+    """Read a saved plan; return it with the paths of the workspace and the store it was made for.
+
+    Raises:
+        PlanFileError: it is no plan, or one of another version.
+    """
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PlanFileError(f"{name}: found no JSON ({error}), expected a plan saved with --out") from None
+    found = raw.get("format") if isinstance(raw, dict) else None
+    if found != FORMAT:
+        raise PlanFileError(f"{name}: found the format {found!r}, expected {FORMAT!r}", "make it again with --out")
+    try:
+        model = PlanModel.model_validate(raw)
+        return _plan(model), model.workspace, model.store
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise PlanFileError(f"{name}: {where}: {first['msg']}", "make it again with --out") from None
+    except (ValueError, binascii.Error) as error:
+        raise PlanFileError(f"{name}: {error}", "make it again with --out") from None
+
+
+def _plan(model: PlanModel) -> Plan:
+    return Plan(
+        layout=model.layout,
+        actions=tuple(_action(action) for action in model.actions),
+        held=tuple(_item(item) for item in model.held),
+        aside=tuple(_item(item) for item in model.aside),
+        notes=tuple(
+            Note(
+                conversation=note.conversation,
+                unit=note.unit,
+                reason=Reason(note.reason),
+                message=note.message,
+            )
+            for note in model.notes
+        ),
+        preserve=tuple(
+            Preserve(
+                conversation=version.conversation,
+                unit=version.unit,
+                place=place_from_json(version.path),
+                size=version.size,
+                mtime_ns=version.mtime_ns,
+                digest=version.digest,
+            )
+            for version in model.preserve
+        ),
+        intents=tuple((key, _intent(intent)) for key, intent in model.intents.items()),
+        asides=tuple(((aside.conversation, aside.unit), _aside(aside)) for aside in model.asides),
+        tombstones=tuple((key, tuple(digests)) for key, digests in model.tombstones.items()),
+        outline=tuple((each.conversation, each.depth) for each in model.outline),
+        rooted=tuple(model.rooted),
+    )
+
+
+def _intent(model: IntentModel | None) -> Intent | None:
+    return model and Intent(IntentKind(model.kind), model.waits_for, model.place, model.run)
+
+
+def _aside(model: AsideModel) -> AsideRecord | None:
+    return AsideRecord(AsideKind(model.kind), model.store, model.workspace) if model.kind else None
+
+
+def _item(model: ItemModel) -> Item:
+    return Item(
+        conversation=model.conversation,
+        title=model.title,
+        unit=model.unit,
+        reason=Reason(model.reason),
+        message=model.message,
+        resolve=tuple(model.resolve),
+    )
+
+
+def _action(model: ActionModel) -> Action:
+    return Action(
+        id=model.id,
+        kind=Kind(model.kind),
+        conversation=model.conversation,
+        title=model.title,
+        unit=model.unit,
+        reason=Reason(model.reason),
+        case=model.case,
+        source=place_from_json(model.source) if model.source else None,
+        target=place_from_json(model.target),
+        writes=tuple(_write(write) for write in model.writes),
+        removes=tuple(place_from_json(place) for place in model.removes),
+        mtime_ns=model.mtime_ns,
+        bytes=model.bytes,
+        events=(model.events.before, model.events.after) if model.events else None,
+        needs=tuple(model.needs),
+        expect=tuple(
+            Expect(place_from_json(expect.path), expect.size, expect.mtime_ns, expect.digest)
+            for expect in model.expect
+        ),
+        touches=tuple(model.touches),
+    )
+
+
+def _write(model: WriteModel) -> Write:
+    content = None if model.content is None else base64.b64decode(model.content, validate=True)
+    source = place_from_json(model.source) if model.source else None
+    return Write(place_from_json(model.target), source, content, model.size, model.mtime_ns, model.digest)

@@ -1,0 +1,310 @@
+"""One pass: look at both sides, plan, apply, look again, remember. The only place where the layers meet."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from reconcile.apply.executor import Executor
+from reconcile.apply.leftovers import clean_leftovers
+from reconcile.apply.outcome import Outcome, Result
+from reconcile.apply.steps import Stage
+from reconcile.core.fold import fold
+from reconcile.core.model import Side
+from reconcile.core.planner import make_plan, needs_events
+from reconcile.core.reasons import Reason
+from reconcile.core.units import Rules
+from reconcile.disk.changes import Root
+from reconcile.disk.durable import Durability
+from reconcile.disk.gitstate import git_busy
+from reconcile.disk.hashing import digest
+from reconcile.disk.index import Index
+from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
+from reconcile.disk.journal import Step
+from reconcile.disk.own_lock import own_lock
+from reconcile.disk.scan import inspect, scan
+from reconcile.disk.state import Fold, State
+from reconcile.disk.vault import Vault
+from reconcile.disk.versions import Version
+from reconcile.formats import get_format
+from reconcile.planjson import action_to_json
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from reconcile.apply.executor import Progress
+    from reconcile.core.fold import Changes
+    from reconcile.core.format import Format
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Snapshot
+    from reconcile.core.plan import Action, Plan, Preserve
+    from reconcile.core.policy import Policy
+    from reconcile.disk.roots import Roots
+
+PATH_MAX = 4096
+"""Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Both sides and the memory at one moment."""
+
+    store: Snapshot
+    workspace: Snapshot
+    memory: Memory
+
+
+class Session:
+    """The store and one workspace, opened for one or more passes. A context manager.
+
+    ``readonly``: a dry run, which writes nothing anywhere, not even its own state.
+    """
+
+    def __init__(
+        self,
+        roots: Roots,
+        state_directory: str,
+        *,
+        readonly: bool = False,
+        ignore: Sequence[str] = (),
+        durability: Durability | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Open the state; ``ignore`` are patterns of extra files that are left alone."""
+        self.roots = roots
+        self.format: Format = get_format(roots.format, ignore)
+        self.rules = Rules(self.format, digest)
+        self._directory = state_directory
+        self._readonly = readonly
+        self._durability = durability or Durability()
+        self._clock = clock
+        self.state = State.open(state_directory, readonly=readonly)
+        self.vault = Vault(state_directory, self._durability)
+        self.messages: list[str] = list(self.state.messages)
+        self.checkout = self.state.checkout(roots.project, roots.workspace_identity, clock())
+        self._indexes = {side: self._saved_index(side) for side in Side}
+        self._moved: set[Side] = set()
+
+    def __enter__(self) -> Self:
+        """Return the session."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the state."""
+        self.state.close()
+
+    def _saved_index(self, side: Side) -> Index:
+        blob = self.state.index_blob(self._index_key(side))
+        return Index.decode(blob) if blob else Index()
+
+    def _index_key(self, side: Side) -> str:
+        return "store" if side is Side.STORE else f"workspace:{self.checkout}"
+
+    def _conversations(self, side: Side) -> str:
+        roots = self.roots
+        return roots.store_conversations if side is Side.STORE else roots.workspace_conversations
+
+    def look(self) -> Look:
+        """Scan both sides, with the events of the streams that differ."""
+        memory = self.state.load(self.checkout)
+        found = {}
+        for side in Side:
+            scanned = scan(side, self._conversations(side), self.format, self._indexes[side])
+            found[side] = scanned.snapshot
+            if scanned.changed:
+                self._indexes[side] = scanned.index
+                self._moved.add(side)
+        differ = needs_events(found[Side.STORE], found[Side.WORKSPACE], memory, self.rules)
+        store, workspace = (
+            inspect(found[side], self._conversations(side), self.format, differ) for side in Side
+        )
+        return Look(store, workspace, memory)
+
+    def plan(self, look: Look, policy: Policy) -> Plan:
+        """Plan one pass; git and the length of paths are looked at here."""
+        return make_plan(
+            look.store, look.workspace, look.memory, self.surroundings(policy), self.rules, self._clock()
+        )
+
+    def surroundings(self, policy: Policy) -> Policy:
+        """Complete a policy by what this checkout says: git's state, the room for paths."""
+        room = PATH_MAX - len(os.fsencode(self.roots.workspace_conversations)) - 64
+        return replace(policy, git_busy=git_busy(self.roots.project), path_limit=room)
+
+    @contextmanager
+    def exclusively(self, command: str, timeout: float) -> Iterator[None]:
+        """Hold reconcile's own lock on the store for one pass, and finish what a killed run left.
+
+        Raises:
+            LockedError: another reconcile holds it.
+        """
+        with own_lock(self._directory, command=command, timeout=timeout):
+            for run in self.state.journal.open_runs():
+                with ExitStack() as stack:
+                    cleaned = clean_leftovers(run.id, self._open_roots(stack, make=False), self.vault)
+                self.state.versions.add(cleaned)
+                self.state.journal.finish_run(run.id, 1, self._clock())
+                self.messages.append(f"run {run.id} was interrupted; what it left open has been cleaned up")
+            yield
+
+    def _open_roots(self, stack: ExitStack, *, make: bool = True) -> dict[Side, Root]:
+        roots = {}
+        for side in Side:
+            path = self._conversations(side)
+            if make or os.path.isdir(path):
+                roots[side] = Root(path)
+                stack.callback(roots[side].close)
+        return roots
+
+    def apply(
+        self, plan: Plan, look: Look, policy: Policy, command: str, progress: Progress = lambda *_: None
+    ) -> Outcome:
+        """Carry out a plan made from ``look``, and remember what was achieved.
+
+        A plan with nothing to do, on sides that are known, writes nothing at all.
+        """
+        outcome = Outcome()
+        kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
+        remembers = bool(plan.intents or plan.asides or plan.tombstones)
+        if plan.actions or kept or remembers:
+            outcome = self._run(plan, kept, command, progress)
+            after = self.look() if plan.actions else look
+        else:
+            after = look
+        self._remember(plan, after, policy, outcome)
+        return outcome
+
+    def _run(self, plan: Plan, kept: list[Preserve], command: str, progress: Progress) -> Outcome:
+        assert self.checkout is not None  # noqa: S101 - only a dry run has none
+        journal = self.state.journal
+        run = journal.begin_run(self.checkout, command, self._clock(), summary=json.dumps(plan.summary()))
+        steps = [_step(action) for action in plan.actions]
+        journal.plan_steps(run, steps, self._clock())
+        journal.record_intents(run, self.checkout, _ahead(plan, run))
+        conflicts = [
+            (note.conversation, note.unit)
+            for note in plan.notes
+            if note.reason is Reason.CONFLICT and note.conversation
+        ]
+        self.state.add_conflicts(self.checkout, run, conflicts)
+        with ExitStack() as stack:
+            stage = Stage(
+                roots=self._open_roots(stack),
+                vault=self.vault,
+                durability=self._durability,
+                run=run,
+                unit_of=self.format.unit_of,
+                keep=self.state.versions.add,
+            )
+            stack.callback(stage.close)
+            self._preserve(kept, stage)
+            executor = Executor(stage, self._locks(), self.format, _Recorder(self, run), progress)
+            outcome = executor.run(plan)
+        outcome.run = run
+        failed = outcome.count(Result.FAILED) > 0
+        journal.finish_run(run, 1 if failed else 0, self._clock())
+        return outcome
+
+    def _locks(self) -> LockSet | NullLockSet:
+        if self.roots.format == "plain":
+            return NullLockSet()
+        return LockSet(LockRoots(self.roots.store, self.roots.workspace))
+
+    def _preserve(self, kept: list[Preserve], stage: Stage) -> None:
+        """Put versions into the vault that nothing replaces yet; what has changed meanwhile is left for next time."""
+        versions = []
+        for version in kept:
+            try:
+                fd = stage.roots[version.place.side].open_file(version.place.path)
+            except OSError:
+                continue
+            try:
+                found = self.vault.put_file(fd)
+            finally:
+                os.close(fd)
+            if found.xxh3 == version.digest:
+                versions.append(_version(version, found.digest, stage.run))
+        self.vault.flush()
+        self.state.versions.add(versions)
+
+    def _remember(self, plan: Plan, after: Look, policy: Policy, outcome: Outcome) -> None:
+        assert self.checkout is not None  # noqa: S101 - only a dry run has none
+        # The plan's own intents are written already: the fold starts from what is remembered now.
+        memory = self.state.load(self.checkout)
+        changes = fold(after.store, after.workspace, memory, plan, policy, self.rules)
+        self.state.save_fold(self.checkout, _learned(changes, outcome.run))
+        for side in self._moved:
+            self.state.save_index(self._index_key(side), self._indexes[side].encode())
+        self._moved.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorder:
+    """The executor's journal: rows of this run."""
+
+    session: Session
+    run: str
+
+    def begun(self, actions: Sequence[Action]) -> None:
+        journal = self.session.state.journal
+        journal.step_begun(self.run, [action.id for action in actions], time.time_ns())
+
+    def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
+        journal = self.session.state.journal
+        deeds = [outcome.deeds[action.id] for action in actions]
+        by: dict[Result, dict[str, str]] = {result: {} for result in Result}
+        for deed in deeds:
+            by[deed.result][deed.action.id] = deed.message
+        now = time.time_ns()
+        journal.step_done(self.run, by[Result.DONE], now)
+        journal.step_failed(self.run, by[Result.FAILED], now)
+        journal.step_skipped(self.run, by[Result.SKIPPED], now)
+
+
+def _step(action: Action) -> Step:
+    record = json.dumps(action_to_json(action))
+    return Step(action.id, action.conversation, action.unit, action.kind.value, record)
+
+
+def _version(version: Preserve, digest: str, run: str) -> Version:
+    return Version(
+        digest=digest,
+        xxh3=version.digest,
+        size=version.size,
+        conversation=version.conversation,
+        unit=version.unit,
+        file=version.place.path.rpartition("/")[2],
+        side=version.place.side,
+        path=version.place.path,
+        mtime_ns=version.mtime_ns,
+        run=run,
+        why="kept",
+    )
+
+
+def _ahead(plan: Plan, run: str) -> Fold:
+    """What a plan decides about intents, set-aside states and tombstones, written before its first step."""
+    intents = {
+        key: intent if intent is None or intent.run else replace(intent, run=run)
+        for key, intent in plan.intents
+    }
+    return Fold(intents=intents, asides=dict(plan.asides), tombstones=dict(plan.tombstones), run=run)
+
+
+def _learned(changes: Changes, run: str | None) -> Fold:
+    return Fold(
+        agreed=changes.agreed,
+        history={key: (digest,) for key, digest in changes.history.items()},
+        parents=changes.parents,
+        intents=changes.intents,
+        run=run,
+        store_identity=changes.store_identity,
+        layout=changes.layout,
+    )

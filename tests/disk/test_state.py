@@ -1,0 +1,643 @@
+"""The state's file and what it remembers, on real directories."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import Side
+from reconcile.disk.journal import IntentChange, Step, StepState
+from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError, state_directory
+from reconcile.disk.state_schema import VERSION, migrate, version_of
+from reconcile.disk.versions import Version, VersionKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PROJECT = Path(__file__).parents[2]
+DAY = 24 * 3600 * 10**9
+NOW = 1_795_303_812_000_000_000  # 2026-11-21 23:30:12 UTC
+AGREED = Agreed(
+    {"metadata": "m1", "stream": "b1+e1", "extra:NOTE.md": "x1"}, "1", "Título", None, "1-t/conversations/2"
+)
+PROJECTED = Intent(IntentKind.PROJECTED)
+LOCAL = Intent(IntentKind.LOCAL)
+REMOVED = Intent(IntentKind.REMOVED, waits_for="1", place="1-t/conversations/2", run="r")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "jp-abc"
+
+
+@pytest.fixture
+def state(place: Path) -> Iterator[State]:
+    with State.open(str(place)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def here(state: State) -> int:
+    found = state.checkout("/home/me/project", "8:100", NOW)
+    assert found is not None
+    return found
+
+
+def tree(directory: Path) -> dict[str, tuple[bytes | None, int]]:
+    """Names, contents and times of all that is there; of ``-shm``, where readers make notes, the name."""
+    found: dict[str, tuple[bytes | None, int]] = {}
+    for path in (directory, *directory.rglob("*")):
+        content = path.read_bytes() if path.is_file() else None
+        found[str(path)] = (None, 0) if path.name.endswith("-shm") else (content, path.lstat().st_mtime_ns)
+    return found
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+# The file
+
+
+def test_directory_of_a_key() -> None:
+    assert state_directory("jp-abc", {"RECONCILE_STATE_DIR": "/var/x"}) == "/var/x/jp-abc"
+
+
+@pytest.mark.parametrize("environ", [{}, {"RECONCILE_STATE_DIR": ""}])
+def test_directory_without_the_override_is_the_users(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("XDG_DATA_HOME", "/home/me/share")
+    assert state_directory("k", environ, "linux") == "/home/me/share/reconcile/k"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert state_directory("k", environ, "darwin") == "/home/me/Library/Application Support/reconcile/k"
+
+
+@pytest.mark.parametrize("key", ["", "..", "a/b", "/a"])
+def test_a_key_is_one_file_name(key: str) -> None:
+    with pytest.raises(ValueError, match="no file name"):
+        state_directory(key, {"RECONCILE_STATE_DIR": "/var/x"})
+
+
+def test_only_the_owner_reads_it(place: Path, state: State, here: int) -> None:
+    assert state.messages == ()
+    assert mode(place) == mode(place.parent) == 0o700
+    assert {path.name: mode(path) for path in place.iterdir()} == dict.fromkeys(
+        ["state.sqlite", "state.sqlite-shm", "state.sqlite-wal"], 0o600
+    )
+
+
+def test_every_commit_is_flushed_and_keys_are_checked(state: State) -> None:
+    pragmas = ["journal_mode", "synchronous", "foreign_keys"]
+    found = [state._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
+    assert found == ["wal", 2, 1]
+
+
+def test_a_newer_version_is_refused_and_left_alone(place: Path) -> None:
+    State.open(str(place)).close()
+    with contextlib.closing(sqlite3.connect(place / "state.sqlite")) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    before = (place / "state.sqlite").read_bytes()
+    for readonly in (False, True):
+        with pytest.raises(StateError) as caught:
+            State.open(str(place), readonly=readonly)
+        message = caught.value.message
+        assert str(place / "state.sqlite") in message
+        assert f"version {VERSION + 1}" in message
+        assert f"at most {VERSION}" in message
+        assert caught.value.hint
+    assert (place / "state.sqlite").read_bytes() == before
+    assert [path.name for path in place.iterdir()] == ["state.sqlite"]
+
+
+def test_migrations_bring_an_old_database_up_and_all_or_nothing() -> None:
+    first = ("CREATE TABLE a (x)", "INSERT INTO a VALUES (1)")
+    second = ("ALTER TABLE a ADD COLUMN y", "UPDATE a SET y = x + 1")
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection, "f", [first])
+    assert version_of(connection) == 1
+    with pytest.raises(StateError):
+        migrate(connection, "f", [first, ("DROP TABLE a", "nonsense")])
+    assert version_of(connection) == 1
+    migrate(connection, "f", [first, second])
+    migrate(connection, "f", [first, second])
+    assert connection.execute("SELECT * FROM a").fetchall() == [(1, 2)]
+    assert version_of(connection) == 2
+    connection.close()
+
+
+def flip_a_page(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[4096 : 2 * 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+
+
+def make_another_programs(path: Path) -> None:
+    path.unlink()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no database": lambda path: path.write_bytes(b"this is not a database, it is a letter" * 200),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut off": lambda path: path.write_bytes(path.read_bytes()[:5000]),
+    "a page overwritten": flip_a_page,
+    "another program's": make_another_programs,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_moved_aside_and_told(place: Path, damage: str) -> None:
+    with State.open(str(place)) as first:
+        first.checkout("/p", "8:1", NOW)
+    for number in (1, 2):
+        DAMAGES[damage](place / "state.sqlite")
+        broken = (place / "state.sqlite").read_bytes()
+        before = tree(place)
+        with State.open(str(place), readonly=True) as reading:
+            assert reading.load(1) == Memory()
+            assert "read as empty" in reading.messages[0]
+        assert tree(place) == before
+        with State.open(str(place)) as opened:
+            (message,) = opened.messages
+            assert f"state.sqlite.damaged-{number}" in message
+            assert "nothing is removed or published because of that" in message
+            assert opened.checkouts() == ()
+            assert opened.checkout("/p", "8:1", NOW) == 1
+        assert (place / f"state.sqlite.damaged-{number}").read_bytes() == broken
+    with State.open(str(place)) as again:
+        assert again.messages == ()
+        assert len(again.checkouts()) == 1
+
+
+def test_a_log_without_its_database_is_not_taken_for_the_new_ones(place: Path) -> None:
+    with State.open(str(place)) as first:
+        first.checkout("/p", "8:1", NOW)
+        shutil.copy(place / "state.sqlite-wal", place / "kept")
+    (place / "state.sqlite").unlink()
+    (place / "kept").rename(place / "state.sqlite-wal")
+    with State.open(str(place)) as opened:
+        assert opened.checkouts() == ()
+    assert (place / "state.sqlite.damaged-1-wal").exists()
+
+
+def test_a_file_in_the_way_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("not a directory")
+    with pytest.raises(StateError, match="data"):
+        State.open(str(tmp_path / "data" / "key"))
+
+
+def test_busy_is_an_error_after_the_timeout(place: Path, state: State) -> None:
+    with contextlib.closing(sqlite3.connect(place / "state.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with State.open(str(place), timeout=0.2) as waiting:
+            started = time.monotonic()
+            with pytest.raises(StateError, match="locked") as caught:
+                waiting.set_meta("a", "b")
+            assert 0.15 < time.monotonic() - started < 4
+            assert "another reconcile" in str(caught.value.hint)
+            other.execute("ROLLBACK")
+            waiting.set_meta("a", "b")
+    assert state.meta("a") == "b"
+
+
+def test_two_processes_make_it_at_the_same_time(place: Path) -> None:
+    script = (
+        "import sys\nfrom reconcile.disk.state import State\nsys.stdin.readline()\n"
+        "with State.open(sys.argv[1]) as s: print(s.checkout('/p' + sys.argv[2], '8:1', 1), s.messages)"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(place), str(n)],
+            cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for n in range(4)
+    ]  # fmt: skip
+    for process in started:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    ended = [process.communicate(timeout=30) for process in started]
+    assert [error for _, error in ended] == [""] * 4
+    assert sorted(out for out, _ in ended) == [f"{n} ()\n" for n in (1, 2, 3, 4)]
+    with State.open(str(place)) as opened:
+        assert {found.project for found in opened.checkouts()} == {"/p0", "/p1", "/p2", "/p3"}
+    assert [path.name for path in place.iterdir()] == ["state.sqlite"]
+
+
+# Read-only
+
+
+def test_reading_makes_nothing(tmp_path: Path) -> None:
+    with State.open(str(tmp_path / "none" / "key"), readonly=True) as empty:
+        assert empty.checkout("/p", "8:1", NOW) is None
+        assert empty.load(None) == Memory()
+        assert empty.messages == ()
+        with pytest.raises(StateError, match=r"readonly|read-only"):
+            empty.set_meta("a", "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_beside_a_writer_sees_its_log_and_leaves_no_trace(
+    place: Path, state: State, here: int
+) -> None:
+    state.save_fold(here, Fold(agreed={"2": AGREED}))
+    assert (place / "state.sqlite-wal").stat().st_size > 0
+    before = tree(place)
+    with State.open(str(place), readonly=True) as reading:
+        assert reading.checkout("/home/me/project", "8:100", NOW + 9 * DAY) == here
+        assert reading.load(here).agreed == {"2": AGREED}
+    assert tree(place) == before
+
+
+def test_reading_after_a_kill_sees_the_log_too(place: Path) -> None:
+    script = (
+        "import os, signal, sys\nfrom reconcile.disk.state import State\ns = State.open(sys.argv[1])\n"
+        "s.journal.begin_run(None, 'run', 5)\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(place)], cwd=PROJECT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    before = tree(place)
+    with State.open(str(place), readonly=True) as reading:
+        assert [run.command for run in reading.journal.open_runs()] == ["run"]
+    assert tree(place) == before
+    with State.open(str(place)) as writing:
+        assert [run.command for run in writing.journal.open_runs()] == ["run"]
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_reading_from_a_directory_that_may_not_be_written(place: Path, log: bool) -> None:
+    with State.open(str(place)) as first:
+        first.set_meta("a", "b")
+        if log:
+            shutil.copytree(place, place.parent / "copy")
+    directory = place.parent / "copy" if log else place
+    script = (
+        "import os, sys\nfrom reconcile.disk.state import State\nif os.getuid() == 0: os.setuid(65534)\n"
+        "assert not os.access(sys.argv[1], os.W_OK)\n"
+        "with State.open(sys.argv[1], readonly=True) as s: print(s.meta('a'))"
+    )
+    for path in (directory, *directory.iterdir()):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    opened = [path for path in directory.parents if path.stat().st_uid == os.getuid() and mode(path) == 0o700]
+    try:
+        for path in opened:  # the way there, for root's tests, which run as nobody
+            path.chmod(0o711)
+        ran = subprocess.run(
+            [sys.executable, "-c", script, str(directory)],
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        for path in opened:
+            path.chmod(0o700)
+        directory.chmod(0o700)
+    assert (ran.stderr, ran.stdout) == ("", "b\n")
+
+
+def test_a_state_that_cannot_be_copied_is_not_taken_for_an_empty_one(place: Path) -> None:
+    State.open(str(place)).close()
+    script = (
+        "import sys, tempfile\nfrom reconcile.disk.state import State, StateError\n"
+        "tempfile.tempdir = sys.argv[1] + '/nowhere'\n"
+        "try: State.open(sys.argv[1], readonly=True)\nexcept StateError as error: print(error.message)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(place)], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert "state.sqlite: could not be read" in ran.stdout
+
+
+# Checkouts
+
+
+def test_a_checkout_is_a_path_and_an_inode(state: State, here: int) -> None:
+    state.save_fold(here, Fold(agreed={"2": AGREED}, layout="nested"))
+    assert state.checkout("/home/me/project", "8:100", NOW + 5) == here
+    new = state.checkout("/home/me/project", "8:101", NOW + DAY)
+    other = state.checkout("/home/me/worktree", "8:100", NOW + 2 * DAY)
+    assert len({here, new, other}) == 3
+    assert state.load(new).agreed == {}
+    assert state.load(here).agreed == {"2": AGREED}
+    assert [found.id for found in state.checkouts()] == [other, new, here]
+    assert state.checkouts()[-1] == Checkout(here, "/home/me/project", "8:100", NOW, NOW, "nested")
+
+
+def test_last_seen_is_written_once_a_day(state: State, here: int) -> None:
+    state.checkout("/home/me/project", "8:100", NOW + DAY - 1)
+    assert state.checkouts()[0].last_seen == NOW
+    state.checkout("/home/me/project", "8:100", NOW + DAY)
+    assert (state.checkouts()[0].first_seen, state.checkouts()[0].last_seen) == (NOW, NOW + DAY)
+
+
+def test_a_forgotten_checkout_takes_its_rows_along(state: State, here: int) -> None:
+    run = state.journal.begin_run(here, "run", NOW)
+    state.save_fold(
+        here,
+        Fold(agreed={"2": AGREED}, intents={"2": PROJECTED, "3": LOCAL}, history={("2", "stream"): ("a",)}),
+    )
+    state.forget_checkout(here)
+    assert state.checkouts() == ()
+    assert state.load(here) == Memory(intents={"3": LOCAL}, history={("2", "stream"): ("a",)})
+    assert [(found.id, found.checkout) for found in state.journal.runs()] == [(run, None)]
+
+
+# Memory
+
+
+def test_everything_comes_back(place: Path, state: State, here: int) -> None:
+    odd = os.fsdecode(b"caf\xe9")  # a name that is no UTF-8
+    fold = Fold(
+        agreed={"2": AGREED, odd: Agreed({f"extra:{odd}": "d"}, None, None, "1", f"1/conversations/{odd}")},
+        history={("2", "stream"): ("a", "b+c"), (odd, f"extra:{odd}"): ("d",)},
+        parents={"2": "1", "1": None, odd: "1"},
+        intents={"1": PROJECTED, "2": REMOVED, odd: LOCAL},
+        asides={
+            ("2", "stream"): AsideRecord(AsideKind.BEHIND, None, "w"),
+            (odd, "metadata"): AsideRecord(AsideKind.KEPT, "s", None),
+        },
+        tombstones={"7": {"x", "y"}},
+        store_identity="8:55",
+        layout="nested",
+    )  # fmt: skip
+    state.save_fold(here, fold)
+    expected = Memory(
+        checkout_known=True,
+        layout="nested",
+        store_identity="8:55",
+        agreed=dict(fold.agreed),  # type: ignore[arg-type]
+        intents={"1": PROJECTED, "2": REMOVED, odd: LOCAL},
+        history=fold.history,
+        parents=fold.parents,
+        tombstones={"7": frozenset({"x", "y"})},
+        asides=dict(fold.asides),  # type: ignore[arg-type]
+    )
+    assert state.load(here) == expected
+    state.close()
+    with State.open(str(place)) as again:
+        assert again.load(here) == expected
+        assert again.load(None) == Memory(
+            intents={odd: LOCAL}, history=fold.history, parents=fold.parents, tombstones=expected.tombstones
+        )
+
+
+def test_changes_replace_and_none_takes_out(state: State, here: int) -> None:
+    aside = AsideRecord(AsideKind.BEHIND, None, "w")
+    state.save_fold(
+        here,
+        Fold(
+            agreed={"1": AGREED, "2": AGREED}, intents={"1": PROJECTED, "2": PROJECTED}, parents={"1": "2"},
+            asides={("1", "stream"): aside, ("2", "stream"): aside},
+            tombstones={"8": ["a"], "9": ["a"]}, layout="nested",
+        ),
+    )  # fmt: skip
+    changed = Agreed({"metadata": "m2", "stream": "b1+e1"}, None, None, "9", "elsewhere")
+    kept = AsideRecord(AsideKind.KEPT, "s", "w2")
+    state.save_fold(
+        here,
+        Fold(
+            agreed={"1": changed, "2": None}, intents={"1": REMOVED, "2": None}, parents={"1": None},
+            asides={("1", "stream"): kept, ("2", "stream"): None}, tombstones={"8": ["b"], "9": None},
+        ),
+    )  # fmt: skip
+    memory = state.load(here)
+    assert memory.agreed == {"1": changed}
+    assert memory.intents == {"1": REMOVED}
+    assert memory.parents == {"1": None}
+    assert memory.asides == {("1", "stream"): kept}
+    assert memory.tombstones == {"8": frozenset({"a", "b"})}
+    assert memory.layout == "nested"
+
+
+def test_local_holds_in_every_checkout_until_it_ends(state: State, here: int) -> None:
+    there = state.checkout("/other", "8:7", NOW)
+    assert there is not None
+    state.save_fold(there, Fold(intents={"1": REMOVED}))
+    state.save_fold(here, Fold(intents={"1": PROJECTED}))
+    state.save_fold(here, Fold(intents={"1": LOCAL}))
+    assert state.load(here).intents == state.load(there).intents == {"1": LOCAL}
+    state.save_fold(here, Fold(intents={"1": PROJECTED}))
+    assert state.load(here).intents == {"1": PROJECTED}
+    assert state.load(there).intents == {"1": REMOVED}
+
+
+@pytest.mark.parametrize(
+    ("added", "expected"),
+    [
+        (("c",), ("a", "b", "c")),
+        (("b",), ("a", "b")),
+        (("a",), ("b", "a")),
+        (("b", "c"), ("a", "b", "c")),
+        (("c", "a"), ("b", "c", "a")),
+        (("c", "d", "c"), ("a", "b", "d", "c")),
+    ],
+)
+def test_history_has_each_digest_once_the_newest_last(
+    state: State, here: int, added: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    state.save_fold(here, Fold(history={("1", "stream"): ("a",), ("1", "metadata"): ("z",)}))
+    state.save_fold(here, Fold(history={("1", "stream"): ("b",)}))
+    state.save_fold(here, Fold(history={("1", "stream"): added}))
+    assert state.load(here).history == {("1", "stream"): expected, ("1", "metadata"): ("z",)}
+
+
+def test_saving_the_same_again_writes_nothing(place: Path, state: State, here: int) -> None:
+    fold = Fold(
+        agreed={"2": AGREED}, history={("2", "stream"): ("a",)}, parents={"2": "1"},
+        intents={"2": PROJECTED, "3": LOCAL}, asides={("2", "stream"): AsideRecord(AsideKind.KEPT, "s", "w")},
+        tombstones={"7": ["x"]}, store_identity="8:55", layout="nested",
+    )  # fmt: skip
+    state.save_fold(here, fold)
+    state.save_index("store", b"\x00\xffindex")
+    state.set_meta("a", "b")
+    before = tree(place)
+    state.save_fold(here, fold)
+    state.save_fold(here, Fold())
+    state.save_index("store", b"\x00\xffindex")
+    state.set_meta("a", "b")
+    state.checkout("/home/me/project", "8:100", NOW + 1)
+    assert tree(place) == before
+    state.close()
+    closed = tree(place)
+    with State.open(str(place)) as again:
+        again.save_fold(here, fold)
+    files = {name: found for name, found in tree(place).items() if name != str(place)}
+    assert files == {name: found for name, found in closed.items() if name != str(place)}
+
+
+def test_a_fold_is_written_whole_or_not_at_all(state: State, here: int) -> None:
+    broken = Agreed({"metadata": None}, None, None, None, "p")  # type: ignore[dict-item]
+    with pytest.raises(StateError):
+        state.save_fold(here, Fold(agreed={"2": AGREED, "3": broken}, layout="nested"))
+    assert state.load(here) == Memory()
+    state.save_fold(here, Fold(agreed={"2": AGREED}))
+    assert state.load(here).agreed == {"2": AGREED}
+
+
+def test_a_fold_survives_a_kill(place: Path) -> None:
+    script = (
+        "import os, signal, sys\nfrom reconcile.disk.state import *\ns = State.open(sys.argv[1])\n"
+        "c = s.checkout('/p', '8:1', 5)\ns.save_fold(c, Fold(parents={'2': '1'}))\n"
+        "s._connection.execute('BEGIN IMMEDIATE')\n"
+        "s._connection.execute(\"INSERT INTO parent VALUES ('3', '1')\")\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(place)], cwd=PROJECT, check=False)
+    with State.open(str(place)) as opened:
+        assert opened.messages == ()
+        assert opened.load(1).parents == {"2": "1"}
+
+
+def test_memory_alone_needs_no_disk() -> None:
+    with State.in_memory() as state:
+        here = state.checkout("/p", "8:1", NOW)
+        assert here is not None
+        state.save_fold(here, Fold(agreed={"2": AGREED}))
+        assert state.load(here).agreed == {"2": AGREED}
+
+
+# Index, conflicts
+
+
+def test_an_index_is_kept_per_root(state: State) -> None:
+    assert state.index_blob("store") is None
+    state.save_index("store", b"\x00\xff")
+    state.save_index("/work", b"w")
+    state.save_index("store", b"second")
+    assert (state.index_blob("store"), state.index_blob("/work")) == (b"second", b"w")
+
+
+def test_conflicts_are_listed_until_seen(state: State, here: int) -> None:
+    state.add_conflicts(here, "r1", [("1", "stream"), ("2", "metadata")])
+    state.add_conflicts(here, "r1", [("1", "stream")])
+    state.conflicts_seen(here, ["1"])
+    state.add_conflicts(here, "r2", [("1", "stream")])
+    assert state.conflicts(here) == (
+        Conflict("1", "stream", "r1", seen=True),
+        Conflict("2", "metadata", "r1"),
+        Conflict("1", "stream", "r2"),
+    )
+
+
+# Journal
+
+
+def test_run_ids_are_readable_and_ascend(state: State) -> None:
+    journal = state.journal
+    ids = [journal.begin_run(None, "run", NOW + add) for add in (0, 1, -(10**9), 10**9)]
+    assert ids == ["20261121-233012-00", "20261121-233012-01", "20261121-233012-02", "20261121-233013-00"]
+    many = [journal.begin_run(None, "run", NOW) for _ in range(300)]
+    assert many == sorted(set(many))
+    assert many[0] > ids[-1]
+    assert [run.id for run in journal.runs()] == sorted(ids + many, reverse=True)
+
+
+def test_a_run_step_by_step(state: State, here: int) -> None:
+    journal = state.journal
+    run = journal.begin_run(here, "reconcile", NOW, summary='{"copy": 4}')
+    steps = [Step(f"a{n}", str(n), "stream", "copy", f'{{"id": "a{n}"}}') for n in range(5)]
+    journal.plan_steps(run, steps[:3], NOW + 1)
+    journal.plan_steps(run, steps[3:], NOW + 1)
+    assert [step.action for opened in journal.open_runs() for step in journal.steps(opened.id)] == [
+        "a0", "a1", "a2", "a3", "a4",
+    ]  # fmt: skip
+    journal.step_begun(run, ["a0", "a1", "a2"], NOW + 2)
+    journal.step_done(run, ["a0", "a2"], NOW + 3)
+    journal.step_failed(run, {"a1": "disk full"}, NOW + 4)
+    journal.step_skipped(run, {"a3": "needs a1"}, NOW + 5)
+    found = [(step.action, step.state, step.message, step.at_ns - NOW) for step in journal.steps(run)]
+    assert found == [
+        ("a0", StepState.DONE, None, 3),
+        ("a1", StepState.FAILED, "disk full", 4),
+        ("a2", StepState.DONE, None, 3),
+        ("a3", StepState.SKIPPED, "needs a1", 5),
+        ("a4", StepState.PLANNED, None, 1),
+    ]
+    assert journal.steps(run)[0].record == '{"id": "a0"}'
+    journal.finish_run(run, 1, NOW + 6)
+    assert journal.open_runs() == ()
+    (ended,) = journal.runs()
+    assert (ended.checkout, ended.command, ended.finished_ns, ended.exit_code) == (
+        here,
+        "reconcile",
+        NOW + 6,
+        1,
+    )
+    assert ended.summary == '{"copy": 4}'
+
+
+def test_a_batch_of_steps_is_one_commit(place: Path, state: State) -> None:
+    run = state.journal.begin_run(None, "run", NOW)
+    state.journal.plan_steps(run, [Step(str(n), "1", "stream", "copy", "{}") for n in range(200)], NOW)
+    changes: list[str] = []
+    state._connection.set_trace_callback(changes.append)
+    state.journal.step_begun(run, map(str, range(200)), NOW)
+    assert [text for text in changes if text in {"BEGIN IMMEDIATE", "COMMIT"}] == [
+        "BEGIN IMMEDIATE",
+        "COMMIT",
+    ]
+
+
+def test_intents_are_written_ahead_with_what_was_there(state: State, here: int) -> None:
+    state.save_fold(here, Fold(intents={"1": PROJECTED, "4": LOCAL}))
+    run = state.journal.begin_run(here, "local", NOW)
+    plan = Fold(intents={"1": LOCAL, "2": REMOVED, "4": LOCAL}, tombstones={"9": ["x"]}, run=run)
+    state.journal.record_intents(run, here, plan)
+    state.journal.record_intents(run, here, Fold(intents={"2": None}))
+    assert state.load(here).intents == {"1": LOCAL, "4": LOCAL}
+    assert state.load(here).tombstones == {"9": frozenset("x")}
+    assert state.journal.intent_changes(run) == (
+        IntentChange("1", PROJECTED, LOCAL),
+        IntentChange("2", None, REMOVED),
+        IntentChange("2", REMOVED, None),
+    )
+
+
+# Versions
+
+
+def test_versions_are_found_by_content_conversation_run_and_digest(state: State) -> None:
+    odd = os.fsdecode(b"\xff.md")
+    one = Version(
+        "abc1", "x1", 5, "1", "stream", "events.json", Side.STORE, "1-a/events.json", 77, "r1", "replaced"
+    )
+    two = Version(
+        "abd2",
+        "x2",
+        6,
+        "2",
+        f"extra:{odd}",
+        odd,
+        Side.WORKSPACE,
+        f"2/{odd}",
+        78,
+        None,
+        "gone",
+        VersionKind.LINK,
+    )
+    state.versions.add([one, two])
+    state.versions.add([])
+    assert state.versions.has("x1", "1", "stream")
+    assert not state.versions.has("x1", "1", "metadata")
+    assert not state.versions.has("x1", "2", "stream")
+    assert state.versions.of_conversation("2") == (two,)
+    assert state.versions.of_run("r1") == (one,)
+    assert state.versions.with_digest("ab") == (one, two)
+    assert state.versions.with_digest("abd") == (two,)
+    state.versions.forget("abc1")
+    assert not state.versions.has("x1", "1", "stream")

@@ -1,0 +1,186 @@
+"""The vault, on real directories."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tracemalloc
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import xxhash
+
+from reconcile.disk import vault as vault_module
+from reconcile.disk.durable import Durability
+from reconcile.disk.vault import CHUNK, LEFTOVER_NS, Vault, VaultError, VaultObject
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+CONTENT = b"a conversation\n"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(str(tmp_path / "state"), Durability(enabled=False))
+
+
+def blake2b(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=32).hexdigest()
+
+
+def files(directory: Path) -> list[str]:
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
+
+
+def test_what_is_put_comes_back_under_both_digests(tmp_path: Path, vault: Vault) -> None:
+    big = os.urandom(CHUNK * 2 + 1)
+    (tmp_path / "big").write_bytes(big)
+    by_path = vault.put_file(str(tmp_path / "big"))
+    assert by_path == VaultObject(blake2b(big), xxhash.xxh3_128(big).hexdigest(), len(big))
+    assert vault.read(by_path.digest) == big
+    small = vault.put_bytes(CONTENT)
+    with vault.open(small.digest) as file:
+        assert file.read() == CONTENT
+    assert vault.put_bytes(b"").size == 0
+    assert vault.size() == len(big) + len(CONTENT)
+
+
+def test_a_descriptor_is_read_from_its_start_and_stays_open(tmp_path: Path, vault: Vault) -> None:
+    (tmp_path / "file").write_bytes(CONTENT)
+    fd = os.open(tmp_path / "file", os.O_RDONLY)
+    os.read(fd, 5)
+    kept = vault.put_file(fd)
+    os.close(fd)
+    assert vault.read(kept.digest) == CONTENT
+
+
+def test_layout_and_modes(tmp_path: Path, vault: Vault) -> None:
+    assert list(tmp_path.iterdir()) == []
+    digest = vault.put_bytes(CONTENT).digest
+    path = tmp_path / "state" / "vault" / "objects" / digest[:2] / digest
+    assert path.read_bytes() == CONTENT
+    assert str(path) == vault.path(digest)
+    assert files(tmp_path) == [str(path.relative_to(tmp_path))]
+    assert path.stat().st_mode & 0o777 == 0o600
+    for directory in list(path.parents)[:4]:
+        assert directory.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_is_not_followed(tmp_path: Path, vault: Vault) -> None:
+    (tmp_path / "secret").write_bytes(CONTENT)
+    (tmp_path / "link").symlink_to("secret")
+    with pytest.raises(OSError, match="symbolic links"):
+        vault.put_file(str(tmp_path / "link"))
+    assert not vault.has(blake2b(CONTENT))
+
+
+def test_an_object_that_is_there_stays(tmp_path: Path, vault: Vault) -> None:
+    digest = vault.put_bytes(CONTENT).digest
+    inode = Path(vault.path(digest)).stat().st_ino
+    vault.put_bytes(CONTENT)
+    Vault(str(tmp_path / "state"), Durability(enabled=False)).put_bytes(CONTENT)
+    assert Path(vault.path(digest)).stat().st_ino == inode
+    assert len(files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("damage", [b"a conversatioN\n", b"a conv", b""])
+def test_damage_is_noticed_on_reading_and_mended_by_the_next_put(
+    tmp_path: Path, vault: Vault, damage: bytes
+) -> None:
+    digest = vault.put_bytes(CONTENT).digest
+    Path(vault.path(digest)).write_bytes(damage)
+    for read in (vault.read, vault.open):
+        with pytest.raises(VaultError, match="damaged") as caught:
+            read(digest)
+        assert vault.path(digest) in caught.value.message
+    later = Vault(str(tmp_path / "state"), Durability(enabled=False))
+    assert later.put_bytes(CONTENT).digest == digest
+    assert later.read(digest) == CONTENT
+
+
+def test_a_missing_object_is_an_error(vault: Vault) -> None:
+    assert not vault.has("0" * 64)
+    with pytest.raises(VaultError, match="no such object"):
+        vault.read("0" * 64)
+
+
+def test_find_by_prefix(vault: Vault) -> None:
+    assert vault.find("a") == ()
+    digests = sorted(vault.put_bytes(b"%d" % n).digest for n in range(60))
+    for prefix in ("", "a", digests[7][:2], digests[7][:9], digests[7], "0" * 64, "../..", "é"):
+        expected = [digest for digest in digests if prefix and digest.startswith(prefix)]
+        assert vault.find(prefix) == tuple(expected)
+
+
+def test_remove(vault: Vault) -> None:
+    digest = vault.put_bytes(CONTENT).digest
+    assert vault.remove(digest)
+    assert not vault.has(digest)
+    assert not vault.remove(digest)
+    vault.flush()
+    assert vault.put_bytes(CONTENT).digest == digest
+    assert vault.read(digest) == CONTENT
+
+
+def test_an_unreadable_source_leaves_nothing(tmp_path: Path, vault: Vault) -> None:
+    with pytest.raises(IsADirectoryError):
+        vault.put_file(str(tmp_path))
+    assert files(tmp_path) == []
+
+
+def test_leftovers_of_killed_processes_go_after_a_day(tmp_path: Path, vault: Vault) -> None:
+    digest = vault.put_bytes(CONTENT).digest
+    leftover = tmp_path / "state" / "vault" / "objects" / ".tmp-1-0"
+    leftover.write_bytes(b"half")
+    written = leftover.stat().st_mtime_ns
+    assert vault.find(".") == ()
+    assert vault.size() == len(CONTENT)
+    vault.clean(written + LEFTOVER_NS)
+    assert leftover.exists()
+    vault.clean(written + LEFTOVER_NS + 1)
+    assert not leftover.exists()
+    assert vault.read(digest) == CONTENT
+
+
+class Recording(Durability):
+    """Does what it says and remembers that it was asked."""
+
+    __slots__ = ("asked",)
+
+    def flush_all(self, files: Collection[str], directories: Iterable[str]) -> None:
+        directories = list(directories)
+        object.__setattr__(self, "asked", (list(files), directories))
+        Durability.flush_all(self, files, directories)
+
+
+def test_a_flush_takes_every_object_put_since_the_last_and_the_way_to_it(tmp_path: Path) -> None:
+    recording = Recording()
+    vault = Vault(str(tmp_path), recording)
+    vault.put_bytes(b"before")
+    vault.flush()
+    # One that is there may have been put by a process that never flushed.
+    paths = [vault.path(vault.put_bytes(content).digest) for content in (CONTENT, b"other", b"before")]
+    vault.flush()
+    flushed, directories = recording.asked  # type: ignore[attr-defined]
+    assert sorted(flushed) == sorted(paths)
+    wanted = {str(Path(path).parent) for path in paths} | {
+        str(tmp_path / "vault" / "objects"), str(tmp_path / "vault"), str(tmp_path),
+    }  # fmt: skip
+    assert set(directories) == wanted
+    object.__setattr__(recording, "asked", None)
+    vault.flush()
+    assert recording.asked is None  # type: ignore[attr-defined]
+
+
+def test_memory_is_bounded(tmp_path: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vault_module, "CHUNK", 1 << 16)
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(32 << 20)
+    tracemalloc.start()
+    try:
+        assert vault.put_file(str(tmp_path / "sparse")).size == 32 << 20
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,222 @@
+"""The commands of a scenario, and the lines that a plan is written as."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from reconcile.core.model import WHOLE
+from reconcile.core.plan import Kind
+from reconcile.core.policy import Diverged, Layout, Missing, Policy, Prefer, StreamRule, Take
+from tests.support.words import ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reconcile.core.plan import Item, Note, Plan
+
+_KINDS = {kind.value for kind in Kind}
+_LATER = ("held", "aside", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One ``$ reconcile`` line. ``checkout`` is 1, or 2 for ``@2``."""
+
+    argv: tuple[str, ...]
+    checkout: int = 1
+    policy: Policy = field(default_factory=Policy)
+    dry_run: bool = False
+
+    @property
+    def workspace(self) -> str:
+        return "workspace" if self.checkout == 1 else "workspace2"
+
+    def under(self, config: Mapping[str, str], git_busy: str | None) -> Policy:
+        """Return the policy with what the configuration and git say."""
+        return replace(
+            self.policy,
+            stream=StreamRule(config.get("stream", self.policy.stream)),
+            diverged=Diverged(config.get("diverged", self.policy.diverged)),
+            missing=Missing(config.get("missing", self.policy.missing)),
+            git_busy=git_busy,
+        )
+
+
+def read_command(text: str) -> Command:
+    """Read what follows ``$``."""
+    argv = shlex.split(text)
+    if not argv or argv.pop(0) != "reconcile":
+        raise ScenarioError(f"found {text!r}, expected a reconcile command")
+    checkout = 2 if "@2" in argv else 1
+    rest = [word for word in argv if word != "@2"]
+    argv = list(rest)
+    only: set[str] = set()
+    below: set[str] = set()
+    policy, take, dry_run = Policy(), None, False
+    resolved = rest.pop(0) == "resolve" if rest and not rest[0].startswith("-") else False
+    while rest:
+        option = rest.pop(0)
+        match option:
+            case "--dry-run":
+                dry_run = True
+            case "--keep":
+                take = Take.KEEP
+            case "--layout":
+                policy = replace(policy, layout=Layout(_value(option, rest)))
+            case "--prefer":
+                policy = replace(policy, prefer=Prefer(_value(option, rest)))
+            case "--accept" if _value(option, rest) == "bulk":
+                policy = replace(policy, accept_bulk=True)
+            case "--take":
+                take = Take(_value(option, rest))
+            case "--only" | "--below":
+                (only if option == "--only" else below).add(_id(_value(option, rest)))
+            case _ if resolved and not option.startswith("-"):
+                only.add(_id(option))
+            case _:
+                raise ScenarioError(f"found {option!r}, which the scenarios know nothing of")
+    if resolved:
+        if take is None or not only:
+            raise ScenarioError("found resolve without an id, or without --take or --keep")
+        policy = replace(policy, decisions=dict.fromkeys(only, take))
+    return Command(
+        tuple(argv), checkout, replace(policy, only=frozenset(only), below=frozenset(below)), dry_run
+    )
+
+
+def _value(option: str, rest: list[str]) -> str:
+    if not rest:
+        raise ScenarioError(f"found {option} at the end of the line, expected its value")
+    return rest.pop(0)
+
+
+def _id(text: str) -> str:
+    return f"jp-c{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command has said, as lines. ``held``: something needs a decision."""
+
+    actions: tuple[str, ...]
+    items: tuple[str, ...]
+    notes: tuple[str, ...]
+    exit_code: int
+
+    @property
+    def held(self) -> bool:
+        return any(line.startswith("held ") for line in self.items)
+
+    def lines(self, like: Iterable[str]) -> list[str]:
+        """Return the lines to show, with notes and the exit code where ``like`` has them or they surprise."""
+        wanted = list(like)
+        lines = [*_aligned(self.actions), *self.items]
+        if any(line.startswith("note ") for line in wanted):
+            lines += self.notes
+        lines = lines or ["(nothing)"]
+        if any(line.startswith("exit ") for line in wanted) or self.exit_code != self.usual_exit_code:
+            lines.append(f"exit {self.exit_code}")
+        return lines
+
+    @property
+    def usual_exit_code(self) -> int:
+        return 4 if self.held else 0
+
+
+def outcome_of(plan: Plan) -> Outcome:
+    """Write a plan that the planner made."""
+    return Outcome(
+        tuple(_action(_from_action(action)) for action in plan.actions),
+        (*(_item("held", item) for item in plan.held), *(_item("aside", item) for item in plan.aside)),
+        tuple(_item("note", note) for note in plan.notes),
+        4 if plan.held else 0,
+    )
+
+
+def outcome_of_json(printed: Mapping[str, Any], exit_code: int) -> Outcome:
+    """Write a plan that the command has printed."""
+    return Outcome(
+        tuple(_action(action) for action in printed["actions"]),
+        tuple(_json_item(kind, item) for kind in ("held", "aside") for item in printed[kind]),
+        tuple(_json_item("note", note) for note in printed["notes"]),
+        exit_code,
+    )
+
+
+def _from_action(action: Any) -> dict[str, Any]:
+    return {
+        "kind": action.kind.value,
+        "case": action.case,
+        "conversation": action.conversation,
+        "unit": action.unit,
+        "reason": action.reason.value,
+        "target": str(action.target),
+        "events": dict(zip(("before", "after"), action.events, strict=True)) if action.events else None,
+    }
+
+
+def _action(action: Mapping[str, Any]) -> str:
+    words = [
+        "-" if action["case"] is None else str(action["case"]),
+        action["kind"],
+        _short(action["conversation"]),
+        action["unit"],
+        action["reason"],
+    ]
+    change = action["events"]["after"] - action["events"]["before"] if action["events"] else 0
+    if change:
+        words.append(f"{change:+}")
+    if action["unit"] == WHOLE:
+        words.append(f"-> {action['target']}")
+    elif action["kind"] == Kind.SET_PARENT:
+        words.append(f"-> {action['target'].rpartition('/')[0]}")
+    return " ".join(words)
+
+
+def _item(kind: str, item: Item | Note) -> str:
+    unit = getattr(item, "unit", None)
+    words = [kind, _short(item.conversation), *([unit] if unit else []), item.reason.value]
+    return " ".join(words)
+
+
+def _json_item(kind: str, item: Mapping[str, Any]) -> str:
+    unit = [item["unit"]] if kind != "note" else []
+    return " ".join([kind, _short(item["conversation"]), *unit, item["reason"]])
+
+
+def _short(conversation: str | None) -> str:
+    return "*" if conversation is None else conversation.removeprefix("jp-c")
+
+
+def read_plan_line(line: str) -> str:
+    """Check one expected line, and bring it into the form that is compared."""
+    text = re.sub(r"\s+#.*", "", line).strip()
+    words = text.split()
+    if text == "(nothing)" or re.fullmatch(r"exit \d+", text):
+        return text
+    if words[0] in _LATER and len(words) == (3 if words[0] == "note" else 4):
+        return " ".join(words)
+    if len(words) < 5 or words[1] not in _KINDS:
+        raise ScenarioError(
+            f"found {text!r}, expected CASE KIND ID UNIT REASON, or held, aside, note, exit, (nothing)"
+        )
+    return " ".join(words)
+
+
+def aligned_plan(lines: Iterable[str]) -> list[str]:
+    """Write expected lines in columns, as `Outcome.lines` does."""
+    checked = [read_plan_line(line) for line in lines]
+    actions = [line for line in checked if line.partition(" ")[0] not in (*_LATER, "exit", "(nothing)")]
+    return [*_aligned(actions), *(line for line in checked if line not in actions)]
+
+
+def _aligned(actions: Iterable[str]) -> list[str]:
+    rows = [line.split(" ", 5) for line in actions]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)] if rows else []
+    return [
+        " ".join([row[0].rjust(widths[0])] + [row[c].ljust(widths[c]) for c in range(1, 5)] + row[5:]).rstrip()
+        for row in rows
+    ]

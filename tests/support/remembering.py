@@ -1,0 +1,76 @@
+"""What is remembered between the commands of a scenario, without a state on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from reconcile.core.memory import Intent, IntentKind, Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.core.fold import Changes
+    from reconcile.core.model import Digest
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_NOTHING = Memory()
+
+
+@dataclass(slots=True)
+class Memories:
+    """One memory for each checkout; history, parents, tombstones and ``local`` are common to all of them."""
+
+    history: dict[tuple[str, str], tuple[Digest, ...]] = field(default_factory=dict)
+    parents: dict[str, str | None] = field(default_factory=dict)
+    tombstones: dict[str, frozenset[Digest]] = field(default_factory=dict)
+    local: dict[str, Intent] = field(default_factory=dict)
+    own: dict[str, Memory] = field(default_factory=dict)
+    """By workspace, what only that checkout knows."""
+
+    def of(self, workspace: str) -> Memory:
+        """Return all that is known in one checkout."""
+        own = self.own.get(workspace, _NOTHING)
+        return replace(
+            own,
+            checkout_known=own.layout is not None or bool(own.agreed),
+            intents={**own.intents, **self.local},
+            history=dict(self.history),
+            parents=dict(self.parents),
+            tombstones=dict(self.tombstones),
+        )
+
+    def remember(self, workspace: str, changes: Changes) -> None:
+        """Take in what a run has changed."""
+        own = self.own.get(workspace, _NOTHING)
+        intents = _updated(own.intents, changes.intents)
+        for conversation, intent in changes.intents.items():
+            self.local.pop(conversation, None)
+            if intent is not None and intent.kind is IntentKind.LOCAL:
+                self.local[conversation] = intents.pop(conversation)
+        self.own[workspace] = replace(
+            own,
+            layout=changes.layout or own.layout,
+            store_identity=changes.store_identity or own.store_identity,
+            agreed=_updated(own.agreed, changes.agreed),
+            intents=intents,
+            asides=_updated(own.asides, changes.asides),
+        )
+        for key, newest in changes.history.items():
+            older = tuple(digest for digest in self.history.get(key, ()) if digest != newest)
+            self.history[key] = (*older, newest)
+        self.parents.update(changes.parents)
+        for conversation, digests in changes.tombstones.items():
+            self.tombstones[conversation] = self.tombstones.get(conversation, frozenset()) | set(digests)
+
+    def forget(self) -> None:
+        """Lose everything, as when the state's directory is deleted."""
+        for table in (self.history, self.parents, self.tombstones, self.local, self.own):
+            table.clear()
+
+
+def _updated(before: Mapping[K, V], changes: Mapping[K, V | None]) -> dict[K, V]:
+    after = {key: value for key, value in before.items() if key not in changes}
+    return after | {key: value for key, value in changes.items() if value is not None}
