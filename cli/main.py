@@ -1,11 +1,90 @@
-"""The group ``reconcile`` and its global options."""
+"""The program: its commands, loaded when they are used, and errors made into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
 
 import click
 
 from reconcile import __version__
+from reconcile.errors import ReconcileError
+
+from . import exits
+from .options import common_options, options_of
+
+COMMANDS = ("apply", "diff", "ls", "resolve", "status")
 
 
-@click.group(name="reconcile", context_settings={"help_option_names": ["-h", "--help"]})
+class Program(click.Group):
+    """A group whose commands are imported only when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import and return a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f".{cmd_name}", __package__)
+        command: click.Command = module.command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run, and turn what goes wrong into one clear line."""
+        try:
+            return super().invoke(ctx)
+        except ReconcileError as error:
+            _complain(ctx, error.message, error.hint)
+            raise click.exceptions.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            _complain(ctx, "interrupted; what was begun is finished or cleaned up by the next run", None)
+            raise click.exceptions.Exit(exits.INTERRUPTED) from None
+        except BrokenPipeError:
+            # Whoever read our output has gone; nothing more can be said, also not by the interpreter at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(exits.FAILED) from None
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            _complain(ctx, f"{where}{error.strerror or error}", None)
+            raise click.exceptions.Exit(exits.FAILED) from None
+
+
+def _complain(ctx: click.Context, message: str, hint: str | None) -> None:
+    if options_of(ctx).json:
+        import json
+
+        click.echo(json.dumps({"format": "reconcile.error/1", "error": message, "hint": hint}), err=True)
+        return
+    from .style import clean
+
+    click.echo(f"reconcile: {clean(message)}", err=True)
+    if hint:
+        click.echo(f"  hint: {clean(hint)}", err=True)
+
+
+@click.group(
+    name="reconcile",
+    cls=Program,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@common_options
 @click.version_option(__version__, prog_name="reconcile")
-def main() -> None:
-    """Bring a store of conversations and a workspace together without losing a byte."""
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Bring a store of conversations and a workspace together without losing a byte.
+
+    Without a command: plan, and carry the plan out. With --dry-run: show the plan and write nothing.
+
+    \b
+    Exit status: 0 done, 1 something failed, 2 wrong usage, 3 changes are pending (--check),
+    4 something is held, skipped or refused, 5 another reconcile is at work, 130 interrupted.
+    """
+    if context.invoked_subcommand is None:
+        from .run import run_pass
+
+        run_pass(context)

@@ -16,7 +16,7 @@ from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.steps import Stage
 from reconcile.core.fold import fold
 from reconcile.core.model import Side
-from reconcile.core.planner import make_plan, needs_events
+from reconcile.core.planner import make_plan, needs_events, without_git
 from reconcile.core.reasons import Reason
 from reconcile.core.units import Rules
 from reconcile.disk.changes import Root
@@ -137,6 +137,10 @@ class Session:
         """Complete a policy by what this checkout says: git's state, the room for paths."""
         room = PATH_MAX - len(os.fsencode(self.roots.workspace_conversations)) - 64
         return replace(policy, git_busy=git_busy(self.roots.project), path_limit=room)
+
+    def allowed(self, plan: Plan, policy: Policy) -> Plan:
+        """Leave out of a saved plan what git's state forbids now."""
+        return without_git(plan, policy.git_busy)
 
     @contextmanager
     def exclusively(self, command: str, timeout: float) -> Iterator[None]:

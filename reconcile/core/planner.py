@@ -161,9 +161,8 @@ def _finish(board: Board, workspace: Snapshot) -> Plan:
     """Leave out what the guards, git and the selection refuse, with everything that needs it."""
     actions: list[Action] = list(board.draft)
     actions = _without_bulk(board, actions, len(workspace.copies))
-    actions = _without_git(board, actions)
     actions = _selected(board, actions)
-    return Plan(
+    plan = Plan(
         layout=board.policy.layout.value,
         actions=renumbered(actions),
         held=tuple(board.held),
@@ -181,6 +180,7 @@ def _finish(board: Board, workspace: Snapshot) -> Plan:
             if view.known_parent is not None and board.parentage[view.id].parent is None
         ),
     )
+    return without_git(plan, board.policy.git_busy)
 
 
 def _without_bulk(board: Board, actions: list[Action], directories: int) -> list[Action]:
@@ -199,15 +199,15 @@ def _removes_a_directory(action: Action) -> bool:
     return action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE
 
 
-def _without_git(board: Board, actions: list[Action]) -> list[Action]:
-    busy = board.policy.git_busy
-    touching = {action.id for action in actions if action.target.side is Side.WORKSPACE}
+def without_git(plan: Plan, busy: str | None) -> Plan:
+    """Hold what would change the workspace while git is in the middle of something there, and what needs it."""
+    touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
     if busy is None or not touching:
-        return actions
-    refused = withheld(actions, touching)
+        return plan
+    refused = withheld(plan.actions, touching)
     message = f"git has {busy} under way here: {len(refused)} changes of the workspace wait for its end"
-    board.held.append(_whole(Reason.GIT_BUSY, message))
-    return [action for action in actions if action.id not in refused]
+    kept = [action for action in plan.actions if action.id not in refused]
+    return replace(plan, actions=renumbered(kept), held=(*plan.held, _whole(Reason.GIT_BUSY, message)))
 
 
 def _whole(reason: Reason, message: str, *resolve: str) -> Item:

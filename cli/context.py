@@ -1,0 +1,96 @@
+"""From options to an open session and a policy: what every command begins with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.config import Settings, load_settings
+from reconcile.core.policy import Layout, Policy, Prefer
+from reconcile.disk.roots import Roots, locate
+from reconcile.disk.state import state_directory
+from reconcile.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reconcile.core.model import Copy
+    from reconcile.session import Look
+
+    from .options import Options
+
+
+def find_roots(options: Options) -> Roots:
+    """Locate the two sides."""
+    cwd = os.getcwd()
+    return locate(options.format, options.workspace, options.store, cwd, os.environ, sys.platform)
+
+
+def open_session(options: Options, roots: Roots, settings: Settings, *, readonly: bool) -> Session:
+    """Open the state of these sides."""
+    directory = state_directory(roots.key, os.environ, sys.platform)
+    return Session(roots, directory, readonly=readonly, ignore=settings.ignore)
+
+
+def settings_of(roots: Roots) -> Settings:
+    """Read the configuration for this workspace."""
+    return load_settings(os.environ, roots.workspace_id)
+
+
+def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[str]]) -> Policy:
+    """Put options and settings together; ``ids`` are the resolved ``only`` and ``below``."""
+    return Policy(
+        layout=Layout(options.layout) if options.layout else settings.layout,
+        prefer=Prefer(options.prefer),
+        stream=settings.stream,
+        diverged=settings.diverged,
+        missing=settings.missing,
+        accept_bulk="bulk" in options.accept,
+        only=ids["only"],
+        below=ids["below"],
+    )
+
+
+def selection(session: Session, look: Look, options: Options) -> dict[str, frozenset[str]]:
+    """Resolve the ids of ``--only`` and ``--below``."""
+    return {
+        "only": frozenset(find_ids(session, look, options.only)),
+        "below": frozenset(find_ids(session, look, options.below)),
+    }
+
+
+def find_ids(session: Session, look: Look, texts: Iterable[str]) -> list[str]:
+    """Resolve ids as people write them: full, decimal, a directory's name, or an unambiguous prefix.
+
+    Raises:
+        click.UsageError: unknown, or ambiguous with the candidates.
+    """
+    copies = (*look.store.copies, *look.workspace.copies)
+    known = {copy.conversation for copy in copies} | set(look.memory.agreed)
+    return [_find_id(session, text, known, copies) for text in texts]
+
+
+def _find_id(session: Session, text: str, known: set[str], copies: Iterable[Copy]) -> str:
+    full = session.format.parse_id(text)
+    if full in known and full is not None:
+        return full
+    names = {copy.conversation: copy.dirname for copy in copies}
+    found = sorted(
+        (each for each in known if each.startswith(text) or names.get(each, "").startswith(text)),
+        key=session.format.order,
+    )
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise click.UsageError(f"no conversation is called {text!r}; `reconcile ls` lists them")
+    shown = ", ".join(names.get(each, each) for each in found[:5])
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    raise click.UsageError(f"{text!r} is ambiguous: {shown}{more}")
+
+
+def is_interactive(options: Options) -> bool:
+    """Questions are asked at a terminal alone."""
+    return not options.json and sys.stdin.isatty() and sys.stdout.isatty()

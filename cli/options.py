@@ -1,0 +1,90 @@
+"""Options that every command takes, before or after its name (DESIGN.md section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Options:
+    """What was given on the command line; one object for the program and its command."""
+
+    workspace: str | None = None
+    store: str | None = None
+    format: str | None = None
+    layout: str | None = None
+    only: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+    dry_run: bool = False
+    out: str | None = None
+    check: bool = False
+    prefer: str = "newest"
+    accept: tuple[str, ...] = ()
+    yes: bool = False
+    json: bool = False
+    verbose: bool = False
+    quiet: bool = False
+    color: str = "auto"
+
+    @property
+    def is_dry(self) -> bool:
+        """Nothing may be written: ``--out`` and ``--check`` imply a dry run."""
+        return self.dry_run or self.check or self.out is not None
+
+
+def options_of(context: click.Context) -> Options:
+    """Return the options of this invocation."""
+    found = context.find_root().ensure_object(Options)
+    assert isinstance(found, Options)  # noqa: S101 - nothing else is put there
+    return found
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep a value that was given; one given after the command's name wins, several add up."""
+    options = options_of(context)
+    name = parameter.name or ""
+    if parameter.multiple:
+        value = (*getattr(options, name), *value)
+    if value not in (None, False, ()):
+        setattr(options, name, value)
+
+
+def _option(*names: str, **settings: Any) -> Callable[[F], F]:
+    return click.option(*names, callback=_remember, expose_value=False, **settings)
+
+
+_COMMON = (
+    _option("-w", "--workspace", metavar="DIR", help="The project, or its .jp directory."),
+    _option("-s", "--store", metavar="DIR", help="The silo: the directory that holds the store's conversations/."),
+    _option("--format", metavar="NAME", help="jp or plain; by default what is found."),
+    _option("--layout", type=click.Choice(["nested", "flat"]), help="How the workspace is laid out."),
+    _option("--only", metavar="ID", multiple=True, help="Only this conversation, and what it needs; repeatable."),
+    _option("--below", metavar="ID", multiple=True, help="Only this conversation and its descendants; repeatable."),
+    _option("-n", "--dry-run", is_flag=True, help="Show the plan and write nothing at all."),
+    _option("--out", metavar="FILE", help="Save the plan for `reconcile apply`; implies a dry run."),
+    _option("--check", is_flag=True, help="Dry run; exit 3 if anything is to be done."),
+    _option(
+        "--prefer",
+        type=click.Choice(["newest", "store", "workspace"]),
+        help="Who wins where both sides were edited.",
+    ),
+    _option("--accept", type=click.Choice(["bulk"]), multiple=True, help="Let many directories be removed."),
+    _option("-y", "--yes", is_flag=True, help="Answer yes/no questions with yes; never chooses a side."),
+    _option("--json", is_flag=True, help="Print JSON."),
+    _option("-v", "--verbose", is_flag=True, help="Show everything, long plans in full."),
+    _option("-q", "--quiet", is_flag=True, help="Show only what needs attention."),
+    _option("--color", type=click.Choice(["auto", "always", "never"]), help="When to use colours."),
+)
+
+
+def common_options(command: F) -> F:
+    """Give a command the common options."""
+    for option in reversed(_COMMON):
+        command = option(command)
+    return command

@@ -1,0 +1,178 @@
+"""A plan for people: grouped by conversation in the order of the tree, each step with its reason in words."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import EXTRA, WHOLE, Side
+from reconcile.core.plan import Kind
+
+from .style import Style, clean, pad, shorten, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from reconcile.apply.outcome import Outcome
+    from reconcile.core.plan import Action, Item, Plan
+    from reconcile.disk.roots import Roots
+
+LONG = 60
+"""Actions that are listed in full; beyond, ``-v`` shows all."""
+SHOWN = 20
+TITLE = 60
+COLORS = {
+    Kind.COPY: "green",
+    Kind.PROJECT: "cyan",
+    Kind.FORK: "magenta",
+    Kind.REMOVE_STALE: "red",
+    Kind.REMOVE: "red",
+}
+PLACES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
+
+
+class PlanText:
+    """The lines of one plan."""
+
+    def __init__(self, plan: Plan, style: Style, *, verbose: bool) -> None:
+        """Prepare the plan for printing."""
+        self._plan = plan
+        self._style = style
+        self._verbose = verbose
+        self._titles = {item.conversation: item.title for item in (*plan.held, *plan.aside)}
+        self._titles |= {action.conversation: action.title for action in plan.actions}
+        self._by: dict[str, list[Action]] = {}
+        for action in plan.actions:
+            self._by.setdefault(action.conversation, []).append(action)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the whole text."""
+        yield from self._actions()
+        yield from self._items("held: needs a decision", self._plan.held, "yellow")
+        yield from self._items("set aside: nothing to do", self._plan.aside, "blue")
+        yield from self._notes()
+
+    def _actions(self) -> Iterator[str]:
+        if not self._plan.actions:
+            return
+        cut = not self._verbose and len(self._plan.actions) > LONG
+        outline = [entry for entry in self._plan.outline if entry[0] in self._by]
+        for conversation, depth in outline[: SHOWN if cut else None]:
+            indent = "  " * depth
+            yield f"{indent}{self._heading(conversation)}"
+            for action in self._by[conversation]:
+                yield f"{indent}  {self._line(action)}"
+        if cut:
+            rest = len(outline) - SHOWN
+            if rest > 0:
+                yield f"... and {rest} more conversations (-v shows all):"
+            yield from self._summed()
+        yield ""
+
+    def _heading(self, conversation: str | None) -> str:
+        title = self._titles.get(conversation)
+        name = shorten(clean(title), TITLE) if title else "(no title)"
+        return f"{self._style(name, bold=True)}  {self._style(conversation or '', dim=True)}"
+
+    def _line(self, action: Action) -> str:
+        verb = self._style(pad(action.kind.value, 13), COLORS.get(action.kind))
+        detail = pad(self._detail(action), 40)
+        return f"{verb} {detail} {self._style(action.reason.words, dim=True)}".rstrip()
+
+    @staticmethod
+    def _detail(action: Action) -> str:
+        if action.kind in PLACES and action.source is not None:
+            side = " (store)" if action.target.side is Side.STORE else ""
+            return f"{_short(action.source.path)} -> {_short(action.target.path)}{side}"
+        if action.kind is Kind.AGE:
+            return f"{action.unit}  time put back"
+        unit = "all files" if action.unit == WHOLE else clean(action.unit.removeprefix(EXTRA))
+        if action.kind is Kind.REMOVE_STALE:
+            return f"{_short(action.target.path)}  {size(action.bytes)}"
+        way = "-> store" if action.target.side is Side.STORE else "-> workspace"
+        return f"{pad(unit, 10)} {pad(way, 12)} {pad(size(action.bytes), 9)} {_events(action)}"
+
+    def _summed(self) -> Iterator[str]:
+        """One line for each kind and reason, for plans too long to read."""
+        counts = Counter((action.kind, action.reason) for action in self._plan.actions)
+        volumes: Counter[tuple[Kind, object]] = Counter()
+        for action in self._plan.actions:
+            volumes[action.kind, action.reason] += action.bytes
+        for (kind, reason), count in counts.items():
+            verb = self._style(pad(kind.value, 13), COLORS.get(kind))
+            yield f"  {verb} {count:>7}  {pad(size(volumes[kind, reason]), 10)} {reason.words}"
+
+    def _items(self, heading: str, items: tuple[Item, ...], color: str) -> Iterator[str]:
+        if not items:
+            return
+        yield self._style(heading, color, bold=True)
+        for item in items[: None if self._verbose else LONG]:
+            who = self._heading(item.conversation) if item.conversation else ""
+            yield f"  {who}" if who else f"  {self._style(item.reason.value, bold=True)}"
+            unit = "" if item.unit == WHOLE else f"{clean(item.unit)}: "
+            yield f"    {unit}{clean(item.message)}"
+            for command in item.resolve:
+                yield f"      {self._style(command, 'cyan')}"
+        if len(items) > LONG and not self._verbose:
+            yield f"  ... and {len(items) - LONG} more (-v shows all)"
+        yield ""
+
+    def _notes(self) -> Iterator[str]:
+        if not self._plan.notes:
+            return
+        yield self._style("notes", bold=True)
+        for note in self._plan.notes[: None if self._verbose else SHOWN]:
+            who = f"{note.conversation}: " if note.conversation else ""
+            yield f"  {who}{clean(note.message)}"
+        if len(self._plan.notes) > SHOWN and not self._verbose:
+            yield f"  ... and {len(self._plan.notes) - SHOWN} more (-v shows all)"
+        yield ""
+
+
+def _short(path: str) -> str:
+    return clean(path.replace("/conversations/", "/…/"))
+
+
+def _events(action: Action) -> str:
+    if action.events is None:
+        return ""
+    change = action.events[1] - action.events[0]
+    return f"{change:+d} event{'' if abs(change) == 1 else 's'}" if change else "same events"
+
+
+def heading(roots: Roots, layout: str, style: Style) -> str:
+    """Say which two sides the run is about."""
+    home = os.path.expanduser("~")
+
+    def show(path: str) -> str:
+        return clean("~" + path[len(home) :] if path.startswith(home + os.sep) else path)
+
+    text = f"workspace {show(roots.workspace)} ({layout})\nstore     {show(roots.store)}"
+    return style(text, dim=True)
+
+
+def summary(plan: Plan, style: Style, *, done: Outcome | None = None) -> str:
+    """Return the one line that counts everything."""
+    counts = plan.summary()
+    held, aside = counts.pop("held"), counts.pop("aside")
+    kinds = {kind.value for kind in Kind}
+    steps = [f"{count} {name}" for name, count in counts.items() if name in kinds]
+    states = [f"{count} {name}" for name, count in sorted(counts.items()) if name not in kinds]
+    verb = "Done" if done is not None else "Plan"
+    first = ", ".join(steps) if steps else "nothing to do"
+    parts = [first, *states]
+    parts += [f"{held} held"] if held else []
+    parts += [f"{aside} set aside"] if aside else []
+    color = "yellow" if held else "green" if not steps or done is not None else None
+    return style(f"{verb}: {'; '.join([parts[0], ', '.join(parts[1:])]) if parts[1:] else parts[0]}.", color, bold=True)
+
+
+def results(outcome: Outcome, style: Style) -> Iterable[str]:
+    """Say what was not done, and why."""
+    for deed in outcome.deeds.values():
+        if deed.reason is None:
+            continue
+        color = "red" if deed.result == "failed" else "yellow"
+        what = f"{deed.action.kind} {clean(str(deed.action.target))}"
+        yield f"{style(str(deed.result), color, bold=True)}: {what}: {deed.reason.words}: {clean(deed.message)}"

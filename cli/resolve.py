@@ -1,0 +1,45 @@
+"""``reconcile resolve``: settle what is held or set aside over content."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.core.policy import Take
+
+from .context import find_ids
+from .options import common_options
+from .run import run_pass
+
+if TYPE_CHECKING:
+    from reconcile.core.policy import Policy
+    from reconcile.session import Look, Session
+
+
+@click.command(name="resolve")
+@common_options
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--all", "everything", is_flag=True, help="Every conversation that is held or set aside.")
+@click.option("--take", type=click.Choice(["store", "workspace", "both"]), help="The version that stays.")
+@click.option("--keep", is_flag=True, help="Leave both as they are until a side changes.")
+@click.pass_context
+def command(context: click.Context, ids: tuple[str, ...], everything: bool, take: str | None, keep: bool) -> None:
+    """Decide what is held or set aside: the other version stays in the vault (both: as a forked child)."""
+    if bool(ids) == everything:
+        raise click.UsageError("name conversations, or --all")
+    if (take is None) != keep:
+        raise click.UsageError("choose one: --take store, --take workspace, --take both, or --keep")
+    decision = Take.KEEP if keep else Take(take or "")
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        chosen = find_ids(session, look, ids)
+        if everything:
+            plan = session.plan(look, policy)
+            chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
+        return replace(
+            policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen)
+        )
+
+    run_pass(context, adjust)

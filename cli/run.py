@@ -1,0 +1,152 @@
+"""The command without a name: plan and apply one pass over everything, or show the plan."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.apply.outcome import Result
+from reconcile.core.policy import Take
+from reconcile.core.reasons import Reason
+from reconcile.planjson import outcome_to_json, plan_to_json
+
+from . import exits
+from .context import find_roots, is_interactive, open_session, policy_of, selection, settings_of
+from .options import options_of
+from .progress import progress_bar
+from .render import PlanText, heading, results, summary
+from .style import Style, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reconcile.apply.outcome import Outcome
+    from reconcile.config import Settings
+    from reconcile.core.plan import Item, Plan
+    from reconcile.core.policy import Policy
+    from reconcile.disk.roots import Roots
+    from reconcile.session import Look, Session
+
+    from .options import Options
+
+
+
+def run_pass(context: click.Context, adjust: Callable[[Policy, Session, Look], Policy] | None = None) -> None:
+    """Run one pass; ``adjust`` adds a command's own decisions to the policy."""
+    options = options_of(context)
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    if options.is_dry:
+        with open_session(options, roots, settings, readonly=True) as session:
+            look = session.look()
+            policy = _policy(options, settings, session, look, adjust)
+            plan = session.plan(look, policy)
+            report(options, roots, session, plan, None)
+            _save(options, roots, plan)
+        context.exit(exit_code(plan, None, options))
+    with open_session(options, roots, settings, readonly=False) as session:
+        with session.exclusively("reconcile", settings.lock_timeout):
+            look = session.look()
+            policy = _policy(options, settings, session, look, adjust)
+            plan = session.plan(look, policy)
+            if is_interactive(options):
+                policy, plan = _ask(options, session, look, policy, plan)
+            outcome = apply_plan(options, roots, session, look, policy, plan)
+        context.exit(exit_code(plan, outcome, options))
+
+
+def apply_plan(
+    options: Options, roots: Roots, session: Session, look: Look, policy: Policy, plan: Plan
+) -> Outcome:
+    """Carry out a plan with progress on long work, and report."""
+    with progress_bar(options, len(plan.actions)) as progress:
+        outcome = session.apply(plan, look, policy, "reconcile", progress)
+    report(options, roots, session, plan, outcome)
+    return outcome
+
+
+def _policy(
+    options: Options,
+    settings: Settings,
+    session: Session,
+    look: Look,
+    adjust: Callable[[Policy, Session, Look], Policy] | None,
+) -> Policy:
+    policy = session.surroundings(policy_of(options, settings, selection(session, look, options)))
+    if options.yes:
+        policy = replace(policy, accept_bulk=True)
+    return adjust(policy, session, look) if adjust else policy
+
+
+def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
+    """Print a plan, and what became of it."""
+    if options.json:
+        found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
+        if outcome is not None:
+            found["outcome"] = outcome_to_json(outcome)
+        click.echo(json.dumps(found, indent=2))
+        return
+    style = Style.choose(options.color)
+    for message in session.messages:
+        click.echo(clean(message), err=True)
+    undone = list(results(outcome, style)) if outcome else []
+    if options.quiet and not undone and not plan.held:
+        return
+    click.echo(heading(roots, plan.layout, style))
+    click.echo("")
+    for line in PlanText(plan, style, verbose=options.verbose).lines():
+        click.echo(line)
+    for line in undone:
+        click.echo(line)
+    click.echo(summary(plan, style, done=outcome))
+
+
+def _save(options: Options, roots: Roots, plan: Plan) -> None:
+    if options.out is None:
+        return
+    text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
+    with open(options.out, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def exit_code(plan: Plan, outcome: Outcome | None, options: Options) -> int:
+    """Return the exit code, the first that applies."""
+    if outcome is not None and outcome.count(Result.FAILED):
+        return exits.FAILED
+    if plan.held or (outcome is not None and outcome.count(Result.SKIPPED)):
+        return exits.HELD
+    if options.check and plan.actions:
+        return exits.PENDING
+    return exits.DONE
+
+
+def _ask(
+    options: Options, session: Session, look: Look, policy: Policy, plan: Plan
+) -> tuple[Policy, Plan]:
+    """Ask about held things, one after the other; no answer leaves them held."""
+    decisions = dict(policy.decisions)
+    accept = policy.accept_bulk
+    for item in plan.held:
+        if item.reason is Reason.BULK:
+            accept = click.confirm(f"{clean(item.message)}. Remove them (they stay in the vault)?")
+        elif item.conversation is not None and (takes := _takes(item)):
+            name = clean(item.title or item.conversation)
+            answer = click.prompt(
+                f"{name}: {clean(item.message)}\n  take which side?",
+                type=click.Choice([*takes, "skip"]),
+                default="skip",
+            )
+            if answer != "skip":
+                decisions[item.conversation] = Take(answer)
+    if decisions == policy.decisions and accept == policy.accept_bulk:
+        return policy, plan
+    policy = replace(policy, decisions=decisions, accept_bulk=accept)
+    return policy, session.plan(look, policy)
+
+
+def _takes(item: Item) -> list[str]:
+    """Return the sides that an item's commands offer."""
+    return [command.rpartition("--take ")[2] for command in item.resolve if "--take " in command]

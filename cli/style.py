@@ -1,0 +1,81 @@
+"""Text for a terminal: colours, widths, and nothing raw that a file name or a title may bring."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from dataclasses import dataclass
+
+import click
+
+
+def clean(text: str) -> str:
+    """Make control characters, direction marks and undecodable bytes visible instead of acting."""
+    return "".join(_visible(char) for char in text)
+
+
+def _visible(char: str) -> str:
+    if char.isascii() and char.isprintable():
+        return char
+    category = unicodedata.category(char)
+    if category == "Cs" and "\udc80" <= char <= "\udcff":
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    if category in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+        return f"\\u{ord(char):04x}" if ord(char) > 0xFF else f"\\x{ord(char):02x}"
+    return char
+
+
+def width(text: str) -> int:
+    """Return the columns that a text takes."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def pad(text: str, columns: int) -> str:
+    """Fill a text up with spaces."""
+    return text + " " * max(0, columns - width(text))
+
+
+def shorten(text: str, columns: int) -> str:
+    """Cut a text to so many columns, with an ellipsis."""
+    if width(text) <= columns:
+        return text
+    kept = ""
+    for char in text:
+        if width(kept + char) > columns - 1:
+            break
+        kept += char
+    return kept + "…"
+
+
+def size(count: int) -> str:
+    """Return bytes in words."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Colours, or none of them."""
+
+    colored: bool
+
+    @classmethod
+    def choose(cls, when: str) -> Style:
+        """Decide by ``--color``, ``NO_COLOR`` and whether standard output is a terminal."""
+        if when != "auto":
+            return cls(when == "always")
+        return cls(sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+
+    def __call__(self, text: str, color: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
+        """Return the text in a colour."""
+        if not self.colored:
+            return text
+        return click.style(text, fg=color, bold=bold or None, dim=dim or None)

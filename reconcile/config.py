@@ -1,0 +1,122 @@
+"""Settings: the configuration file, then the environment, then options (DESIGN.md section 8).
+
+Nothing is read from the project itself: a pulled repository must not change what is published or removed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from reconcile.core.policy import Diverged, Layout, Missing, StreamRule
+from reconcile.errors import ReconcileError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME = "reconcile.toml"
+PREFIX = "RECONCILE_"
+
+
+class ConfigError(ReconcileError):
+    """The configuration can't be used; the message says where and what."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the configuration says. ``lock_timeout`` is in seconds, ``ignore`` are patterns of extra files."""
+
+    layout: Layout = Layout.NESTED
+    stream: StreamRule = StreamRule.DIRECTED
+    diverged: Diverged = Diverged.FORK
+    missing: Missing = Missing.INTENT
+    ignore: tuple[str, ...] = ()
+    lock_timeout: float = 10.0
+
+
+_CHOICES = {"layout": Layout, "stream": StreamRule, "diverged": Diverged, "missing": Missing}
+_KEYS = (*_CHOICES, "ignore", "lock_timeout")
+
+
+def config_path(environ: Mapping[str, str]) -> str:
+    """Return where the configuration file is looked for."""
+    if base := environ.get("XDG_CONFIG_HOME"):
+        return os.path.join(base, "reconcile", NAME)
+    import platformdirs  # here: only where the environment doesn't say
+
+    return os.path.join(platformdirs.user_config_dir("reconcile"), NAME)
+
+
+def load_settings(environ: Mapping[str, str], workspace_id: str | None) -> Settings:
+    """Return the settings for one workspace.
+
+    Raises:
+        ConfigError: the file, or a variable, says something that isn't known.
+    """
+    path = config_path(environ)
+    settings = Settings()
+    if os.path.exists(path):
+        raw = _read(path)
+        sections = raw.pop("workspace", {})
+        if not isinstance(sections, dict) or not all(isinstance(each, dict) for each in sections.values()):
+            raise ConfigError(f'{path}: workspace: found a value, expected sections [workspace."<id>"]')
+        settings = _merged(settings, raw, path)
+        for name, section in sections.items():
+            merged = _merged(settings, section, f'{path}: [workspace."{name}"]')
+            if name == workspace_id:
+                settings = merged
+    known = {PREFIX + key.upper(): key for key in _KEYS}
+    variables = {known[name]: value for name, value in environ.items() if name in known and value}
+    return _merged(settings, {key: _typed(key, value) for key, value in variables.items()}, "the environment")
+
+
+def _typed(key: str, value: str) -> object:
+    if key == "ignore":
+        return value.split(os.pathsep)
+    if key == "lock_timeout":
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: found no valid TOML: {error}", "mend or remove the file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: can't be read: {error}") from None
+
+
+def _merged(settings: Settings, raw: Mapping[str, object], where: str) -> Settings:
+    for key, value in raw.items():
+        if key not in _KEYS:
+            near = difflib.get_close_matches(key, [*_KEYS, "workspace"], n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "known keys: " + ", ".join(_KEYS)
+            raise ConfigError(f"{where}: found the unknown key {key!r}", hint)
+        settings = replace(settings, **{key: _value(key, value, where)})
+    return settings
+
+
+def _value(key: str, value: object, where: str) -> Any:
+    if key in _CHOICES:
+        kind = _CHOICES[key]
+        if value not in [each.value for each in kind]:
+            expected = ", ".join(repr(each.value) for each in kind)
+            raise ConfigError(f"{where}: {key}: found {value!r}, expected one of {expected}")
+        return kind(value)
+    if key == "ignore":
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise ConfigError(f"{where}: ignore: found {value!r}, expected a list of patterns")
+        return tuple(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise ConfigError(f"{where}: {key}: found {value!r}, expected seconds, 0 or more")
+    return float(value)

@@ -1,0 +1,111 @@
+"""What holds for every plan, whatever it does (DESIGN.md 11): checked after each command on the pure level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reconcile.core.memory import IntentKind
+from reconcile.core.model import CHILDREN, Metadata, Place, Side
+from reconcile.core.plan import Kind
+from reconcile.core.simulate import listing_of, simulate
+from reconcile.disk.hashing import digest
+from tests.support.carrying_out import blobs_of, inside, is_directory_removal
+
+if TYPE_CHECKING:
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Snapshot
+    from reconcile.core.plan import Plan
+    from tests.support.carrying_out import Trees
+
+_SAVES = (Kind.COPY, Kind.FORK)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A plan, and what it was made from and has led to."""
+
+    plan: Plan
+    store: Snapshot
+    workspace: Snapshot
+    memory: Memory
+    before: Trees
+    after: Trees
+
+
+def check_laws(run: Carried) -> None:
+    """Check every law that a single plan can break."""
+    _check_order(run.plan)
+    _check_local(run)
+    _check_removals(run)
+    _check_census(run)
+    _check_needless(run)
+
+
+def _check_order(plan: Plan) -> None:
+    seen: set[str] = set()
+    for action in plan.actions:
+        assert seen.issuperset(action.needs), f"action {action.id} needs what comes later: {action.needs}"
+        seen.add(action.id)
+    kinds = [action.kind in _SAVES for action in plan.actions]
+    assert kinds == sorted(kinds, reverse=True), "something comes before a save into the store"
+
+
+def _check_local(run: Carried) -> None:
+    """A local conversation is never written into a workspace."""
+    local = {
+        copy.conversation
+        for copy in run.store.copies
+        if isinstance(copy.metadata, Metadata) and copy.metadata.local and not run.memory.intents.get(copy.conversation)
+    }
+    local |= {key for key, intent in run.memory.intents.items() if intent.kind is IntentKind.LOCAL}
+    for action in run.plan.actions:
+        published = [write for write in action.writes if write.target.side is Side.WORKSPACE]
+        assert not (published and action.conversation in local), f"{action.conversation} is local: {published}"
+
+
+def _check_removals(run: Carried) -> None:
+    """A directory goes only when nothing of another conversation is in it any more."""
+    listing = listing_of(run.store, run.workspace)
+    for action in run.plan.actions:
+        if is_directory_removal(action):
+            start = f"{action.target.path}/{CHILDREN}/"
+            left = [str(place) for place in inside(action.target, listing) if place.path.startswith(start)]
+            assert not left, f"action {action.id} would remove {left}"
+        listing = simulate(replace(run.plan, actions=(action,)), listing)
+
+
+def _check_census(run: Carried) -> None:
+    """Every content that was on a side is on a side, or is kept because the plan names it."""
+    kept = {digest(content) for content in blobs_of(run.after).values()}
+    kept |= {version.digest for version in run.plan.preserve}
+    for action in run.plan.actions:
+        replaced = {write.target for write in action.writes} | set(action.removes)
+        for expect in action.expect:
+            gone = expect.place in replaced or (
+                is_directory_removal(action) and expect.place.path.startswith(action.target.path + "/")
+            )
+            if gone and expect.digest is not None:
+                kept.add(expect.digest)
+    known = listing_of(run.store, run.workspace)
+    lost = [
+        str(place)
+        for place, content in blobs_of(run.before).items()
+        if digest(content) not in kept and place in known
+    ]
+    assert not lost, f"content that is nowhere afterwards: {lost}"
+
+
+def _check_needless(run: Carried) -> None:
+    """No action writes what is there already."""
+    listing = listing_of(run.store, run.workspace)
+    for action in run.plan.actions:
+        after = simulate(replace(run.plan, actions=(action,)), listing)
+        assert after != listing, f"action {action.id} changes nothing: {action}"
+        listing = after
+
+
+def check_untouched(before: dict[Place, int], after: dict[Place, int], same: set[Place]) -> None:
+    """A file that did not change is the same file: its inode stays."""
+    replaced = [str(place) for place in same if before[place] != after[place]]
+    assert not replaced, f"written again although nothing changed: {replaced}"

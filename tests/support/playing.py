@@ -1,0 +1,118 @@
+"""Playing a scenario on a level, and comparing what it says with what happened."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.support.scenario import SIDES, Given, Run, Then, Verb, read_scenario
+from tests.support.words import ScenarioError
+from tests.support.worlds import Names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.scenario import AnyBlock, Scenario
+    from tests.support.trees import Tree
+    from tests.support.worlds import World
+
+
+@dataclass(slots=True)
+class Played:
+    """What was expected and what was found, by the line where the block begins; and which laws were broken."""
+
+    scenario: Scenario
+    expected: dict[int, list[str]] = field(default_factory=dict)
+    found: dict[int, list[str]] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """Return the file's text as it would have to be."""
+        return self.scenario.rewritten(self.found)
+
+    def complaint(self) -> str:
+        """Return what is wrong, as a diff of the file and the laws that were broken; empty where nothing is."""
+        path = str(self.scenario.path)
+        diff = difflib.unified_diff(
+            self.scenario.rewritten(self.expected).splitlines(),
+            self.text().splitlines(),
+            f"expected by {path}",
+            "found",
+            lineterm="",
+        )
+        return "\n".join([*self.broken, *diff])
+
+
+def play(scenario: Scenario, world: World, shadow: World | None = None) -> Played:
+    """Play every block. ``shadow`` is a second level that must come to the same sides after every command."""
+    played = Played(scenario)
+    player = _Player(world, shadow, played)
+    for block in scenario.blocks:
+        try:
+            player.play(block)
+        except (AssertionError, ScenarioError, ValueError) as error:
+            played.broken.append(f"{scenario.path}:{block.line}: {block.header}: {type(error).__name__}: {error}")
+            break
+    return played
+
+
+@dataclass(slots=True)
+class _Player:
+    world: World
+    shadow: World | None
+    played: Played
+    names: Names = field(default_factory=Names)
+    shadow_names: Names = field(default_factory=Names)
+    before: dict[str, Tree | None] = field(default_factory=dict)
+
+    def play(self, block: AnyBlock) -> None:
+        match block:
+            case Given():
+                self._give(self.world, self.names, block)
+                if self.shadow is not None:
+                    self._give(self.shadow, self.shadow_names, block)
+            case Verb():
+                for world in filter(None, (self.world, self.shadow)):
+                    world.verb(block.words)
+            case Run():
+                self._run(block)
+            case Then():
+                self.played.expected[block.line] = block.expected()
+                after = self.world.tree(block.side)
+                found = block.found(self.before.get(block.side), after)
+                self.played.found[block.line] = [self.names.shown(line) for line in found]
+
+    def _give(self, world: World, names: Names, block: Given) -> None:
+        lines = tuple(names.real(line) for line in block.body)
+        tree = world.tree(block.side)
+        another = block.how == "replaced" or (tree is None and block.side in self.before)
+        world.change(block.side, block.after(tree, lines), another=another)
+
+    def _run(self, block: Run) -> None:
+        self.before = {side: self.world.tree(side) for side in SIDES}
+        self.played.expected[block.line] = block.expected()
+        outcome = self.world.run(block.command)
+        lines = [self.names.shown(f"  {line}") for line in outcome.lines(block.body)]
+        self.played.found[block.line] = [block.header, *lines]
+        if not outcome.actions:
+            touched = [side for side in SIDES if self.world.tree(side) != self.before[side]]
+            assert not touched, f"nothing was planned, but something was done: {touched}"
+        if self.shadow is not None:
+            self.shadow.run(block.command)
+            for side in SIDES:
+                _compare(side, self.world, self.names, self.shadow, self.shadow_names)
+
+
+def _compare(side: str, world: World, names: Names, shadow: World, shadow_names: Names) -> None:
+    """The side must be what the plan was to lead to."""
+    block = Then(0, f"then {side}", (), side, "listing")
+    found = [names.shown(line) for line in block.found(None, world.tree(side))]
+    meant = [shadow_names.shown(line) for line in block.found(None, shadow.tree(side))]
+    diff = "\n".join(difflib.unified_diff(meant, found, "as simulated", "as applied", lineterm=""))
+    assert not diff, f"applying did not lead where the plan leads:\n{diff}"
+
+
+def scenarios(directory: Path) -> list[Scenario]:
+    """Read every scenario below a directory, in the order of their names."""
+    return [read_scenario(path) for path in sorted(directory.rglob("*.scenario"))]

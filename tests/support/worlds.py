@@ -1,0 +1,150 @@
+"""Where scenarios are played: the pure level, which has no file system at all, and what every level can do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from reconcile.core.fold import fold
+from reconcile.core.model import Side
+from reconcile.core.planner import make_plan, needs_events
+from reconcile.core.policy import Prefer
+from reconcile.core.simulate import listing_of
+from reconcile.core.units import Rules
+from reconcile.disk.hashing import digest
+from reconcile.formats import get_format
+from tests.support.carrying_out import carry_out
+from tests.support.commands import outcome_of
+from tests.support.laws import Carried, check_laws
+from tests.support.pure_scan import scan_tree
+from tests.support.remembering import Memories
+from tests.support.words import DAY_NS
+
+if TYPE_CHECKING:
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Snapshot
+    from reconcile.core.plan import Plan
+    from reconcile.core.policy import Policy
+    from tests.support.carrying_out import Trees
+    from tests.support.commands import Command, Outcome
+    from tests.support.trees import Tree
+
+FORMAT = get_format("jp")
+RULES = Rules(FORMAT, digest)
+
+_MADE = re.compile(r"(?<!\d)\d{10,11}(?!\d)")
+_NAMED = re.compile(r"(?<![\w-])(new\d*)(?!\w)")
+_GIT = {"merge": "a merge", "rebase": "a rebase", "clean": None}
+
+
+class World(Protocol):
+    """A level: sides that can be looked at and changed, and the command."""
+
+    def tree(self, side: str) -> Tree | None:
+        """Return a side, None where it isn't there."""
+
+    def change(self, side: str, tree: Tree | None, *, another: bool) -> None:
+        """Have a side look like this; ``another``: the directory itself is a new one."""
+
+    def run(self, command: Command) -> Outcome: ...
+
+    def verb(self, words: tuple[str, ...]) -> None:
+        """Do what a `Verb` says."""
+
+
+@dataclass(slots=True)
+class Names:
+    """Ids that a run has made up, by the names that scenarios have for them: ``new``, ``new2``, ..."""
+
+    known: dict[str, str] = field(default_factory=dict)
+
+    def shown(self, text: str) -> str:
+        return _MADE.sub(lambda match: self._name(match[0]), text)
+
+    def real(self, text: str) -> str:
+        numbers = {name: number for number, name in self.known.items()}
+        return _NAMED.sub(lambda match: numbers.get(match[0], match[0]), text)
+
+    def _name(self, number: str) -> str:
+        count = len(self.known) + 1
+        return self.known.setdefault(number, f"new{count}" if count > 1 else "new")
+
+
+@dataclass(slots=True)
+class PureWorld:
+    """Trees in memory; planned with the real planner, carried out by `simulate`, remembered by `fold`."""
+
+    trees: dict[str, Tree | None] = field(default_factory=lambda: {"store": {}, "workspace": {}})
+    memories: Memories = field(default_factory=Memories)
+    config: dict[str, str] = field(default_factory=dict)
+    git_busy: str | None = None
+    identities: dict[str, int] = field(default_factory=dict)
+    now_ns: int = DAY_NS
+
+    def tree(self, side: str) -> Tree | None:
+        return self.trees.get(side)
+
+    def change(self, side: str, tree: Tree | None, *, another: bool) -> None:
+        self.trees[side] = tree
+        if another or tree is None:
+            self.identities[side] = self.identities.get(side, 0) + 1
+
+    def verb(self, words: tuple[str, ...]) -> None:
+        match words:
+            case ("forget", "state"):
+                self.memories.forget()
+            case ("config", key, value):
+                self.config[key] = value
+            case ("git", what):
+                self.git_busy = _GIT[what]
+            case _:
+                message = f"the pure level can't {' '.join(words)}"
+                raise AssertionError(message)
+
+    def run(self, command: Command) -> Outcome:
+        self.now_ns += 10**9
+        memory = self.memories.of(command.workspace)
+        policy = command.under(self.config, self.git_busy)
+        store, workspace = self._scan(command, memory)
+        plan = self._plan(store, workspace, memory, policy)
+        if command.dry_run:
+            return outcome_of(plan)
+        before: Trees = {Side.STORE: self.trees["store"], Side.WORKSPACE: self.trees.get(command.workspace)}
+        after = carry_out(plan, before, listing_of(store, workspace))
+        check_laws(Carried(plan, store, workspace, memory, before, after))
+        self.trees |= {"store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
+        found = self._scan(command, memory)
+        self.memories.remember(command.workspace, fold(*found, memory, plan, policy, RULES))
+        if not policy.only and not policy.below:
+            self._check_settled(command, policy)
+        return outcome_of(plan)
+
+    def _plan(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Plan:
+        plan = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
+        again = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
+        assert plan == again, "the same input gives another plan"
+        return plan
+
+    def _check_settled(self, command: Command, policy: Policy) -> None:
+        """A second run has nothing to do: what is held stays held without actions, too."""
+        memory = self.memories.of(command.workspace)
+        plain = replace(policy, prefer=Prefer.NEWEST, decisions={}, accept_bulk=False)
+        plan = make_plan(*self._scan(command, memory), memory, plain, RULES, self.now_ns)
+        lines = "\n  ".join(outcome_of(plan).lines(()))
+        assert not plan.actions, f"a second run still has something to do:\n  {lines}"
+        assert not plan.intents, f"a second run still remembers something: {plan.intents}"
+
+    def _scan(self, command: Command, memory: Memory) -> tuple[Snapshot, Snapshot]:
+        """Look at both sides, with the events that the planner needs."""
+        sides = ((Side.STORE, "store"), (Side.WORKSPACE, command.workspace))
+        wanted: frozenset[str] = frozenset()
+        for _ in range(2):
+            store, workspace = (
+                scan_tree(self.trees.get(name), side, self._identity(name), FORMAT, wanted) for side, name in sides
+            )
+            wanted = needs_events(store, workspace, memory, RULES)
+        return store, workspace
+
+    def _identity(self, side: str) -> str:
+        return f"{side}:{self.identities.get(side, 0)}"
