@@ -43,7 +43,7 @@ def command(context: click.Context, file: str) -> None:
         )
     settings = settings_of(roots)
     dry = options.is_dry
-    with open_session(options, roots, settings, readonly=dry) as session:
+    with open_session(roots, settings, readonly=dry) as session:
         if dry:
             report(options, roots, session, plan, None)
             context.exit(exit_code(plan, None, options))

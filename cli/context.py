@@ -29,7 +29,7 @@ def find_roots(options: Options) -> Roots:
     return locate(options.format, options.workspace, options.store, cwd, os.environ, sys.platform)
 
 
-def open_session(options: Options, roots: Roots, settings: Settings, *, readonly: bool) -> Session:
+def open_session(roots: Roots, settings: Settings, *, readonly: bool) -> Session:
     """Open the state of these sides."""
     directory = state_directory(roots.key, os.environ, sys.platform)
     return Session(roots, directory, readonly=readonly, ignore=settings.ignore)

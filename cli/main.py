@@ -76,7 +76,7 @@ def _complain(ctx: click.Context, message: str, hint: str | None) -> None:
 @click.version_option(__version__, prog_name="reconcile")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Bring a store of conversations and a workspace together without losing a byte.
+    r"""Bring a store of conversations and a workspace together without losing a byte.
 
     Without a command: plan, and carry the plan out. With --dry-run: show the plan and write nothing.
 

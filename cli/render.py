@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from reconcile.apply.outcome import Outcome
+    from reconcile.core.model import Place
     from reconcile.core.plan import Action, Item, Plan
     from reconcile.disk.roots import Roots
 
@@ -83,8 +84,7 @@ class PlanText:
     @staticmethod
     def _detail(action: Action) -> str:
         if action.kind in PLACES and action.source is not None:
-            side = " (store)" if action.target.side is Side.STORE else ""
-            return f"{_short(action.source.path)} -> {_short(action.target.path)}{side}"
+            return _movement(action.source.path, action.target)
         if action.kind is Kind.AGE:
             return f"{action.unit}  time put back"
         unit = "all files" if action.unit == WHOLE else clean(action.unit.removeprefix(EXTRA))
@@ -132,6 +132,20 @@ class PlanText:
 
 def _short(path: str) -> str:
     return clean(path.replace("/conversations/", "/…/"))
+
+
+def _movement(source: str, target: Place) -> str:
+    """Say where a directory goes, by what changes: its name, or what it lies in."""
+    above, _, name = target.path.rpartition("/")
+    before, _, old = source.rpartition("/")
+    side = " in the store" if target.side is Side.STORE else ""
+    if above == before:
+        return f"renamed to {clean(name)}{side}"
+    where = (
+        "to the top level" if not above else f"into {clean(above.removesuffix('/conversations').rpartition('/')[2])}"
+    )
+    renamed = "" if name == old else f", renamed to {clean(name)}"
+    return f"{where}{renamed}{side}"
 
 
 def _events(action: Action) -> str:

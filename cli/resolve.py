@@ -38,8 +38,6 @@ def command(context: click.Context, ids: tuple[str, ...], everything: bool, take
         if everything:
             plan = session.plan(look, policy)
             chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
-        return replace(
-            policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen)
-        )
+        return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 
     run_pass(context, adjust)

@@ -33,34 +33,31 @@ if TYPE_CHECKING:
     from .options import Options
 
 
-
 def run_pass(context: click.Context, adjust: Callable[[Policy, Session, Look], Policy] | None = None) -> None:
     """Run one pass; ``adjust`` adds a command's own decisions to the policy."""
     options = options_of(context)
     roots = find_roots(options)
     settings = settings_of(roots)
     if options.is_dry:
-        with open_session(options, roots, settings, readonly=True) as session:
+        with open_session(roots, settings, readonly=True) as session:
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
             report(options, roots, session, plan, None)
             _save(options, roots, plan)
         context.exit(exit_code(plan, None, options))
-    with open_session(options, roots, settings, readonly=False) as session:
+    with open_session(roots, settings, readonly=False) as session:
         with session.exclusively("reconcile", settings.lock_timeout):
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
             if is_interactive(options):
-                policy, plan = _ask(options, session, look, policy, plan)
+                policy, plan = _ask(session, look, policy, plan)
             outcome = apply_plan(options, roots, session, look, policy, plan)
         context.exit(exit_code(plan, outcome, options))
 
 
-def apply_plan(
-    options: Options, roots: Roots, session: Session, look: Look, policy: Policy, plan: Plan
-) -> Outcome:
+def apply_plan(options: Options, roots: Roots, session: Session, look: Look, policy: Policy, plan: Plan) -> Outcome:
     """Carry out a plan with progress on long work, and report."""
     with progress_bar(options, len(plan.actions)) as progress:
         outcome = session.apply(plan, look, policy, "reconcile", progress)
@@ -123,9 +120,7 @@ def exit_code(plan: Plan, outcome: Outcome | None, options: Options) -> int:
     return exits.DONE
 
 
-def _ask(
-    options: Options, session: Session, look: Look, policy: Policy, plan: Plan
-) -> tuple[Policy, Plan]:
+def _ask(session: Session, look: Look, policy: Policy, plan: Plan) -> tuple[Policy, Plan]:
     """Ask about held things, one after the other; no answer leaves them held."""
     decisions = dict(policy.decisions)
     accept = policy.accept_bulk

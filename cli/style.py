@@ -29,8 +29,7 @@ def _visible(char: str) -> str:
 def width(text: str) -> int:
     """Return the columns that a text takes."""
     return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "reconcile.plan/1"
 
 Json = dict[str, Any]
+_SIDES = tuple(side.value for side in Side)
 
 
 def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
@@ -102,7 +103,7 @@ def place_from_json(text: str) -> Place:
     """
     side, _, path = text.partition(":")
     parts = path.split("/")
-    if side not in Side or not path or path.startswith("/") or ".." in parts or "." in parts or "" in parts:
+    if side not in _SIDES or not path or path.startswith("/") or ".." in parts or "." in parts or "" in parts:
         raise ValueError(f"{text!r} is no place below 'store:' or 'workspace:'")
     return Place(Side(side), path)
 

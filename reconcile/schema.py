@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.core.plan import Action, Expect, Item, Kind, Note, Plan, Preserve, Write
-from reconcile.core.reasons import Reason
+from reconcile.core.reasons import reason_of
 from reconcile.errors import ReconcileError
 from reconcile.planjson import FORMAT, place_from_json
 
@@ -203,7 +203,7 @@ def _plan(model: PlanModel) -> Plan:
             Note(
                 conversation=note.conversation,
                 unit=note.unit,
-                reason=Reason(note.reason),
+                reason=reason_of(note.reason),
                 message=note.message,
             )
             for note in model.notes
@@ -228,7 +228,7 @@ def _plan(model: PlanModel) -> Plan:
 
 
 def _intent(model: IntentModel | None) -> Intent | None:
-    return model and Intent(IntentKind(model.kind), model.waits_for, model.place, model.run)
+    return None if model is None else Intent(IntentKind(model.kind), model.waits_for, model.place, model.run)
 
 
 def _aside(model: AsideModel) -> AsideRecord | None:
@@ -240,7 +240,7 @@ def _item(model: ItemModel) -> Item:
         conversation=model.conversation,
         title=model.title,
         unit=model.unit,
-        reason=Reason(model.reason),
+        reason=reason_of(model.reason),
         message=model.message,
         resolve=tuple(model.resolve),
     )
@@ -253,7 +253,7 @@ def _action(model: ActionModel) -> Action:
         conversation=model.conversation,
         title=model.title,
         unit=model.unit,
-        reason=Reason(model.reason),
+        reason=reason_of(model.reason),
         case=model.case,
         source=place_from_json(model.source) if model.source else None,
         target=place_from_json(model.target),
@@ -264,8 +264,7 @@ def _action(model: ActionModel) -> Action:
         events=(model.events.before, model.events.after) if model.events else None,
         needs=tuple(model.needs),
         expect=tuple(
-            Expect(place_from_json(expect.path), expect.size, expect.mtime_ns, expect.digest)
-            for expect in model.expect
+            Expect(place_from_json(expect.path), expect.size, expect.mtime_ns, expect.digest) for expect in model.expect
         ),
         touches=tuple(model.touches),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
@@ -16,7 +15,7 @@ from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.steps import Stage
 from reconcile.core.fold import fold
 from reconcile.core.model import Side
-from reconcile.core.planner import make_plan, needs_events, without_git
+from reconcile.core.planner import decide, make_plan, needs_events, without_git
 from reconcile.core.reasons import Reason
 from reconcile.core.units import Rules
 from reconcile.disk.changes import Root
@@ -24,26 +23,32 @@ from reconcile.disk.durable import Durability
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
 from reconcile.disk.index import Index
-from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
 from reconcile.disk.journal import Step
+from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
+from reconcile.disk.lock_report import held_locks
 from reconcile.disk.own_lock import own_lock
+from reconcile.disk.reading import read_files
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.state import Fold, State
+from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
 from reconcile.disk.versions import Version
 from reconcile.formats import get_format
 from reconcile.planjson import action_to_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from reconcile.apply.executor import Progress
+    from reconcile.core.board import Board
     from reconcile.core.fold import Changes
     from reconcile.core.format import Format
     from reconcile.core.memory import Memory
-    from reconcile.core.model import Snapshot
+    from reconcile.core.model import Copy, Snapshot
     from reconcile.core.plan import Action, Plan, Preserve
     from reconcile.core.policy import Policy
+    from reconcile.core.views import View
     from reconcile.disk.roots import Roots
 
 PATH_MAX = 4096
@@ -77,7 +82,7 @@ class Session:
     ) -> None:
         """Open the state; ``ignore`` are patterns of extra files that are left alone."""
         self.roots = roots
-        self.format: Format = get_format(roots.format, ignore)
+        self.format: Format = get_format(roots.format, tuple(ignore))
         self.rules = Rules(self.format, digest)
         self._directory = state_directory
         self._readonly = readonly
@@ -122,16 +127,59 @@ class Session:
                 self._indexes[side] = scanned.index
                 self._moved.add(side)
         differ = needs_events(found[Side.STORE], found[Side.WORKSPACE], memory, self.rules)
-        store, workspace = (
-            inspect(found[side], self._conversations(side), self.format, differ) for side in Side
-        )
+        store, workspace = (inspect(found[side], self._conversations(side), self.format, differ) for side in Side)
         return Look(store, workspace, memory)
 
     def plan(self, look: Look, policy: Policy) -> Plan:
         """Plan one pass; git and the length of paths are looked at here."""
-        return make_plan(
-            look.store, look.workspace, look.memory, self.surroundings(policy), self.rules, self._clock()
-        )
+        return make_plan(look.store, look.workspace, look.memory, self.surroundings(policy), self.rules, self._clock())
+
+    def board(self, look: Look, policy: Policy) -> Board:
+        """Decide without planning: what `status` and `ls` show."""
+        return decide(look.store, look.workspace, look.memory, policy, self.rules, self._clock())
+
+    def busy(self) -> dict[str, str]:
+        """Return the conversations whose lock another process holds, with who it is."""
+        held = held_locks((self.roots.store, self.roots.workspace))
+        found = {}
+        for name, pid in held.items():
+            conversation = self.format.parse_id(name.removesuffix(".lock"))
+            if conversation is not None and self.format.lock_name(conversation) == name:
+                found[conversation] = f"held by process {pid}"
+        return found
+
+    def conflicts(self) -> frozenset[str]:
+        """Return the conversations that were edited on both sides and not looked at since."""
+        if self.checkout is None:
+            return frozenset()
+        return frozenset(each.conversation for each in self.state.conflicts(self.checkout) if not each.seen)
+
+    def see_conflicts(self, conversations: Sequence[str]) -> None:
+        """Note that the user has looked at these."""
+        if self.checkout is not None:
+            self.state.conflicts_seen(self.checkout, conversations)
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """The managed files: metadata first, then the stream's in the order of replacement."""
+        return (self.format.metadata_file, *self.format.stream_files)
+
+    def contents(self, view: View) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """Read the managed files of the store's and the workspace's copy; what can't be read is left out."""
+        return self._contents(view.store.main), self._contents(view.workspace.main)
+
+    def _contents(self, copy: Copy | None) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        if copy is None:
+            return found
+        names = {file.name for file in copy.files}
+        root = Directory.open_root(self._conversations(copy.side))
+        with root, root.below(copy.path) as directory:
+            for name in self.file_names:
+                read = read_files(directory, [name]) if name in names else {}
+                if isinstance(read, dict):
+                    found |= {key: content for key, (content, _) in read.items()}
+        return found
 
     def surroundings(self, policy: Policy) -> Policy:
         """Complete a policy by what this checkout says: git's state, the room for paths."""
@@ -296,8 +344,7 @@ def _version(version: Preserve, digest: str, run: str) -> Version:
 def _ahead(plan: Plan, run: str) -> Fold:
     """What a plan decides about intents, set-aside states and tombstones, written before its first step."""
     intents = {
-        key: intent if intent is None or intent.run else replace(intent, run=run)
-        for key, intent in plan.intents
+        key: intent if intent is None or intent.run else replace(intent, run=run) for key, intent in plan.intents
     }
     return Fold(intents=intents, asides=dict(plan.asides), tombstones=dict(plan.tombstones), run=run)
 

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reconcile.apply.drift import Drift
+from reconcile.apply.drift import DriftError
 from reconcile.core.model import CHILDREN, Place
 from reconcile.disk.versions import Version, VersionKind
 
@@ -31,7 +31,7 @@ class Discard:
         """Put every file and link into the vault.
 
         Raises:
-            Drift: something lies in it that the plan doesn't know and that can't be kept.
+            DriftError: something lies in it that the plan doesn't know and that can't be kept.
         """
         base = self.action.target.path
         expected = {expect.place.path: expect.digest for expect in self.action.expect}
@@ -41,16 +41,16 @@ class Discard:
             if stat.S_ISDIR(status.st_mode):
                 continue
             if name.split("/")[0] == CHILDREN and name != CHILDREN:
-                raise Drift(f"{self.action.target}: another conversation lies in it by now")
+                raise DriftError(f"{self.action.target}: another conversation lies in it by now")
             if stat.S_ISREG(status.st_mode):
                 if self.stage.unit_of(name) is not None and path not in managed:
-                    raise Drift(f"{self.action.target.side}:{path}: came after the plan was made")
+                    raise DriftError(f"{self.action.target.side}:{path}: came after the plan was made")
                 place = Place(self.action.target.side, path)
                 self.kept[name] = _print(self.stage.save(self.action, place, name, expected.get(path)))
             elif stat.S_ISLNK(status.st_mode):
                 self._save_link(path, name, status)
             else:
-                raise Drift(f"{self.action.target.side}:{path}: is no file; move it away")
+                raise DriftError(f"{self.action.target.side}:{path}: is no file; move it away")
 
     def _save_link(self, path: str, name: str, status: os.stat_result) -> None:
         kept = self.stage.vault.put_bytes(self.root.read_link(path))
@@ -89,7 +89,7 @@ class Discard:
         }
         if found != self.kept:
             self.root.rename(aside, target.path)
-            raise Drift(f"{target}: changed while it was being removed; it is back in its place")
+            raise DriftError(f"{target}: changed while it was being removed; it is back in its place")
         self.root.remove_tree(aside)
         self.stage.tidy(target)
 

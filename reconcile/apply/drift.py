@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class Drift(Exception):
+class DriftError(Exception):
     """Something isn't as the plan expects it: the conversation is left as it is."""

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from reconcile.apply.batches import batches, levels
+from reconcile.apply.drift import DriftError
 from reconcile.apply.outcome import Outcome, Result
-from reconcile.apply.drift import Drift
 from reconcile.core.reasons import Reason
-from reconcile.disk.jp_locks import LockSet, NullLockSet
 
 if TYPE_CHECKING:
     from reconcile.apply.steps import Prepared, Stage
     from reconcile.core.format import Format
     from reconcile.core.plan import Action, Plan
-    from reconcile.disk.jp_locks import Acquired
+    from reconcile.disk.jp_locks import Acquired, LockSet, NullLockSet
 
 
 class Journal(Protocol):
@@ -99,7 +98,7 @@ class Executor:
                 continue
             try:
                 ready.append(self.stage.prepare(action))
-            except Drift as drift:
+            except DriftError as drift:
                 outcome.skip(action, Reason.DRIFT, str(drift))
             except OSError as error:
                 outcome.fail(action, _words(error))
@@ -116,7 +115,7 @@ class Executor:
             return
         try:
             prepared.publish()
-        except Drift as drift:
+        except DriftError as drift:
             outcome.skip(action, Reason.DRIFT, str(drift))
         except OSError as error:
             outcome.fail(action, _words(error))

@@ -9,18 +9,19 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.apply.discard import Discard
-from reconcile.apply.drift import Drift
+from reconcile.apply.drift import DriftError
 from reconcile.core.model import CHILDREN, WHOLE, Place, Side
 from reconcile.core.plan import Kind
 from reconcile.disk.hashing import digest
 from reconcile.disk.versions import Version
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from reconcile.core.plan import Action, Expect, Write
     from reconcile.disk.changes import Root
     from reconcile.disk.durable import Durability
@@ -63,7 +64,7 @@ class Stage:
         """Check what the action expects, save what goes, stage what comes.
 
         Raises:
-            Drift: something else is there than was planned for.
+            DriftError: something else is there than was planned for.
             OSError: something could not be read or written.
         """
         for expect in action.expect:
@@ -107,14 +108,14 @@ class Stage:
         except (FileNotFoundError, NotADirectoryError):
             if expect.absent:
                 return
-            raise Drift(f"{expect.place}: found nothing, expected the file of the plan") from None
+            raise DriftError(f"{expect.place}: found nothing, expected the file of the plan") from None
         if expect.absent:
-            raise Drift(f"{expect.place}: found something, expected nothing")
+            raise DriftError(f"{expect.place}: found something, expected nothing")
         if not stat.S_ISREG(status.st_mode) or (status.st_size, status.st_mtime_ns) != (
             expect.size,
             expect.mtime_ns,
         ):
-            raise Drift(f"{expect.place}: found another file, expected the one of the plan")
+            raise DriftError(f"{expect.place}: found another file, expected the one of the plan")
 
     def new_name(self, side: Side) -> str:
         """Return an unused name in the staging directory of a side, which is made where it is missing."""
@@ -128,7 +129,7 @@ class Stage:
         """Put a file into the vault before it goes; return the status that it had.
 
         Raises:
-            Drift: its content is another than the plan expects.
+            DriftError: its content is another than the plan expects.
         """
         fd = self.roots[place.side].open_file(place.path)
         try:
@@ -137,7 +138,7 @@ class Stage:
         finally:
             os.close(fd)
         if expected is not None and kept.xxh3 != expected:
-            raise Drift(f"{place}: found other content, expected that of the plan")
+            raise DriftError(f"{place}: found other content, expected that of the plan")
         self.versions.append(
             Version(
                 digest=kept.digest,
@@ -161,7 +162,7 @@ class Stage:
             return write.content or b""
         content = self.roots[write.source.side].read_file(write.source.path)
         if digest(content) != write.digest:
-            raise Drift(f"{write.source}: found other content, expected that of the plan")
+            raise DriftError(f"{write.source}: found other content, expected that of the plan")
         return content
 
     def _prepare_writes(self, action: Action) -> Prepared:
@@ -194,7 +195,7 @@ class Stage:
         root = self.roots[action.target.side]
         self._make_room(action.target)
         if root.exists(action.target.path):
-            raise Drift(f"{action.target}: found something, expected nothing")
+            raise DriftError(f"{action.target}: found something, expected nothing")
         root.rename(base, action.target.path)
         self._renamed(action.target)
 
@@ -207,14 +208,14 @@ class Stage:
         for name, target in staged:
             self._make_room(target)
             if target in replaced:
-                # RACE: a writer that replaces the file after this check loses to our rename. Worst case: what it wrote in
-                # these microseconds is overwritten; JP holds the lock that we hold, so it isn't JP.
+                # RACE: a writer that replaces the file after this check loses to our rename. Worst case: what it
+                # wrote in these microseconds is overwritten; we hold JP's lock, so it isn't JP.
                 root.rename(name, target.path)
             else:
                 try:
                     root.publish_new(name, target.path)
                 except FileExistsError:
-                    raise Drift(f"{target}: found something, expected nothing") from None
+                    raise DriftError(f"{target}: found something, expected nothing") from None
             self._renamed(target)
         for place in action.removes:
             if place in replaced:
@@ -226,9 +227,9 @@ class Stage:
         try:
             now = self.roots[place.side].status(place.path)
         except FileNotFoundError:
-            raise Drift(f"{place}: found nothing, expected the file of the plan") from None
+            raise DriftError(f"{place}: found nothing, expected the file of the plan") from None
         if _print(now) != _print(before):
-            raise Drift(f"{place}: found another file, expected the one of the plan")
+            raise DriftError(f"{place}: found another file, expected the one of the plan")
 
     def _move(self, action: Action) -> None:
         source, target = action.source, action.target
@@ -238,7 +239,7 @@ class Stage:
             self._check(expect)
         self._make_room(target)
         if root.exists(target.path):
-            raise Drift(f"{target}: found something, expected nothing")
+            raise DriftError(f"{target}: found something, expected nothing")
         root.rename(source.path, target.path)
         self._renamed(source)
         self._renamed(target)

@@ -35,6 +35,8 @@ class Outcome(Enum):
     BEHIND = "behind"
     ASIDE = "aside"
     """Kept or undone: nothing until a side changes."""
+    WAIT = "wait"
+    """The stream is behind, and the copy's other units wait with it."""
     HELD = "held"
 
 

@@ -6,7 +6,6 @@ and directories that it uses, so that leaving a step out leaves out everything t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,8 @@ from reconcile.core.model import WHOLE, File
 from reconcile.core.plan import Action, Expect, Kind, Write
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from reconcile.core.model import Place
     from reconcile.core.nodes import Node
     from reconcile.core.reasons import Reason
@@ -70,7 +71,8 @@ class Draft:
     ) -> int:
         """Put files into a directory, each from another directory or with the bytes given.
 
-        Several sources may feed one step (an import takes each unit from the copy that speaks for it).
+        Several sources may feed one step (an import takes each unit from the copy that speaks for it). A file that is
+        there already, with the same time, is expected but not written.
         """
         needs = set(after) | self._path_needs(target)
         expect: list[Expect] = []
@@ -82,7 +84,8 @@ class Draft:
                 needs |= self._path_needs(origin) | self._file_needs(origin, file.name)
                 expect.append(_expect_file(origin, origin.files[file.name]))
             needs |= self._file_needs(target, file.name)
-            writes.append(_write(target, file, origin, content))
+            if target.files.get(file.name) != file:
+                writes.append(_write(target, file, origin, content))
             if not creates:
                 expect.append(_expect_current(target, file.name))
         gone = tuple(removes)
@@ -107,8 +110,9 @@ class Draft:
         )
         self._uses(index, target, *(origin for _, origin, _ in files if origin is not None))
         for file, _, _ in files:
-            target.files[file.name] = file
-            self._wrote[id(target), file.name] = index
+            if target.files.get(file.name) != file:
+                target.files[file.name] = file
+                self._wrote[id(target), file.name] = index
         for name in gone:
             del target.files[name]
         if creates:
@@ -172,7 +176,7 @@ class Draft:
                 del node.files[name]
         return index
 
-    def _add(  # noqa: PLR0913 - the fields of an action, by name
+    def _add(
         self,
         step: Step,
         needs: Iterable[int],

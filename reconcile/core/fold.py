@@ -39,9 +39,7 @@ class Changes:
     layout: str | None = None
 
 
-def fold(  # noqa: PLR0913 - the state after a run, and what it was to lead to
-    store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, policy: Policy, rules: Rules
-) -> Changes:
+def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, policy: Policy, rules: Rules) -> Changes:
     """Return the changes of memory after a run, from new scans of both sides.
 
     A baseline is written only for units that both sides hold equal; everything else stays as it was.
@@ -59,9 +57,7 @@ def fold(  # noqa: PLR0913 - the state after a run, and what it was to lead to
         changes.store_identity = store.identity
     if memory.layout != plan.layout and not (policy.only or policy.below):
         changes.layout = plan.layout
-    changes.intents = {
-        key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent
-    }
+    changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes
 
 
@@ -99,9 +95,7 @@ def _fold_both(view: View, memory: Memory, changes: Changes, plan: Plan, rules: 
 
 def _container(view: View, plan: Plan) -> str | None:
     """Where it was placed; a directory that somebody else moved has not been placed there (rule 6)."""
-    displaced = any(
-        item.conversation == view.id and item.reason is Reason.DISPLACED for item in plan.aside
-    )
+    displaced = any(item.conversation == view.id and item.reason is Reason.DISPLACED for item in plan.aside)
     if displaced and view.agreed is not None:
         return view.agreed.container
     return view.workspace.main.container if view.workspace.main else None

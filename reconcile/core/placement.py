@@ -61,7 +61,9 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
     name = _dirname(board, view, main)
     if node.is_at(target, "", name) or not _may_move(board, view, node, target, name):
         return
-    board.draft.move(_step(view, _kind(main), reason or Reason.TITLE_CHANGED), node, target, "", name)
+    renamed = node.is_at(target, "", node.name)
+    why = Reason.TITLE_CHANGED if renamed or reason is None else reason
+    board.draft.move(_step(view, _kind(main), why), node, target, "", name)
 
 
 def _kind(main: Copy) -> Kind:
@@ -144,7 +146,7 @@ def _may_return(board: Board, view: View) -> Presence:
         if ready and _complete(view):
             return presence
         return _as(presence, Goal.WAIT, presence.reason)
-    if awaited in board.tree:
+    if awaited is not None and awaited in board.tree:
         if board.policy.layout is Layout.NESTED and container != awaited:
             return removed_here(view, presence.case)
         if ready and _complete(view):

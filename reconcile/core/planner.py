@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from reconcile.core.views import View
 
 
-def make_plan(  # noqa: PLR0913 - the inputs that a plan depends on, and no others
-    store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int
-) -> Plan:
+def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int) -> Plan:
     """Return the plan that brings both sides together.
 
     Streams that differ must have their events (`needs_events`); ``now_ns`` only names forks.
@@ -66,9 +64,7 @@ def make_plan(  # noqa: PLR0913 - the inputs that a plan depends on, and no othe
     return _finish(board, workspace)
 
 
-def decide(  # noqa: PLR0913 - as make_plan
-    store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int
-) -> Board:
+def decide(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int) -> Board:
     """Decide presence, content and parents of every conversation; no step is planned yet."""
     views = views_of(store, workspace, memory, rules)
     board = Board(
@@ -120,7 +116,7 @@ def _waiting(verdict: Verdict) -> Verdict:
     """While the stream is behind, metadata and extras of that copy wait too (section 4)."""
     if verdict.outcome in (Outcome.BEHIND, Outcome.HELD, Outcome.ASIDE):
         return verdict
-    return Verdict(verdict.unit, verdict.case, Outcome.NOTHING, Reason.BEHIND_ASIDE)
+    return Verdict(verdict.unit, verdict.case, Outcome.WAIT, Reason.BEHIND_ASIDE)
 
 
 def _check_editable(board: Board, view: View, verdict: Verdict | None) -> None:

@@ -54,9 +54,7 @@ class Presence:
     """A new intent to remember; None leaves what is remembered."""
 
 
-def decide_presence(
-    view: View, views: Mapping[str, View], memory: Memory, policy: Policy, sides: Sides
-) -> Presence:
+def decide_presence(view: View, views: Mapping[str, View], memory: Memory, policy: Policy, sides: Sides) -> Presence:
     """Decide what becomes of a conversation as a whole."""
     if view.store.main is not None and view.workspace.main is not None:
         return Presence(Goal.SYNC, _case(view), "local" if view.local else "in-sync")

@@ -6,12 +6,13 @@ Published in docs/reasons.md, which a test compares with this table. The value i
 from __future__ import annotations
 
 from enum import Enum
+from typing import Self
 
 
 class Reason(Enum):
     """A stable keyword and the words for people."""
 
-    def __new__(cls, keyword: str, words: str) -> Reason:
+    def __new__(cls, keyword: str, words: str) -> Self:
         """Keep the keyword as the value and the words beside it."""
         member = object.__new__(cls)
         member._value_ = keyword
@@ -89,3 +90,18 @@ class Reason(Enum):
     DRIFT = "drift", "changed meanwhile, run again"
     FAILED = "failed", "failed"
     NEEDS_SKIPPED = "needs-skipped", "needed something that was not done"
+
+
+_BY_KEYWORD = {reason.value: reason for reason in Reason}
+
+
+def reason_of(keyword: str) -> Reason:
+    """Return the reason with this keyword.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if keyword not in _BY_KEYWORD:
+        message = f"{keyword!r} is no reason"
+        raise ValueError(message)
+    return _BY_KEYWORD[keyword]

@@ -14,7 +14,6 @@ from reconcile.core.reasons import Reason
 if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.model import Copy
-    from reconcile.core.nodes import Node
     from reconcile.core.views import View
 
 SAVES = (Kind.COPY, Kind.FORK)

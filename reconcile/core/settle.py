@@ -54,7 +54,7 @@ def _import(board: Board, view: View) -> None:
     board.homes[view.id] = home
 
 
-def _step(  # noqa: PLR0913 - the fields of a step
+def _step(
     view: View,
     kind: Kind,
     reason: Reason,
@@ -73,9 +73,7 @@ def _step(  # noqa: PLR0913 - the fields of a step
     )
 
 
-def _put(  # noqa: PLR0913 - a unit, from where, to where, and why
-    board: Board, view: View, verdict: Verdict, kind: Kind, winner: Unit, target: Node, after: list[int]
-) -> None:
+def _put(board: Board, view: View, verdict: Verdict, kind: Kind, winner: Unit, target: Node, after: list[int]) -> None:
     """Write one unit over the other side's; files that the winner lacks go."""
     origin = board.node(winner.copy)
     names = {file.name for file in winner.files}

@@ -32,7 +32,7 @@ Listing: TypeAlias = dict[Place, FileState]
 """Every file of every conversation on both sides, by place."""
 
 
-class Contradiction(ValueError):
+class ContradictionError(ValueError):
     """An action's expectations don't hold on the listing it is replayed on."""
 
 
@@ -50,7 +50,7 @@ def simulate(plan: Plan, before: Listing) -> Listing:
     """Return the listing that carrying out the whole plan leads to.
 
     Raises:
-        Contradiction: a step expects something else than the steps before it have made.
+        ContradictionError: a step expects something else than the steps before it have made.
     """
     after = dict(before)
     for action in plan.actions:
@@ -68,7 +68,7 @@ def _check(action: Action, listing: Listing) -> None:
             wrong = found != FileState(expect.size, expect.mtime_ns, expect.digest or None)
         if wrong:
             message = f"action {action.id} expects {expect}, found {found}"
-            raise Contradiction(message)
+            raise ContradictionError(message)
 
 
 def _replay(action: Action, listing: Listing) -> None:

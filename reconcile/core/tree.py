@@ -21,9 +21,7 @@ class TreeIndex:
         """Index ``parents``, the stated parent of each live conversation."""
         self._order = order
         self._stated = dict(parents)
-        self._parent = {
-            child: parent if parent in parents else None for child, parent in parents.items()
-        }
+        self._parent = {child: parent if parent in parents else None for child, parent in parents.items()}
         self.cycles = self._break_cycles()
         self._children: dict[str | None, list[str]] = {}
         for child in sorted(self._parent, key=order):

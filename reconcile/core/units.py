@@ -75,9 +75,7 @@ def units_of(copy: Copy, rules: Rules, known_parent: str | None) -> dict[str, Un
     return units
 
 
-def _unit(
-    name: str, copy: Copy, files: tuple[File, ...], digest: Digest | None, facts: object
-) -> Unit:
+def _unit(name: str, copy: Copy, files: tuple[File, ...], digest: Digest | None, facts: object) -> Unit:
     fault = facts if isinstance(facts, Fault) else None
     return Unit(name, copy, files, None if fault else digest, fault)
 
@@ -91,11 +89,7 @@ def joined_digest(files: tuple[File, ...]) -> Digest | None:
 def put_back_digest(copy: Copy, file: File, rules: Rules, known_parent: str | None) -> Digest | None:
     """Name a metadata file's content, with the known parent put back where it is absent."""
     facts = copy.metadata
-    if (
-        known_parent is None
-        or not isinstance(facts, Metadata)
-        or facts.parent.kind is not ParentKind.ABSENT
-    ):
+    if known_parent is None or not isinstance(facts, Metadata) or facts.parent.kind is not ParentKind.ABSENT:
         return file.digest
     content = rules.format.with_parent(facts.content, known_parent)
     return file.digest if content is None else rules.digest(content)

@@ -135,9 +135,7 @@ def _store_view(copies: list[Copy], inputs: _Inputs) -> SideView:
     live = [copy for copy in copies if copy.partition is Partition.LIVE]
     kept = live or [copy for copy in copies if copy.partition is Partition.ARCHIVE]
     trashed = any(copy.partition is Partition.TRASH for copy in copies)
-    main = min(
-        kept, key=lambda copy: (copy.container is not None, _is_damaged(copy), copy.path), default=None
-    )
+    main = min(kept, key=lambda copy: (copy.container is not None, _is_damaged(copy), copy.path), default=None)
     return _view(main, kept, kept, inputs, trashed=trashed)
 
 
@@ -148,9 +146,7 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs) -> SideView:
     there = [copy for copy in copies if _is_there(copy, managed, inputs)]
     live = [copy for copy in there if copy.partition is Partition.LIVE]
     kept = live or [copy for copy in there if copy.partition is Partition.ARCHIVE]
-    carried = [
-        copy for copy in copies if copy.partition is Partition.TRASH and copy.container is not None
-    ]
+    carried = [copy for copy in copies if copy.partition is Partition.TRASH and copy.container is not None]
     place = inputs.agreed.place if inputs.agreed else None
     main = min(
         kept,
@@ -178,9 +174,7 @@ def _is_there(copy: Copy, managed: set[str], inputs: _Inputs) -> bool:
     return inputs.agreed is not None and copy.path in inputs.enclosing
 
 
-def _view(
-    main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs, *, trashed: bool
-) -> SideView:
+def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs, *, trashed: bool) -> SideView:
     voices: dict[str, list[Unit]] = {}
     faults: dict[str, Unit] = {}
     for copy in speaking:

@@ -46,9 +46,7 @@ class Spot(NamedTuple):
 class Reader:
     """Turns directories into copies. Keeps the old index and the new one, and what was met on the way."""
 
-    def __init__(
-        self, side: Side, fmt: Format, known: Index, events_for: Collection[str], now_ns: int
-    ) -> None:
+    def __init__(self, side: Side, fmt: Format, known: Index, events_for: Collection[str], now_ns: int) -> None:
         self.side = side
         self.fmt = fmt
         self.known = known
@@ -88,9 +86,7 @@ class Reader:
             copy = self.known.copies.get(spot.path)
             # The path doesn't say it all: another configuration may read another id in it.
             if copy is None or copy.conversation != spot.conversation or copy.container != spot.container:
-                copy = row.copy(
-                    self.side, spot.conversation, spot.path, spot.partition, spot.container, prints, names
-                )
+                copy = row.copy(self.side, spot.conversation, spot.path, spot.partition, spot.container, prints, names)
             self.index.rows[spot.path] = row
             self.index.copies[spot.path] = copy
             return copy, listing.children
@@ -102,9 +98,7 @@ class Reader:
         self.problems.append(Problem(spot.path, f"it can't be read ({reason(error)})"))
         metadata = Fault(self.fmt.metadata_file, words, "a readable directory")
         stream = Fault(self.fmt.stream_files[-1], words, "a readable directory")
-        return Copy(
-            self.side, spot.conversation, spot.path, spot.partition, spot.container, (), metadata, stream
-        )
+        return Copy(self.side, spot.conversation, spot.path, spot.partition, spot.container, (), metadata, stream)
 
     def unit_of(self, name: str) -> str | None:
         """`Format.unit_of`, asked once for each name."""
@@ -164,9 +158,7 @@ class Reader:
             if self.unit_of(name) not in (METADATA, STREAM):
                 work.extra(name)
         self._remember(spot.path, work, metadata, stream)
-        files = tuple(
-            File(name, known[0], known[1], digest) for name, (known, digest) in sorted(work.files.items())
-        )
+        files = tuple(File(name, known[0], known[1], digest) for name, (known, digest) in sorted(work.files.items()))
         return Copy(
             self.side,
             spot.conversation,
@@ -198,6 +190,4 @@ class Reader:
             self.index.rows[path] = row
 
     def _rests(self, work: Work, unit: str) -> bool:
-        return all(
-            settled(at, self.now_ns) for name, (at, _) in work.files.items() if self.unit_of(name) == unit
-        )
+        return all(settled(at, self.now_ns) for name, (at, _) in work.files.items() if self.unit_of(name) == unit)

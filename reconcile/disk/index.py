@@ -87,9 +87,7 @@ class Row(NamedTuple):
             known = prints[name]
             files.append(File(name, known[0], known[1], digests[at : at + _DIGEST]))
             at += _DIGEST
-        return Copy(
-            side, conversation, path, partition, container, tuple(files), self.metadata(), self.stream()
-        )
+        return Copy(side, conversation, path, partition, container, tuple(files), self.metadata(), self.stream())
 
 
 _PRINT = struct.Struct("<qqQq")
@@ -153,9 +151,7 @@ def settled(known: Print, now_ns: int) -> bool:
     return _past(known[1], now_ns) and _past(known[3], now_ns)
 
 
-def make_row(
-    files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | None, stream: Stream | None
-) -> Row | None:
+def make_row(files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | None, stream: Stream | None) -> Row | None:
     """The row of a copy, of the files that may be remembered."""
     names = sorted(files)
     prints = pack({name: files[name][0] for name in names}, names)

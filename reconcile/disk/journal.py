@@ -99,9 +99,7 @@ class Journal:
                 (last,) = self._connection.execute(
                     "SELECT coalesce(max(seq), 0) FROM intent_change WHERE run = ?", (run,)
                 ).fetchone()
-                changed = [
-                    (key, before.get(key), now) for key, now in fold.intents.items() if before.get(key) != now
-                ]
+                changed = [(key, before.get(key), now) for key, now in fold.intents.items() if before.get(key) != now]
                 self._connection.executemany(
                     "INSERT INTO intent_change VALUES (?, ?, ?, ?, ?)",
                     encoded(
@@ -162,18 +160,14 @@ class Journal:
             FROM step WHERE run = ? ORDER BY seq"""
         with state_errors(self._path):
             rows = select(self._connection, sql, (run,))
-        return tuple(
-            Step(row[0], row[1], row[2], row[3], row[4], StepState(row[5]), row[6], row[7]) for row in rows
-        )
+        return tuple(Step(row[0], row[1], row[2], row[3], row[4], StepState(row[5]), row[6], row[7]) for row in rows)
 
     def intent_changes(self, run: str) -> tuple[IntentChange, ...]:
         """The intents that a run changed, in order."""
         sql = "SELECT conversation, before, after FROM intent_change WHERE run = ? ORDER BY seq"
         with state_errors(self._path):
             rows = select(self._connection, sql, (run,))
-        return tuple(
-            IntentChange(row[0], _intent_from_json(row[1]), _intent_from_json(row[2])) for row in rows
-        )
+        return tuple(IntentChange(row[0], _intent_from_json(row[1]), _intent_from_json(row[2])) for row in rows)
 
     def _runs(self, sql: str) -> tuple[Run, ...]:
         with state_errors(self._path):

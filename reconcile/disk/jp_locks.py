@@ -47,9 +47,7 @@ class LockRoots:
 
         The user root's if it exists, else the workspace root's if it exists, else a new one in the user root.
         """
-        roots = [
-            os.path.join(root, "locks", name) for root in (self.user, self.workspace) if root is not None
-        ]
+        roots = [os.path.join(root, "locks", name) for root in (self.user, self.workspace) if root is not None]
         return next((path for path in roots if os.path.exists(path)), roots[0] if roots else None)
 
 

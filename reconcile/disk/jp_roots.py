@@ -117,9 +117,7 @@ def find_silo(data: str, project: str, workspace_id: str) -> tuple[str, tuple[st
     if preferred in names or not names:
         chosen = preferred
     else:
-        chosen = max(
-            names, key=lambda name: (_directory_mtime(os.path.join(parent, name)), os.fsencode(name))
-        )
+        chosen = max(names, key=lambda name: (_directory_mtime(os.path.join(parent, name)), os.fsencode(name)))
     siblings = tuple(os.path.join(parent, name) for name in sorted(names) if name != chosen)
     return os.path.join(parent, chosen), siblings
 

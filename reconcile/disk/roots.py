@@ -89,8 +89,7 @@ def locate(
     name = format_name or _found(request)
     if name not in FINDERS:
         raise LocateError(
-            f"found no way to locate the sides of the format {name!r}, expected one of: "
-            + ", ".join(sorted(FINDERS)),
+            f"found no way to locate the sides of the format {name!r}, expected one of: " + ", ".join(sorted(FINDERS)),
             "choose one with --format",
         )
     roots = FINDERS[name](request)

@@ -63,9 +63,7 @@ def open_for_writing(directory: str, messages: list[str], timeout: float) -> sql
         make_private_directory(directory)
         names = set(os.listdir(directory))
         if NAME not in names:
-            if (
-                f"{NAME}-wal" in names
-            ):  # of a database that was deleted; it must not be taken for the new one's
+            if f"{NAME}-wal" in names:  # of a database that was deleted; it must not be taken for the new one's
                 _move_aside(path)
             _create(path)
         try:

@@ -70,9 +70,7 @@ def load(connection: sqlite3.Connection, checkout: int | None) -> Memory:
 
 def _load_agreed(connection: sqlite3.Connection, checkout: int | None) -> dict[str, Agreed]:
     units: dict[str, dict[str, Digest]] = {}
-    found = select(
-        connection, "SELECT conversation, unit, digest FROM agreed_unit WHERE checkout = ?", (checkout,)
-    )
+    found = select(connection, "SELECT conversation, unit, digest FROM agreed_unit WHERE checkout = ?", (checkout,))
     for conversation, unit, digest in found:
         units.setdefault(conversation, {})[unit] = digest
     rows = select(
@@ -100,9 +98,7 @@ def load_intents(connection: sqlite3.Connection, checkout: int | None) -> dict[s
 def _load_history(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[Digest, ...]]:
     history: dict[tuple[str, str], tuple[Digest, ...]] = {}
     several: dict[tuple[str, str], list[Digest]] = {}
-    rows = select(
-        connection, "SELECT conversation, unit, digest FROM history ORDER BY conversation, unit, seq"
-    )
+    rows = select(connection, "SELECT conversation, unit, digest FROM history ORDER BY conversation, unit, seq")
     for conversation, unit, digest in rows:
         key = (conversation, unit)
         if key not in history:
@@ -143,9 +139,7 @@ def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[
             container = excluded.container, place = excluded.place
         WHERE (parent, title, container, place)
             IS NOT (excluded.parent, excluded.title, excluded.container, excluded.place)""",
-        encoded(
-            (checkout, key, now.parent, now.title, now.container, now.place) for key, now in there.items()
-        ),
+        encoded((checkout, key, now.parent, now.title, now.container, now.place) for key, now in there.items()),
     )
     surplus = [
         (checkout, conversation, unit)
@@ -163,15 +157,11 @@ def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[
     connection.executemany(
         """INSERT INTO agreed_unit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET digest = excluded.digest
         WHERE digest IS NOT excluded.digest""",
-        encoded(
-            (checkout, key, unit, digest) for key, now in there.items() for unit, digest in now.units.items()
-        ),
+        encoded((checkout, key, unit, digest) for key, now in there.items() for unit, digest in now.units.items()),
     )
 
 
-def _save_history(
-    connection: sqlite3.Connection, history: Mapping[tuple[str, str], tuple[Digest, ...]]
-) -> None:
+def _save_history(connection: sqlite3.Connection, history: Mapping[tuple[str, str], tuple[Digest, ...]]) -> None:
     new: list[tuple[str, str, int, Digest]] = []
     moved: list[tuple[str, str, Digest]] = []
     for (conversation, unit), digests in history.items():
@@ -188,24 +178,16 @@ def _save_history(
         if newest:
             moved += [(conversation, unit, digest) for digest in added]
         new += [(conversation, unit, last + 1 + place, digest) for place, digest in enumerate(added)]
-    connection.executemany(
-        "DELETE FROM history WHERE conversation = ? AND unit = ? AND digest = ?", encoded(moved)
-    )
+    connection.executemany("DELETE FROM history WHERE conversation = ? AND unit = ? AND digest = ?", encoded(moved))
     connection.executemany("INSERT INTO history VALUES (?, ?, ?, ?)", encoded(new))
 
 
-def _save_intents(
-    connection: sqlite3.Connection, checkout: int, intents: Mapping[str, Intent | None]
-) -> None:
+def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mapping[str, Intent | None]) -> None:
     """Local is kept for the store, the others for this checkout; each takes the place of whatever held here.
 
     What other checkouts know of a conversation stays below its being local, and holds again when that ends.
     """
-    local = {
-        key: intent
-        for key, intent in intents.items()
-        if intent is not None and intent.kind is IntentKind.LOCAL
-    }
+    local = {key: intent for key, intent in intents.items() if intent is not None and intent.kind is IntentKind.LOCAL}
     here = {key: intent for key, intent in intents.items() if intent is not None and key not in local}
     connection.executemany(
         "DELETE FROM intent_local WHERE conversation = ?",
@@ -259,7 +241,5 @@ def _save_tombstones(connection: sqlite3.Connection, fold: Fold) -> None:
     )
     connection.executemany(
         "INSERT INTO tombstone VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        encoded(
-            (key, digest, fold.run) for key, digests in fold.tombstones.items() for digest in digests or ()
-        ),
+        encoded((key, digest, fold.run) for key, digests in fold.tombstones.items() for digest in digests or ()),
     )

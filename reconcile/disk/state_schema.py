@@ -128,9 +128,7 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(found)
 
 
-def migrate(
-    connection: sqlite3.Connection, path: str, migrations: Sequence[Sequence[str]] = MIGRATIONS
-) -> None:
+def migrate(connection: sqlite3.Connection, path: str, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
     """Bring a database to the newest version, in one transaction. Raises `StateError`."""
     with state_errors(path):
         if version_of(connection) >= len(migrations):

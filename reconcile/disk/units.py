@@ -35,9 +35,7 @@ class Work:
 
     __slots__ = ("directory", "files", "known", "listing", "path", "reader", "row")
 
-    def __init__(
-        self, reader: Reader, directory: Directory, path: str, listing: Listing, row: Row | None
-    ) -> None:
+    def __init__(self, reader: Reader, directory: Directory, path: str, listing: Listing, row: Row | None) -> None:
         self.reader = reader
         self.path = path
         self.directory = directory

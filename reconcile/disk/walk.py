@@ -33,9 +33,7 @@ class _Level(NamedTuple):
 class Walk:
     """One pass over a side, without recursion: trees may be as deep as the file system allows."""
 
-    def __init__(
-        self, side: Side, fmt: Format, known: Index, events_for: frozenset[str], now_ns: int
-    ) -> None:
+    def __init__(self, side: Side, fmt: Format, known: Index, events_for: frozenset[str], now_ns: int) -> None:
         self.side = side
         self.fmt = fmt
         self.identity = ""
@@ -66,9 +64,7 @@ class Walk:
         orders = {copy.conversation: self.fmt.order(copy.conversation) for copy in self.copies}
         copies = sorted(self.copies, key=lambda copy: (orders[copy.conversation], copy.path))
         if self._blocked:
-            copies = [
-                replace(copy, obstructed=True) if copy.path in self._blocked else copy for copy in copies
-            ]
+            copies = [replace(copy, obstructed=True) if copy.path in self._blocked else copy for copy in copies]
         return Snapshot(
             self.side,
             exists=True,
@@ -84,9 +80,7 @@ class Walk:
             with root.below(level.path) as directory:
                 self._stamps.append((level.path, _stamp(directory.status())))
                 return [
-                    spot
-                    for entry in directory.entries()
-                    if (spot := self._entry(entry, level, pending)) is not None
+                    spot for entry in directory.entries() if (spot := self._entry(entry, level, pending)) is not None
                 ]
         except FileNotFoundError:
             self._lost(level.path)
@@ -141,9 +135,7 @@ class Walk:
 
     def _at_rest(self, root: Directory, conversations_dir: str) -> bool:
         """Whether every directory of conversations is as it was when it was listed."""
-        unsettled = [
-            path for path, stamp in self._stamps if _stamp_now(root, conversations_dir, path) != stamp
-        ]
+        unsettled = [path for path, stamp in self._stamps if _stamp_now(root, conversations_dir, path) != stamp]
         self._problems += [Problem(path, "it kept changing while it was looked at") for path in unsettled]
         return not unsettled
 

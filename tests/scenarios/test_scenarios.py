@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import COMMAND
+from tests.support.disk_world import DiskWorld, RunCommand
+from tests.support.memory_state import MemoryState
 from tests.support.playing import play, scenarios
 from tests.support.scenario import Scenario
 from tests.support.worlds import PureWorld
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios"
 SCENARIOS = scenarios(FIXTURES)
-
-
-def on(level: str) -> list[Scenario]:
-    return [scenario for scenario in SCENARIOS if level in scenario.levels]
+CAN_PRINT_JSON = any("--json" in parameter.opts for parameter in COMMAND.params)
 
 
 def name(scenario: Scenario) -> str:
     return str(scenario.path.relative_to(FIXTURES).with_suffix(""))
 
 
-@pytest.mark.parametrize("scenario", on("pure"), ids=name)
+def on(*levels: str) -> list[object]:
+    """Return the scenarios of these levels; with several, each with its level."""
+    return [
+        pytest.param(*([scenario] if len(levels) == 1 else [scenario, level]), id=f"{name(scenario)}-{level}")
+        for scenario in SCENARIOS
+        for level in levels
+        if level in scenario.levels
+    ]
+
+
+@pytest.mark.parametrize("scenario", on("pure"))
 def test_pure(scenario: Scenario, request: pytest.FixtureRequest) -> None:
     played = play(scenario, PureWorld())
     if request.config.getoption("--update-scenarios"):
@@ -30,6 +45,28 @@ def test_pure(scenario: Scenario, request: pytest.FixtureRequest) -> None:
         assert not played.broken, "\n".join(played.broken)
         return
     complaint = played.complaint()
+    assert not complaint, complaint
+
+
+@pytest.fixture
+def world(root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Iterator[DiskWorld]:
+    config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
+    world = DiskWorld(root, run, config)
+    monkeypatch.setenv("RECONCILE_STATE_DIR", str(world.state))
+    if root.name != "root-of-test":
+        yield world
+        return
+    state = MemoryState(monkeypatch)
+    world.real, world.forget = False, state.forget
+    yield world
+    state.close()
+
+
+@pytest.mark.skipif(not CAN_PRINT_JSON, reason="the command has no --json yet")
+@pytest.mark.parametrize(("scenario", "root"), on("fake", "real"), indirect=["root"])
+def test_command(scenario: Scenario, world: DiskWorld) -> None:
+    shadow = PureWorld() if "pure" in scenario.levels else None
+    complaint = play(scenario, world, shadow).complaint()
     assert not complaint, complaint
 
 

@@ -13,7 +13,7 @@ from reconcile.core.policy import Diverged, Layout, Missing, Policy, Prefer, Str
 from tests.support.words import ScenarioError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from reconcile.core.plan import Item, Note, Plan
 
@@ -110,6 +110,13 @@ class Outcome:
     def held(self) -> bool:
         return any(line.startswith("held ") for line in self.items)
 
+    def renamed(self, shown: Callable[[str], str]) -> Outcome:
+        """Return the same with other names for ids that the run has made up."""
+        actions, items, notes = (
+            tuple(shown(line) for line in lines) for lines in (self.actions, self.items, self.notes)
+        )
+        return Outcome(actions, items, notes, self.exit_code)
+
     def lines(self, like: Iterable[str]) -> list[str]:
         """Return the lines to show, with notes and the exit code where ``like`` has them or they surprise."""
         wanted = list(like)
@@ -177,14 +184,11 @@ def _action(action: Mapping[str, Any]) -> str:
 
 
 def _item(kind: str, item: Item | Note) -> str:
-    unit = getattr(item, "unit", None)
-    words = [kind, _short(item.conversation), *([unit] if unit else []), item.reason.value]
-    return " ".join(words)
+    return f"{kind} {_short(item.conversation)} {item.unit} {item.reason.value}"
 
 
 def _json_item(kind: str, item: Mapping[str, Any]) -> str:
-    unit = [item["unit"]] if kind != "note" else []
-    return " ".join([kind, _short(item["conversation"]), *unit, item["reason"]])
+    return f"{kind} {_short(item['conversation'])} {item['unit']} {item['reason']}"
 
 
 def _short(conversation: str | None) -> str:
@@ -197,11 +201,11 @@ def read_plan_line(line: str) -> str:
     words = text.split()
     if text == "(nothing)" or re.fullmatch(r"exit \d+", text):
         return text
-    if words[0] in _LATER and len(words) == (3 if words[0] == "note" else 4):
+    if words[0] in _LATER and len(words) == 4:
         return " ".join(words)
     if len(words) < 5 or words[1] not in _KINDS:
         raise ScenarioError(
-            f"found {text!r}, expected CASE KIND ID UNIT REASON, or held, aside, note, exit, (nothing)"
+            f"found {text!r}, expected CASE KIND ID UNIT REASON, held|aside|note ID UNIT REASON, exit N or (nothing)"
         )
     return " ".join(words)
 

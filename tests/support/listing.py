@@ -164,7 +164,7 @@ def _show_text(content: bytes) -> str:
 def _order(path: str) -> list[tuple[bool, int, str]]:
     """A directory, its files, then its children; ids by number."""
     parts = path.strip("/").split("/")
-    numbers = [re.match(r"\d+", part) for part in parts]
+    numbers = [re.match(r"\d+", part.replace("new", "9" * 12)) for part in parts]
     return [
         (part == "conversations", int(number[0]) if number else -1, part)
         for part, number in zip(parts, numbers, strict=True)

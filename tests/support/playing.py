@@ -79,9 +79,8 @@ class _Player:
                 self._run(block)
             case Then():
                 self.played.expected[block.line] = block.expected()
-                after = self.world.tree(block.side)
-                found = block.found(self.before.get(block.side), after)
-                self.played.found[block.line] = [self.names.shown(line) for line in found]
+                before, after = self.before.get(block.side), self.world.tree(block.side)
+                self.played.found[block.line] = block.found(self.names.tree(before), self.names.tree(after))
 
     def _give(self, world: World, names: Names, block: Given) -> None:
         lines = tuple(names.real(line) for line in block.body)
@@ -92,14 +91,13 @@ class _Player:
     def _run(self, block: Run) -> None:
         self.before = {side: self.world.tree(side) for side in SIDES}
         self.played.expected[block.line] = block.expected()
-        outcome = self.world.run(block.command)
-        lines = [self.names.shown(f"  {line}") for line in outcome.lines(block.body)]
-        self.played.found[block.line] = [block.header, *lines]
+        outcome = self.world.run(block.command).renamed(self.names.shown)
+        self.played.found[block.line] = [block.header, *(f"  {line}" for line in outcome.lines(block.body))]
         if not outcome.actions:
             touched = [side for side in SIDES if self.world.tree(side) != self.before[side]]
             assert not touched, f"nothing was planned, but something was done: {touched}"
         if self.shadow is not None:
-            self.shadow.run(block.command)
+            self.shadow.run(block.command).renamed(self.shadow_names.shown)
             for side in SIDES:
                 _compare(side, self.world, self.names, self.shadow, self.shadow_names)
 
@@ -107,8 +105,8 @@ class _Player:
 def _compare(side: str, world: World, names: Names, shadow: World, shadow_names: Names) -> None:
     """The side must be what the plan was to lead to."""
     block = Then(0, f"then {side}", (), side, "listing")
-    found = [names.shown(line) for line in block.found(None, world.tree(side))]
-    meant = [shadow_names.shown(line) for line in block.found(None, shadow.tree(side))]
+    found = block.found(None, names.tree(world.tree(side)))
+    meant = block.found(None, shadow_names.tree(shadow.tree(side)))
     diff = "\n".join(difflib.unified_diff(meant, found, "as simulated", "as applied", lineterm=""))
     assert not diff, f"applying did not lead where the plan leads:\n{diff}"
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from reconcile.core.fold import fold
+from reconcile.core.fold import Changes, fold
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.policy import Prefer
@@ -19,6 +19,7 @@ from tests.support.commands import outcome_of
 from tests.support.laws import Carried, check_laws
 from tests.support.pure_scan import scan_tree
 from tests.support.remembering import Memories
+from tests.support.trees import Blob, Entry, Tree
 from tests.support.words import DAY_NS
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from reconcile.core.policy import Policy
     from tests.support.carrying_out import Trees
     from tests.support.commands import Command, Outcome
-    from tests.support.trees import Tree
 
 FORMAT = get_format("jp")
 RULES = Rules(FORMAT, digest)
@@ -65,6 +65,17 @@ class Names:
     def real(self, text: str) -> str:
         numbers = {name: number for number, name in self.known.items()}
         return _NAMED.sub(lambda match: numbers.get(match[0], match[0]), text)
+
+    def tree(self, tree: Tree | None) -> Tree | None:
+        """Return a side as if the ids in its names and files were those of the scenario."""
+        if tree is None:
+            return None
+        return {self.shown(path): self._entry(entry) for path, entry in tree.items()}
+
+    def _entry(self, entry: Entry) -> Entry:
+        if not isinstance(entry, Blob) or not _MADE.search(entry.content.decode(errors="replace")):
+            return entry
+        return replace(entry, content=self.shown(entry.content.decode()).encode())
 
     def _name(self, number: str) -> str:
         count = len(self.known) + 1
@@ -114,6 +125,8 @@ class PureWorld:
         after = carry_out(plan, before, listing_of(store, workspace))
         check_laws(Carried(plan, store, workspace, memory, before, after))
         self.trees |= {"store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
+        self.memories.remember(command.workspace, Changes(intents=dict(plan.intents)))
+        memory = self.memories.of(command.workspace)
         found = self._scan(command, memory)
         self.memories.remember(command.workspace, fold(*found, memory, plan, policy, RULES))
         if not policy.only and not policy.below:

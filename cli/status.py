@@ -1,0 +1,97 @@
+"""``reconcile status [ID]``: how each conversation stands, and everything known of one."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reconcile.core.model import Side
+from reconcile.core.standing import standings
+from reconcile.describe import describe
+
+from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
+from .options import common_options, options_of
+from .render import heading
+from .style import Style, clean, pad, shorten
+
+if TYPE_CHECKING:
+    from reconcile.core.standing import Standing
+
+    from .options import Options
+
+COLORS = {"in-sync": "green", "invalid": "red", "conflict": "red", "busy": "yellow", "behind": "blue"}
+
+
+@click.command(name="status")
+@common_options
+@click.argument("conversation", required=False, metavar="[ID]")
+@click.pass_context
+def command(context: click.Context, conversation: str | None) -> None:
+    """Show how the conversations stand; with an ID, everything that is known of it. Writes nothing."""
+    options = options_of(context)
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    with open_session(roots, settings, readonly=True) as session:
+        look = session.look()
+        policy = session.surroundings(policy_of(options, settings, selection(session, look, options)))
+        board, plan = session.board(look, policy), session.plan(look, policy)
+        found = standings(board, plan, session.busy(), session.conflicts())
+        if conversation is not None:
+            (one,) = find_ids(session, look, [conversation])
+            details = describe(board, one)
+            standing = next(each for each in found if each.conversation == one)
+            _show_one(options, standing, details)
+            return
+        if policy.only or policy.below:
+            wanted = {each for each, _ in plan.outline} | policy.only | policy.below
+            found = tuple(each for each in found if each.conversation in wanted)
+        if options.json:
+            _dump({"format": "reconcile.status/1", "conversations": [asdict(each) for each in found]})
+            return
+        style = Style.choose(options.color)
+        click.echo(heading(roots, policy.layout.value, style) + "\n")
+        _show_all(found, style, verbose=options.verbose)
+
+
+def _dump(found: dict[str, Any]) -> None:
+    click.echo(json.dumps(found, indent=2))
+
+
+def _show_all(found: tuple[Standing, ...], style: Style, *, verbose: bool) -> None:
+    quiet = {"in-sync", "available", "local", "archived"}
+    for each in found:
+        if not verbose and each.settled and each.word in quiet:
+            continue
+        word = style(pad(each.word, 19), COLORS.get(each.word))
+        title = shorten(clean(each.title or "(no title)"), 44)
+        click.echo(f"{word} {pad('  ' * each.depth + title, 48)} {style(each.conversation, dim=True)}")
+        if each.detail:
+            click.echo(" " * 20 + "  " * each.depth + style(clean(each.detail), dim=True))
+    counts = Counter(each.word for each in found)
+    line = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
+    click.echo(style(f"{len(found)} conversations: {line or 'none'}.", bold=True))
+
+
+def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> None:
+    if options.json:
+        _dump({"format": "reconcile.status/1", **asdict(standing), **details})
+        return
+    style = Style.choose(options.color)
+    click.echo(f"{style(clean(standing.title or '(no title)'), bold=True)}  {standing.conversation}")
+    click.echo(f"  {pad('stands', 10)} {standing.word}{': ' + clean(standing.detail) if standing.detail else ''}")
+    click.echo(f"  {pad('intent', 10)} {details['intent']}")
+    click.echo(f"  {pad('parents', 10)} {' > '.join(details['parents']) or '(a root)'}")
+    for side in Side:
+        for path in details[side.value] or ["(not there)"]:
+            click.echo(f"  {pad(side.value, 10)} {clean(path)}")
+    for unit in details["units"]:
+        click.echo(f"  {clean(unit['unit'])}: case {unit['case']}: {unit['meaning']}")
+        for name in ("baseline", "store", "workspace"):
+            found = unit[name]
+            if found is not None:
+                when = f"  {found['time']}" if found.get("time") else ""
+                click.echo(f"    {pad(name, 10)} {found['digest'] or 'invalid: ' + found['fault']}{when}")

@@ -1,0 +1,127 @@
+"""What differs between the two sides of one conversation: metadata by key, streams by event. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reconcile.core.model import EXTRA, METADATA, STREAM
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.core.views import View
+
+TEXT = 80
+"""Characters of an event's text that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """One event, as little as tells it from others."""
+
+    position: int
+    time: str
+    type: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The differences. ``metadata`` holds (key, store, workspace), None for an absent key.
+
+    ``common`` is the number of events with which both streams begin. ``notes`` say what can't be compared.
+    """
+
+    metadata: tuple[tuple[str, Any, Any], ...]
+    common: int
+    store_only: tuple[EventLine, ...]
+    workspace_only: tuple[EventLine, ...]
+    base_config_differs: bool
+    extras: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Both sides hold the same."""
+        found = (self.metadata, self.store_only, self.workspace_only, self.extras, self.notes)
+        return not any(found) and not self.base_config_differs
+
+
+def compare(
+    view: View, store: Mapping[str, bytes], workspace: Mapping[str, bytes], names: tuple[str, ...]
+) -> Comparison:
+    """Compare the managed files of both sides; ``names`` are those of metadata, base configuration and events."""
+    metadata_name, base_name, events_name = names
+    notes: list[str] = []
+    ours = _object(store.get(metadata_name), "store", metadata_name, notes)
+    theirs = _object(workspace.get(metadata_name), "workspace", metadata_name, notes)
+    keys = list(dict.fromkeys([*ours, *theirs]))
+    left = _events(store.get(events_name), "store", events_name, notes)
+    right = _events(workspace.get(events_name), "workspace", events_name, notes)
+    common = _common(left, right)
+    return Comparison(
+        metadata=tuple((key, ours.get(key), theirs.get(key)) for key in keys if ours.get(key) != theirs.get(key)),
+        common=common,
+        store_only=_lines(left, common),
+        workspace_only=_lines(right, common),
+        base_config_differs=store.get(base_name) != workspace.get(base_name),
+        extras=_extras(view),
+        notes=tuple(notes),
+    )
+
+
+def _object(content: bytes | None, side: str, name: str, notes: list[str]) -> dict[str, Any]:
+    found = _parsed(content, side, name, notes)
+    return found if isinstance(found, dict) else {}
+
+
+def _events(content: bytes | None, side: str, name: str, notes: list[str]) -> list[Any]:
+    found = _parsed(content, side, name, notes)
+    return found if isinstance(found, list) else []
+
+
+def _parsed(content: bytes | None, side: str, name: str, notes: list[str]) -> Any:
+    if content is None:
+        notes.append(f"{side}: there is no {name}")
+        return None
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        notes.append(f"{side}: {name} is no valid JSON: {error}")
+        return None
+
+
+def _common(left: list[Any], right: list[Any]) -> int:
+    common = 0
+    for ours, theirs in zip(left, right, strict=False):
+        if ours != theirs:
+            break
+        common += 1
+    return common
+
+
+def _lines(events: list[Any], common: int) -> tuple[EventLine, ...]:
+    return tuple(_line(position, event) for position, event in enumerate(events[common:], common + 1))
+
+
+def _line(position: int, event: Any) -> EventLine:
+    fields = event if isinstance(event, dict) else {}
+    text = next((fields[key] for key in ("content", "message", "reasoning", "name") if key in fields), "")
+    shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    shown = " ".join(shown.split())
+    shown = shown if len(shown) <= TEXT else shown[: TEXT - 1] + "…"
+    return EventLine(position, str(fields.get("timestamp", ""))[:19], str(fields.get("type", "?")), shown)
+
+
+def _extras(view: View) -> tuple[tuple[str, str], ...]:
+    names = sorted({*view.store.units, *view.workspace.units} - {METADATA, STREAM})
+    found = []
+    for name in names:
+        ours, theirs = view.store.units.get(name), view.workspace.units.get(name)
+        if ours is None or theirs is None:
+            found.append((name.removeprefix(EXTRA), "only in the workspace" if ours is None else "only in the store"))
+        elif ours.digest != theirs.digest:
+            found.append((name.removeprefix(EXTRA), "differs"))
+    return tuple(found)

@@ -1,0 +1,99 @@
+"""How each conversation stands, in one word and one line: what `status` lists. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.core.plan import Kind
+from reconcile.core.presence import Goal
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from reconcile.core.board import Board
+    from reconcile.core.plan import Action, Item, Plan
+    from reconcile.core.views import View
+
+_ASIDE = {
+    Reason.BEHIND_ASIDE: "behind",
+    Reason.LOCAL_PRESENT: "local",
+    Reason.REMOVED_BEFORE: "removed",
+    Reason.DISPLACED: "displaced",
+    Reason.KEPT: "kept",
+    Reason.UNDONE: "undone",
+}
+_HELD = {Reason.INVALID: "invalid", Reason.DIVERGED_HELD: "conflict"}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One line of `status`. ``word`` is stable for programs; ``settled``: nothing to do or to decide."""
+
+    conversation: str
+    title: str | None
+    depth: int
+    word: str
+    detail: str
+    settled: bool
+
+
+def standings(board: Board, plan: Plan, busy: Mapping[str, str], conflicts: Collection[str]) -> tuple[Standing, ...]:
+    """Return the standing of every conversation, in the order of the tree.
+
+    ``busy`` names who holds a conversation's lock; ``conflicts`` were edited on both sides and not looked at since.
+    """
+    actions: dict[str, list[Action]] = {}
+    for action in plan.actions:
+        actions.setdefault(action.conversation, []).append(action)
+    items: dict[str | None, Item] = {item.conversation: item for item in plan.aside}
+    items |= {item.conversation: item for item in plan.held}
+    found = []
+    for conversation in board.order:
+        view = board.views[conversation]
+        if board.presences[conversation].state == "gone":
+            continue
+        word, detail, settled = _word(board, view, actions.get(conversation, []), items.get(conversation))
+        if conversation in busy:
+            word, detail, settled = "busy", busy[conversation], False
+        elif settled and conversation in conflicts:
+            word, settled = "conflict", False
+            detail = f"edited on both sides; the loser is in the vault (seen with `reconcile diff {conversation}`)"
+        depth = sum(1 for _ in board.tree.ancestors(conversation)) if conversation in board.tree else 0
+        found.append(Standing(conversation, view.title, depth, word, detail, settled))
+    return tuple(found)
+
+
+def _word(board: Board, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:
+    if item is not None:
+        held = item.reason in _HELD or item.reason not in _ASIDE
+        return _HELD.get(item.reason) or _ASIDE.get(item.reason, "held"), item.message, not held
+    presence = board.presences[view.id]
+    if presence.goal is Goal.IMPORT and actions:
+        return "external", "in the workspace, not yet in the store", False
+    kinds = {action.kind for action in actions}
+    if kinds & {Kind.REMOVE_STALE, Kind.REMOVE}:
+        return "removed-in-store", actions[-1].reason.words, False
+    if Kind.COPY in kinds and Kind.PROJECT in kinds:
+        return "newer-on-both", "each side has something newer", False
+    if Kind.COPY in kinds:
+        return "newer-in-workspace", actions[0].reason.words, False
+    if Kind.PROJECT in kinds:
+        return "newer-in-store", actions[0].reason.words, False
+    if actions:
+        return "to-" + actions[0].kind.value, actions[0].reason.words, False
+    return _settled(board, view)
+
+
+def _settled(board: Board, view: View) -> tuple[str, str, bool]:
+    presence = board.presences[view.id]
+    if presence.state == "projected" and presence.intent is not None and presence.intent.waits_for:
+        return "waiting", f"comes back with {presence.intent.waits_for}", True
+    details = {
+        "available": "in the store only",
+        "local": "kept out of workspaces",
+        "removed": "was here, removed by somebody else",
+        "archived": "archived in the store",
+    }
+    return presence.state, details.get(presence.state, ""), True

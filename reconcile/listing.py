@@ -1,0 +1,83 @@
+"""The listings of ``ls``: flat with a root column, roots only, a subtree, or the tree drawn with lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.core.board import Board
+    from reconcile.core.views import View
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One conversation of a listing. ``root`` is the id at the top of its tree; ``where`` says which sides have it.
+
+    ``branch`` is the drawing in front of the title in a tree. ``last`` is the last activity as written.
+    """
+
+    conversation: str
+    title: str | None
+    events: int
+    last: str | None
+    root: str
+    parent: str | None
+    where: str
+    branch: str = ""
+
+
+def flat(board: Board, *, archived: bool) -> tuple[Row, ...]:
+    """Return every live conversation in the order of ids, or every archived one."""
+    found = [view for view in board.views.values() if _exists(view) and view.archived == archived]
+    return tuple(_row(board, view) for view in found)
+
+
+def roots(board: Board) -> tuple[Row, ...]:
+    """Return the live conversations without a parent."""
+    return tuple(_row(board, board.views[each]) for each in board.tree.roots())
+
+
+def below(board: Board, conversation: str) -> tuple[Row, ...]:
+    """Return the descendants of a conversation, parents before children."""
+    return tuple(_row(board, board.views[each]) for each in board.tree.descendants(conversation))
+
+
+def tree(board: Board, top: str | None = None) -> Iterator[Row]:
+    """Yield the whole tree, or that below and with ``top``, with its branches drawn."""
+    starts = board.tree.roots() if top is None else (top,)
+    stack = [(each, "", "") for each in reversed(starts)]
+    while stack:
+        conversation, branch, indent = stack.pop()
+        yield _row(board, board.views[conversation], branch)
+        children = board.tree.children_of(conversation)
+        for number, child in reversed(list(enumerate(children, 1))):
+            last = number == len(children)
+            stack.append((child, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   ")))
+
+
+def _exists(view: View) -> bool:
+    return view.store.main is not None or view.workspace.main is not None
+
+
+def _row(board: Board, view: View, branch: str = "") -> Row:
+    copy = view.store.main or view.workspace.main
+    stream = copy.stream if copy is not None and isinstance(copy.stream, Stream) else Stream(0, None)
+    in_tree = view.id in board.tree
+    chain = list(board.tree.ancestors(view.id)) if in_tree else []
+    sides = (view.store.main is not None, view.workspace.main is not None)
+    where = {(True, True): "both", (True, False): "store", (False, True): "workspace"}.get(sides, "nowhere")
+    return Row(
+        conversation=view.id,
+        title=view.title,
+        events=stream.count,
+        last=stream.last,
+        root=chain[-1] if chain else view.id,
+        parent=chain[0] if chain else None,
+        where=where,
+        branch=branch,
+    )

@@ -1,0 +1,41 @@
+"""The state for the fake level: SQLite can't see a simulated file system, so it is kept in memory."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from typing import TYPE_CHECKING
+
+from reconcile.disk import state
+from reconcile.disk.state_schema import migrate
+
+if TYPE_CHECKING:
+    import pytest
+
+_NUMBERS = itertools.count()
+
+
+class MemoryState:
+    """A database in memory that lasts from command to command, until it is forgotten."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._open()
+        monkeypatch.setattr(state, "open_for_writing", lambda directory, messages, timeout: self._connect())
+        monkeypatch.setattr(state, "open_for_reading", lambda directory, messages: self._connect())
+
+    def forget(self) -> None:
+        self.close()
+        self._open()
+
+    def close(self) -> None:
+        self._keeper.close()
+
+    def _open(self) -> None:
+        self._name = f"scenario-{next(_NUMBERS)}"
+        self._keeper = self._connect()
+        migrate(self._keeper, self._name)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(f"file:{self._name}?mode=memory&cache=shared", uri=True, isolation_level=None)
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
