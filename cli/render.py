@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.model import EXTRA, WHOLE, Side
 from reconcile.core.plan import Kind
+from reconcile.core.reasons import Reason
 
 from .style import Style, clean, pad, shorten, size
 
@@ -41,11 +42,21 @@ class PlanText:
         self._plan = plan
         self._style = style
         self._verbose = verbose
-        self._titles = {item.conversation: item.title for item in (*plan.held, *plan.aside)}
-        self._titles |= {action.conversation: action.title for action in plan.actions}
         self._by: dict[str, list[Action]] = {}
         for action in plan.actions:
             self._by.setdefault(action.conversation, []).append(action)
+        self._above = self._ancestors()
+
+    def _ancestors(self) -> set[str]:
+        """Return those without steps of their own under which steps are shown."""
+        above: set[str] = set()
+        path: list[str] = []
+        for each in self._plan.outline:
+            del path[each.depth :]
+            if each.conversation in self._by:
+                above.update(path)
+            path.append(each.conversation)
+        return above
 
     def lines(self) -> Iterator[str]:
         """Yield the whole text."""
@@ -58,28 +69,31 @@ class PlanText:
         if not self._plan.actions:
             return
         cut = not self._verbose and len(self._plan.actions) > LONG
-        outline = [entry for entry in self._plan.outline if entry[0] in self._by]
-        for conversation, depth in outline[: SHOWN if cut else None]:
-            indent = "  " * depth
-            yield f"{indent}{self._heading(conversation)}"
-            for action in self._by[conversation]:
-                yield f"{indent}  {self._line(action)}"
+        shown = 0
+        for each in self._plan.outline:
+            if cut and shown >= SHOWN:
+                break
+            actions = self._by.get(each.conversation, [])
+            if actions or each.conversation in self._above:
+                indent = "  " * each.depth
+                yield f"{indent}{self._heading(each.conversation, each.title, bold=bool(actions))}"
+                for action in actions:
+                    yield f"{indent}  {self._line(action)}"
+                shown += bool(actions)
         if cut:
-            rest = len(outline) - SHOWN
-            if rest > 0:
-                yield f"... and {rest} more conversations (-v shows all):"
+            rest = len(self._by) - shown
+            yield f"... and {rest} more conversations (-v shows all); in total:"
             yield from self._summed()
         yield ""
 
-    def _heading(self, conversation: str | None) -> str:
-        title = self._titles.get(conversation)
+    def _heading(self, conversation: str, title: str | None, *, bold: bool = True) -> str:
         name = shorten(clean(title), TITLE) if title else "(no title)"
-        return f"{self._style(name, bold=True)}  {self._style(conversation or '', dim=True)}"
+        return f"{self._style(name, bold=bold, dim=not bold)}  {self._style(conversation, dim=True)}"
 
     def _line(self, action: Action) -> str:
         verb = self._style(pad(action.kind.value, 13), COLORS.get(action.kind))
-        detail = pad(self._detail(action), 40)
-        return f"{verb} {detail} {self._style(action.reason.words, dim=True)}".rstrip()
+        detail = pad(self._detail(action), 44)
+        return f"{verb} {detail}  {self._style(action.reason.words, dim=True)}".rstrip()
 
     @staticmethod
     def _detail(action: Action) -> str:
@@ -108,7 +122,7 @@ class PlanText:
             return
         yield self._style(heading, color, bold=True)
         for item in items[: None if self._verbose else LONG]:
-            who = self._heading(item.conversation) if item.conversation else ""
+            who = self._heading(item.conversation, item.title) if item.conversation else ""
             yield f"  {who}" if who else f"  {self._style(item.reason.value, bold=True)}"
             unit = "" if item.unit == WHOLE else f"{clean(item.unit)}: "
             yield f"    {unit}{clean(item.message)}"
@@ -119,15 +133,20 @@ class PlanText:
         yield ""
 
     def _notes(self) -> Iterator[str]:
-        if not self._plan.notes:
-            return
-        yield self._style("notes", bold=True)
-        for note in self._plan.notes[: None if self._verbose else SHOWN]:
+        foreign = [note for note in self._plan.notes if note.reason is Reason.FOREIGN and not self._verbose]
+        notes = [note for note in self._plan.notes if note not in foreign]
+        if notes:
+            yield self._style("notes", bold=True)
+        for note in notes[: None if self._verbose else SHOWN]:
             who = f"{note.conversation}: " if note.conversation else ""
             yield f"  {who}{clean(note.message)}"
-        if len(self._plan.notes) > SHOWN and not self._verbose:
-            yield f"  ... and {len(self._plan.notes) - SHOWN} more (-v shows all)"
-        yield ""
+        if len(notes) > SHOWN and not self._verbose:
+            yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"
+        if notes:
+            yield ""
+        if foreign:
+            entries = "1 entry is" if len(foreign) == 1 else f"{len(foreign)} entries are"
+            yield self._style(f"{entries} not ours and left alone (-v lists them)", dim=True)
 
 
 def _short(path: str) -> str:
@@ -173,13 +192,12 @@ def summary(plan: Plan, style: Style, *, done: Outcome | None = None) -> str:
     kinds = {kind.value for kind in Kind}
     steps = [f"{count} {name}" for name, count in counts.items() if name in kinds]
     states = [f"{count} {name}" for name, count in sorted(counts.items()) if name not in kinds]
-    verb = "Done" if done is not None else "Plan"
-    first = ", ".join(steps) if steps else "nothing to do"
-    parts = [first, *states]
-    parts += [f"{held} held"] if held else []
-    parts += [f"{aside} set aside"] if aside else []
+    text = f"{'Plan' if done is None else 'Done'}: {', '.join(steps) if steps else 'nothing to do'}"
+    text += f"; {held} held" if held else ""
+    text += f"; {aside} set aside" if aside else ""
+    text += f". Conversations: {', '.join(states)}" if states else ""
     color = "yellow" if held else "green" if not steps or done is not None else None
-    return style(f"{verb}: {'; '.join([parts[0], ', '.join(parts[1:])]) if parts[1:] else parts[0]}.", color, bold=True)
+    return style(text + ".", color, bold=True)
 
 
 def results(outcome: Outcome, style: Style) -> Iterable[str]:

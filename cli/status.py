@@ -47,7 +47,7 @@ def command(context: click.Context, conversation: str | None) -> None:
             _show_one(options, standing, details)
             return
         if policy.only or policy.below:
-            wanted = {each for each, _ in plan.outline} | policy.only | policy.below
+            wanted = {each.conversation for each in plan.outline} | policy.only | policy.below
             found = tuple(each for each in found if each.conversation in wanted)
         if options.json:
             _dump({"format": "reconcile.status/1", "conversations": [asdict(each) for each in found]})

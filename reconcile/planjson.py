@@ -46,7 +46,9 @@ def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
         "intents": {key: _intent(intent) for key, intent in plan.intents},
         "asides": [_aside(key, record) for key, record in plan.asides],
         "tombstones": {key: list(digests) for key, digests in plan.tombstones},
-        "outline": [{"conversation": key, "depth": depth} for key, depth in plan.outline],
+        "outline": [
+            {"conversation": each.conversation, "title": each.title, "depth": each.depth} for each in plan.outline
+        ],
         "rooted": list(plan.rooted),
     }
 

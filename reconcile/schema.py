@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
-from reconcile.core.plan import Action, Expect, Item, Kind, Note, Plan, Preserve, Write
+from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
 from reconcile.core.reasons import reason_of
 from reconcile.errors import ReconcileError
 from reconcile.planjson import FORMAT, place_from_json
@@ -141,6 +141,7 @@ class OutlineModel(_Model):
     """A conversation that the plan speaks of, in tree order."""
 
     conversation: str
+    title: str | None
     depth: int
 
 
@@ -222,7 +223,7 @@ def _plan(model: PlanModel) -> Plan:
         intents=tuple((key, _intent(intent)) for key, intent in model.intents.items()),
         asides=tuple(((aside.conversation, aside.unit), _aside(aside)) for aside in model.asides),
         tombstones=tuple((key, tuple(digests)) for key, digests in model.tombstones.items()),
-        outline=tuple((each.conversation, each.depth) for each in model.outline),
+        outline=tuple(Heading(each.conversation, each.title, each.depth) for each in model.outline),
         rooted=tuple(model.rooted),
     )
 

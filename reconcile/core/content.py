@@ -119,7 +119,7 @@ def _lone_extra(view: View, name: str, case: int) -> Verdict:
         return Verdict(name, case, Outcome.NOTHING)
     if case == 7:
         return Verdict(name, case, Outcome.DROP, Reason.REMOVED_IN_STORE)
-    reason = Reason.EDIT_WINS if case == 8 else Reason.EDITED_WORKSPACE
+    reason = Reason.EDIT_WINS if case == 8 else Reason.EXTERNAL
     return Verdict(name, case, Outcome.TO_STORE, reason)
 
 

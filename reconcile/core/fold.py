@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from reconcile.core.guards import look_at_sides
 from reconcile.core.memory import Agreed, Intent, IntentKind
 from reconcile.core.model import METADATA, Metadata, ParentKind
 from reconcile.core.reasons import Reason
@@ -45,10 +46,11 @@ def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, polic
     A baseline is written only for units that both sides hold equal; everything else stays as it was.
     """
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
+    sides = look_at_sides(store, workspace, memory)
     for view in views_of(store, workspace, memory, rules).values():
         if view.workspace.main is not None and view.store.main is not None:
             _fold_both(view, memory, changes, plan, rules)
-        elif view.agreed is not None and view.workspace.main is None and view.store.main is None:
+        elif _is_gone(view) and view.agreed is not None and sides.may_forget(view.agreed.place):
             changes.agreed[view.id] = None
             changes.intents[view.id] = None
         if view.store.main is not None:
@@ -59,6 +61,10 @@ def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, polic
         changes.layout = plan.layout
     changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes
+
+
+def _is_gone(view: View) -> bool:
+    return view.store.main is None and view.workspace.main is None
 
 
 def _fold_both(view: View, memory: Memory, changes: Changes, plan: Plan, rules: Rules) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
 
+PARTITIONS = (".archive", ".trash")
 BULK_AT_LEAST = 3
 """More than this many directories, and more than a third of all, are a bulk removal."""
 
@@ -27,6 +28,19 @@ class Sides:
     store_emptied: bool
     store_replaced: bool
     workspace_emptied: bool
+    store_hidden: bool = False
+    """The store, or a partition of it, could not be read whole: what seems absent may be there."""
+    workspace_hidden: tuple[str, ...] = ()
+    """Directories of the workspace that could not be read whole; an empty path is all of it."""
+
+    def hides(self, place: str) -> bool:
+        """Tell whether a workspace directory may be there although the scan has not seen it."""
+        return any(not path or place == path or place.startswith(f"{path}/") for path in self.workspace_hidden)
+
+    def may_forget(self, place: str) -> bool:
+        """Tell whether absence on both sides may be believed (row 6)."""
+        doubtful = self.store_emptied or self.store_replaced or self.store_hidden or self.workspace_emptied
+        return not doubtful and not self.hides(place)
 
 
 def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory) -> Sides:
@@ -36,7 +50,20 @@ def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory) -> Sides
         store_emptied=bool(memory.agreed) and not _live_or_archived(store),
         store_replaced=memory.store_identity is not None and memory.store_identity != store.identity,
         workspace_emptied=expected and not _live_or_archived(workspace),
+        store_hidden=any(path in ("", *PARTITIONS) for path in hidden_directories(store)),
+        workspace_hidden=hidden_directories(workspace),
     )
+
+
+def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the directories of which a scan says that it could not read them whole.
+
+    Problems with single files hide nothing: those files are listed in their copies.
+    """
+    if not snapshot.problems:
+        return ()
+    files = {f"{copy.path}/{file.name}" for copy in snapshot.copies for file in copy.files}
+    return tuple(problem.path for problem in snapshot.problems if problem.path not in files)
 
 
 def _expected_here(memory: Memory, conversation: str) -> bool:

@@ -121,6 +121,15 @@ class Preserve:
     digest: Digest
 
 
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A conversation under which a plan's steps are shown; ``depth`` 0 is a root."""
+
+    conversation: str
+    title: str | None
+    depth: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The whole plan, in the order of execution.
@@ -140,8 +149,8 @@ class Plan:
     asides: tuple[tuple[tuple[str, str], AsideRecord | None], ...] = ()
     tombstones: tuple[tuple[str, tuple[Digest, ...]], ...] = ()
     states: tuple[tuple[str, int], ...] = ()
-    outline: tuple[tuple[str, int], ...] = ()
-    """The conversations that the plan speaks of, in the order of the tree, each with its depth."""
+    outline: tuple[Heading, ...] = ()
+    """The conversations that the plan speaks of and their ancestors, in the order of the tree."""
     rooted: tuple[str, ...] = ()
     """Conversations that lose their parent on purpose, though an absent key alone would not say so."""
 

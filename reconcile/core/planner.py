@@ -19,7 +19,7 @@ from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.nodes import nodes_of
 from reconcile.core.parents import Parentage, decide_parent
 from reconcile.core.placement import archive, place, place_in_store
-from reconcile.core.plan import Action, Item, Kind, Plan
+from reconcile.core.plan import Action, Heading, Item, Kind, Plan
 from reconcile.core.presence import Goal, decide_presence
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import doomed_copies, inhabitants, remove
@@ -249,21 +249,24 @@ def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:
     return states
 
 
-def _outline(board: Board, actions: Sequence[Action]) -> tuple[tuple[str, int], ...]:
-    """Return the conversations that the plan speaks of, each with its depth, a fork after its source."""
-    forks: dict[str, list[str]] = {}
+def _outline(board: Board, actions: Sequence[Action]) -> tuple[Heading, ...]:
+    """Return the conversations that the plan speaks of, under their ancestors, a fork after its source."""
+    forks: dict[str, list[Action]] = {}
     spoken = {item.conversation for item in board.held + board.aside}
     for action in actions:
-        spoken.add(action.conversation)
-        if action.conversation not in board.views:
-            source = board.forks[action.conversation]
-            forks.setdefault(source, []).append(action.conversation)
+        spoken.add(board.forks.get(action.conversation, action.conversation))
+        if action.conversation in board.forks:
+            forks.setdefault(board.forks[action.conversation], []).append(action)
+    shown = set(spoken)
+    for conversation in spoken:
+        if conversation is not None and conversation in board.tree:
+            shown.update(board.tree.ancestors(conversation))
     depths: dict[str, int] = {}
     outline = []
     for conversation in board.order:
         parent = board.tree.parent_of(conversation) if conversation in board.tree else None
-        depths[conversation] = 0 if parent is None else depths[parent] + 1
-        if conversation in spoken:
-            outline.append((conversation, depths[conversation]))
-        outline += [(fork, depths[conversation] + 1) for fork in forks.get(conversation, ())]
+        depth = depths[conversation] = 0 if parent is None else depths[parent] + 1
+        if conversation in shown:
+            outline.append(Heading(conversation, board.views[conversation].title, depth))
+        outline += [Heading(fork.conversation, fork.title, depth + 1) for fork in forks.get(conversation, ())]
     return tuple(outline)

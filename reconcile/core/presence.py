@@ -76,6 +76,8 @@ def _case(view: View) -> int:
 
 def _workspace_only(view: View, memory: Memory, sides: Sides) -> Presence:
     """Rows 2, 7 and 8: new here, or removed from the store."""
+    if sides.store_hidden:
+        return Presence(Goal.NOTHING, _case(view), "unreadable")
     if view.workspace.faults or METADATA not in view.workspace.units or STREAM not in view.workspace.units:
         return Presence(Goal.HELD, _case(view), "invalid", Reason.INVALID)
     if _is_old(view, memory):
@@ -118,7 +120,8 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
         return Presence(Goal.NOTHING, case, "local")
     if view.archived:
         return Presence(Goal.NOTHING, case, "archived")
-    if sides.workspace_emptied:
+    hidden = view.agreed is not None and sides.hides(view.agreed.place)
+    if sides.workspace_emptied or hidden:
         return Presence(Goal.NOTHING, case, "projected" if view.agreed else "available")
     if policy.missing is Missing.REPROJECT:
         return Presence(Goal.PROJECT, case, "projected", Reason.REPROJECTED)

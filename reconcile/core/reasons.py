@@ -82,7 +82,6 @@ class Reason(Enum):
     WAITING = "waiting", "waits for its parent to return to the workspace"
     CYCLE = "cycle", "parents form a cycle"
     FOREIGN = "foreign", "not a conversation, never touched"
-    PROBLEM = "problem", "could not be looked at"
     STORE_REPLACED = "store-replaced", "the store is another directory than last time, no removals inferred"
 
     # why an action was not carried out

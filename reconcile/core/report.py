@@ -147,9 +147,7 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
         message = "the workspace is empty, though conversations were there; nothing is inferred from that"
         reason = Reason.WORKSPACE_EMPTIED
         commands = ("reconcile recover",)
-        board.held.append(
-            Item(conversation=None, title=None, unit=WHOLE, reason=reason, message=message, resolve=commands)
-        )
+        board.held.append(_whole_side(reason, message, *commands))
     if board.sides.store_replaced:
         board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
     for cycle in board.tree.cycles:
@@ -159,4 +157,9 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
         for foreign in side.foreign:
             board.note(None, Reason.FOREIGN, f"{side.side}:{foreign.path}: {foreign.what}, left alone")
         for problem in side.problems:
-            board.note(None, Reason.PROBLEM, f"{side.side}:{problem.path}: {problem.message}")
+            message = f"{side.side}:{problem.path or '.'}: {problem.message}; nothing is inferred from what isn't seen"
+            board.held.append(_whole_side(Reason.UNREADABLE, message))
+
+
+def _whole_side(reason: Reason, message: str, *resolve: str) -> Item:
+    return Item(conversation=None, title=None, unit=WHOLE, reason=reason, message=message, resolve=resolve)
