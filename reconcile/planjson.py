@@ -49,6 +49,7 @@ def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
         "outline": [
             {"conversation": each.conversation, "title": each.title, "depth": each.depth} for each in plan.outline
         ],
+        "places": dict(plan.places),
         "rooted": list(plan.rooted),
     }
 

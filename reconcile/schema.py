@@ -162,6 +162,7 @@ class PlanModel(_Model):
     asides: list[AsideModel]
     tombstones: dict[str, list[str]]
     outline: list[OutlineModel]
+    places: dict[str, str]
     rooted: list[str]
 
 
@@ -224,6 +225,7 @@ def _plan(model: PlanModel) -> Plan:
         asides=tuple(((aside.conversation, aside.unit), _aside(aside)) for aside in model.asides),
         tombstones=tuple((key, tuple(digests)) for key, digests in model.tombstones.items()),
         outline=tuple(Heading(each.conversation, each.title, each.depth) for each in model.outline),
+        places=tuple(model.places.items()),
         rooted=tuple(model.rooted),
     )
 

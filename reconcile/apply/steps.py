@@ -221,6 +221,14 @@ class Stage:
             if place in replaced:
                 root.unlink(place.path)
                 self._renamed(place)
+                self._remove_folders(action, place)
+
+    def _remove_folders(self, action: Action, place: Place) -> None:
+        """Remove the folders that an extra was the last to lie in; git doesn't keep them either."""
+        above = place.path
+        for _ in range(_name_in(action, place).count("/")):
+            above = above.rpartition("/")[0]
+            self.roots[place.side].remove_if_empty(above)
 
     def _check_same(self, place: Place, before: os.stat_result) -> None:
         """Look once more, right before: the file that the vault has is still the one that is there."""

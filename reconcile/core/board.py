@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Draft
-from reconcile.core.model import WHOLE, Place
+from reconcile.core.model import WHOLE, Metadata, Place
 from reconcile.core.plan import Item, Note, Preserve
+from reconcile.core.policy import Layout
 
 if TYPE_CHECKING:
     from reconcile.core.content import Verdict
@@ -59,6 +60,20 @@ class Board:
     def node(self, copy: Copy) -> Node:
         """Return the directory of a copy that the scan found."""
         return self.nodes[copy.side][copy.path]
+
+    def container_of(self, conversation: str) -> str | None:
+        """Return the conversation in whose directory the layout places this one, None for the top."""
+        if self.policy.layout is Layout.FLAT or conversation not in self.tree:
+            return None
+        return self.tree.parent_of(conversation)
+
+    def dirname_of(self, view: View, main: Copy, final: Metadata | None) -> str:
+        """Return a directory's name: the one found, unless the title has changed (rule 5)."""
+        before = [view.agreed.title] if view.agreed is not None else []
+        before += [main.metadata.title] if isinstance(main.metadata, Metadata) else []
+        if final is None or all(title == final.title for title in before):
+            return main.dirname
+        return self.rules.format.dirname(view.id, final.title)
 
     def hold(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:
         """Note that a decision is needed."""

@@ -5,7 +5,7 @@ The presence of a conversation as a whole is decided in `reconcile.core.presence
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -45,12 +45,12 @@ class Verdict:
     """The decision for one unit, with the case and the reason that it is reported under.
 
     ``forks`` names the side whose stream lives on as a conversation of its own.
-    ``conflict``: two real edits met, the loser is in the vault.
+    ``case`` is None where a side's own directories differ. ``conflict``: two real edits met, the loser is in the vault.
     ``faulty`` are the units that can't be read, which go to the vault as they are.
     """
 
     unit: str
-    case: int
+    case: int | None
     outcome: Outcome
     reason: Reason | None = None
     forks: Side | None = None
@@ -62,7 +62,16 @@ class Verdict:
 def decide_units(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, ...]:
     """Decide every unit of a conversation that is on both sides."""
     names = sorted(set(view.store.units) | set(view.workspace.units), key=_unit_order)
-    return tuple(decide_unit(view, name, memory, policy) for name in names)
+    verdicts = (decide_unit(view, name, memory, policy) for name in names)
+    return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
+
+
+def _unwritten(view: View, verdict: Verdict) -> Verdict:
+    """A local conversation's copy in a workspace is never written, so that what lost there stays as it is."""
+    if verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.DROP):
+        return verdict
+    record = AsideRecord(AsideKind.LOCAL, None, view.workspace.digest(verdict.unit))
+    return replace(verdict, outcome=Outcome.ASIDE, reason=Reason.LOCAL_PRESENT, record=record)
 
 
 def _unit_order(name: str) -> tuple[bool, str]:
@@ -136,8 +145,9 @@ def _taken(view: View, name: str, case: int, take: Take) -> Verdict:
 
 
 def _still_holds(record: AsideRecord, store: Digest | None, workspace: Digest | None) -> bool:
-    """Behind lasts while the workspace's content is the same, kept and undone until a side changes."""
-    return workspace == record.workspace and (record.kind is AsideKind.BEHIND or store == record.store)
+    """Behind and local last while the workspace's content is the same, kept and undone until a side changes."""
+    lasting = record.kind in (AsideKind.BEHIND, AsideKind.LOCAL)
+    return workspace == record.workspace and (lasting or store == record.store)
 
 
 def _superseded(memory: Memory, conversation: str, name: str, digest: Digest | None) -> bool:

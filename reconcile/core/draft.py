@@ -126,7 +126,7 @@ class Draft:
             needs |= self._path_needs(container)
         metadata = [_expect_file(node, file) for file in node.files.values()]
         below = {below.copy.conversation for below in node.subtree() if below.copy is not None}
-        source = node.place
+        source, left = node.place, node.container
         node.move(container, prefix, name)
         index = self._add(
             step,
@@ -137,6 +137,8 @@ class Draft:
             touches=below,
         )
         self._placed[id(node)] = index
+        # Whatever holds a path of the old place or of the new one may move only after this step.
+        self._uses(index, node, *(() if left is None else (left,)))
         return index
 
     def age(self, step: Step, node: Node, names: Iterable[str], mtime_ns: int) -> int:
@@ -168,6 +170,7 @@ class Draft:
             expect=tuple(_expect_file(node, file) for file in files),
         )
         if names is None:
+            self._uses(index, *(() if node.container is None else (node.container,)))
             node.move(None, "", node.name)
             self._placed[id(node)] = index
         else:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.core.memory import AsideRecord, Memory
-    from reconcile.core.model import Digest, Snapshot
+    from reconcile.core.model import Copy, Digest, Snapshot
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
@@ -45,16 +45,21 @@ def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, polic
 
     A baseline is written only for units that both sides hold equal; everything else stays as it was.
     """
+    run = _Run(
+        memory=memory,
+        rules=rules,
+        places=dict(plan.places),
+        displaced=frozenset(item.conversation for item in plan.aside if item.reason is Reason.DISPLACED),
+        rooted=frozenset(plan.rooted),
+    )
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     sides = look_at_sides(store, workspace, memory)
     for view in views_of(store, workspace, memory, rules).values():
-        if view.workspace.main is not None and view.store.main is not None:
-            _fold_both(view, memory, changes, plan, rules)
-        elif _is_gone(view) and view.agreed is not None and sides.may_forget(view.agreed.place):
-            changes.agreed[view.id] = None
-            changes.intents[view.id] = None
-        if view.store.main is not None:
-            _fold_parent(view, memory, changes, plan)
+        if view.store.main is None and view.workspace.main is None:
+            if view.agreed is not None and sides.may_forget(view.agreed.place):
+                changes.agreed[view.id] = changes.intents[view.id] = None
+        elif view.store.main is not None:
+            _fold_one(view, run, changes)
     if memory.store_identity != store.identity and store.exists:
         changes.store_identity = store.identity
     if memory.layout != plan.layout and not (policy.only or policy.below):
@@ -63,70 +68,76 @@ def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, polic
     return changes
 
 
-def _is_gone(view: View) -> bool:
-    return view.store.main is None and view.workspace.main is None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What the fold of one conversation depends on besides its view; the last three are the plan's."""
+
+    memory: Memory
+    rules: Rules
+    places: Mapping[str, str]
+    displaced: frozenset[str | None]
+    rooted: frozenset[str]
 
 
-def _fold_both(view: View, memory: Memory, changes: Changes, plan: Plan, rules: Rules) -> None:
-    store, workspace = view.store.main, view.workspace.main
-    assert store is not None  # noqa: S101 - the caller asked
-    assert workspace is not None  # noqa: S101
-    ours, theirs = units_of(store, rules, None), units_of(workspace, rules, None)
-    units = dict(view.agreed.units) if view.agreed else {}
-    for name, unit in theirs.items():
-        other = ours.get(name)
-        if unit.digest is None or other is None or other.digest != unit.digest:
-            continue
-        units[name] = unit.digest
-        known = memory.history.get((view.id, name), ())
-        if not known or known[-1] != unit.digest:
-            changes.history[view.id, name] = unit.digest
-    for name in list(units):
-        if name not in ours and name not in theirs:
-            del units[name]
-    if not units:
+def _fold_one(view: View, run: _Run, changes: Changes) -> None:
+    """Remember one conversation of the store: its parent, and what it has in common with the workspace."""
+    parent = _parent(view, run)
+    if run.memory.parents.get(view.id) != parent:
+        changes.parents[view.id] = parent
+    workspace = _staying(view, run.places.get(view.id))
+    legacy = view.store.metadata is not None and view.store.metadata.local
+    if legacy and view.intent is None:
+        changes.intents[view.id] = Intent(IntentKind.LOCAL)
+    if workspace is None:
         return
-    agreed = Agreed(
-        units=units,
-        parent=parent_after(view, plan),
-        title=_title(view, units),
-        container=_container(view, plan),
-        place=workspace.path,
-    )
-    if agreed != view.agreed:
+    agreed = _agreed(view, workspace, parent, run, changes)
+    if agreed is not None and agreed != view.agreed:
         changes.agreed[view.id] = agreed
-    if view.intent is not None and view.intent.kind is not IntentKind.LOCAL:
+    if view.intent is not None and view.intent.kind is not IntentKind.LOCAL and not legacy:
         changes.intents[view.id] = None
 
 
-def _container(view: View, plan: Plan) -> str | None:
-    """Where it was placed; a directory that somebody else moved has not been placed there (rule 6)."""
-    displaced = any(item.conversation == view.id and item.reason is Reason.DISPLACED for item in plan.aside)
-    if displaced and view.agreed is not None:
-        return view.agreed.container
-    return view.workspace.main.container if view.workspace.main else None
+def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes: Changes) -> Agreed | None:
+    """Return the new baseline: units that both hold equal, and what follows from equal metadata."""
+    assert view.store.main is not None  # noqa: S101 - the caller asked
+    ours, theirs = units_of(view.store.main, run.rules, None), units_of(workspace, run.rules, None)
+    units = {name: digest for name, digest in _units_before(view).items() if name in ours or name in theirs}
+    for name, unit in theirs.items():
+        if unit.digest is None or name not in ours or ours[name].digest != unit.digest:
+            continue
+        units[name] = unit.digest
+        if run.memory.history.get((view.id, name), ())[-1:] != (unit.digest,):
+            changes.history[view.id, name] = unit.digest
+    if not units:
+        return None
+    before = view.agreed
+    in_sync = METADATA in theirs and theirs[METADATA].digest == units.get(METADATA)
+    title = view.store.metadata.title if view.store.metadata is not None else None
+    return Agreed(
+        units=units,
+        parent=parent if in_sync or before is None else before.parent,
+        title=title if in_sync or before is None else before.title,
+        container=before.container if before is not None and view.id in run.displaced else workspace.container,
+        place=workspace.path,
+    )
 
 
-def _title(view: View, units: Mapping[str, Digest]) -> str | None:
-    """The title agreed on: the metadata's where both sides hold it equal, else the one before."""
-    in_sync = view.store.digest(METADATA) == units.get(METADATA)
-    metadata = view.store.metadata
-    if metadata is not None and (in_sync or view.agreed is None):
-        return metadata.title
-    return view.agreed.title if view.agreed else None
+def _units_before(view: View) -> Mapping[str, Digest]:
+    return view.agreed.units if view.agreed is not None else {}
 
 
-def parent_after(view: View, plan: Plan) -> str | None:
+def _staying(view: View, place: str | None) -> Copy | None:
+    """The workspace directory that the plan kept; another where the plan could not be carried out."""
+    main = view.workspace.main
+    copies = (main, *view.workspace.stale) if main is not None else ()
+    return next((copy for copy in copies if copy.path == place), main)
+
+
+def _parent(view: View, run: _Run) -> str | None:
     """Return the parent as the store's metadata states it; an absent key leaves the one known."""
     metadata = view.store.main.metadata if view.store.main else None
     if not isinstance(metadata, Metadata) or metadata.parent.kind is ParentKind.UNREADABLE:
         return view.known_parent
     if metadata.parent.kind is ParentKind.ABSENT:
-        return None if view.id in plan.rooted else view.known_parent
+        return None if view.id in run.rooted else view.known_parent
     return metadata.parent.id
-
-
-def _fold_parent(view: View, memory: Memory, changes: Changes, plan: Plan) -> None:
-    parent = parent_after(view, plan)
-    if memory.parents.get(view.id) != parent:
-        changes.parents[view.id] = parent

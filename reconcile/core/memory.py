@@ -56,6 +56,8 @@ class AsideKind(StrEnum):
     """
 
     BEHIND = "behind"
+    LOCAL = "local"
+    """The workspace's copy of a local conversation lost, and may not be written."""
     KEPT = "kept"
     UNDONE = "undone"
 

@@ -32,15 +32,15 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
     waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE)
     if waits or (store is None and workspace is None):
         return Parentage(view.known_parent, frozen=True)
-    stated = [
-        (view.store, _stated(store, view.known_parent, roots_by_absence=False)),
-        (view.workspace, _stated(workspace, view.known_parent, roots_by_absence=_roots_by_absence(view))),
-    ]
-    said = [(side, claim) for side, claim in stated if claim.says]
+    claims = (
+        (view.store, _stated(store, view.known_parent, absence=view.parent_is_known)),
+        (view.workspace, _workspace_claim(view, workspace)),
+    )
+    said = [(side, claim) for side, claim in claims if claim.says]
     if view.parent_is_known:
-        said = [(side, claim) for side, claim in said if claim.parent != view.known_parent]
+        said = [(side, claim) for side, claim in said if claim.parent != view.base_parent]
     if not said:
-        return Parentage(view.known_parent)
+        return Parentage(view.base_parent)
     _, claim = max(said, key=lambda entry: (_mtime(entry[0]), entry[0] is view.store))
     return Parentage(claim.parent)
 
@@ -53,12 +53,19 @@ class _Claim:
     says: bool
 
 
-def _stated(metadata: Metadata | None, known: str | None, *, roots_by_absence: bool) -> _Claim:
+def _stated(metadata: Metadata | None, known: str | None, *, absence: bool) -> _Claim:
+    """Read a claim; ``absence``: an absent key stands for the known parent, else it says nothing."""
     if metadata is None or metadata.parent.kind is ParentKind.UNREADABLE:
         return _Claim(known, says=False)
     if metadata.parent.kind is ParentKind.ABSENT:
-        return _Claim(None, says=True) if roots_by_absence else _Claim(known, says=False)
+        return _Claim(known, says=absence)
     return _Claim(metadata.parent.id, says=True)
+
+
+def _workspace_claim(view: View, metadata: Metadata | None) -> _Claim:
+    if metadata is not None and metadata.parent.kind is ParentKind.ABSENT and _roots_by_absence(view):
+        return _Claim(None, says=True)
+    return _stated(metadata, view.base_parent, absence=False)
 
 
 def _roots_by_absence(view: View) -> bool:

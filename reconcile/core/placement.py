@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Step
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, Stream
+from reconcile.core.model import CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Partition, Side, Stream
 from reconcile.core.nodes import ARCHIVE, Node
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Layout
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from reconcile.core.views import View
 
 NAME_LIMIT = 255
-
-
-def container_of(board: Board, conversation: str) -> str | None:
-    """Return the conversation in whose directory the layout places this one, None for the top."""
-    if board.policy.layout is Layout.FLAT or conversation not in board.tree:
-        return None
-    return board.tree.parent_of(conversation)
 
 
 def place(board: Board, view: View) -> None:
@@ -45,7 +38,7 @@ def place(board: Board, view: View) -> None:
 
 def _place_existing(board: Board, view: View, main: Copy) -> None:
     node = board.node(main)
-    container = container_of(board, view.id)
+    container = board.container_of(view.id)
     if view.local or _is_frozen(board, view.id):
         return
     if container is not None and container not in board.present:
@@ -103,13 +96,7 @@ def _reason_to_move(board: Board, view: View, main: Copy, container: str | None)
 
 
 def _dirname(board: Board, view: View, main: Copy) -> str:
-    """Return the directory's name: the one found, unless the title has changed (rule 5)."""
-    final = final_metadata(view, board.verdicts.get(view.id, {}).get(METADATA))
-    before = [view.agreed.title] if view.agreed is not None else []
-    before += [main.metadata.title] if isinstance(main.metadata, Metadata) else []
-    if final is None or all(title == final.title for title in before):
-        return main.dirname
-    return board.rules.format.dirname(view.id, final.title)
+    return board.dirname_of(view, main, final_metadata(view, board.verdicts.get(view.id, {}).get(METADATA)))
 
 
 def _may_move(board: Board, view: View, node: Node, target: Node | None, name: str) -> bool:
@@ -139,7 +126,7 @@ def _has_room(board: Board, view: View, target: Node | None, name: str) -> bool:
 def _may_return(board: Board, view: View) -> Presence:
     """Decide whether what waits for an ancestor, or was asked for, can be made now (section 5)."""
     presence = board.presences[view.id]
-    container = container_of(board, view.id)
+    container = board.container_of(view.id)
     ready = container is None or container in board.present
     awaited = presence.intent.waits_for if presence.intent else None
     if presence.goal is Goal.PROJECT:
@@ -170,7 +157,7 @@ def _complete(view: View) -> bool:
 
 def _project(board: Board, view: View, presence: Presence) -> None:
     """Make a conversation's directory in the workspace from the store's copy."""
-    container = container_of(board, view.id)
+    container = board.container_of(view.id)
     target = board.present[container] if container is not None else None
     name = board.rules.format.dirname(view.id, view.title)
     if not _has_room(board, view, target, name):

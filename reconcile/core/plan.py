@@ -151,6 +151,8 @@ class Plan:
     states: tuple[tuple[str, int], ...] = ()
     outline: tuple[Heading, ...] = ()
     """The conversations that the plan speaks of and their ancestors, in the order of the tree."""
+    places: tuple[tuple[str, str], ...] = ()
+    """The workspace directory that each conversation has once the plan is carried out."""
     rooted: tuple[str, ...] = ()
     """Conversations that lose their parent on purpose, though an absent key alone would not say so."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.board import Board
 from reconcile.core.content import Outcome, Verdict, decide_units
+from reconcile.core.directories import choose_directories
 from reconcile.core.draft import renumbered, withheld
 from reconcile.core.guards import is_bulk, look_at_sides
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
@@ -83,6 +84,7 @@ def decide(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy,
     board.tree = TreeIndex(live, rules.format.order)
     walked = tuple(board.tree.walk())
     board.order = walked + tuple(conversation for conversation in views if conversation not in live)
+    choose_directories(board)
     return board
 
 
@@ -101,7 +103,7 @@ def _decide_one(board: Board, view: View) -> None:
     board.parentage[view.id] = decide_parent(view, metadata)
     _check_editable(board, view, metadata)
     stream = board.verdicts.get(view.id, {}).get(STREAM)
-    if presence.goal is Goal.HELD or (stream is not None and stream.outcome is Outcome.BEHIND):
+    if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
         board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
 
 
@@ -129,7 +131,7 @@ def _check_editable(board: Board, view: View, verdict: Verdict | None) -> None:
         return
     if parent is None and final.parent.id is None:
         return
-    held = Verdict(METADATA, verdict.case if verdict else 0, Outcome.HELD, Reason.NOT_ROUND_TRIP)
+    held = Verdict(METADATA, verdict.case if verdict else None, Outcome.HELD, Reason.NOT_ROUND_TRIP)
     board.verdicts.setdefault(view.id, {})[METADATA] = held
     board.parentage[view.id] = Parentage(parent, frozen=True)
 
@@ -170,6 +172,7 @@ def _finish(board: Board, workspace: Snapshot) -> Plan:
         tombstones=tuple(sorted(board.tombstones.items())),
         states=tuple(sorted(_states(board, actions).items())),
         outline=_outline(board, actions),
+        places=tuple((key, node.path) for key, node in sorted(board.present.items())),
         rooted=tuple(
             view.id
             for view in board.views.values()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.content import Outcome
 from reconcile.core.draft import Step
 from reconcile.core.model import WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
+from reconcile.core.settle import is_undecided
 
 if TYPE_CHECKING:
     from reconcile.core.board import Board
@@ -26,15 +26,12 @@ def doomed_copies(board: Board) -> list[Copy]:
         goal = board.presences[view.id].goal
         if goal is Goal.REMOVE and view.workspace.main is not None:
             doomed.append(view.workspace.main)
-        if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not _is_undecided(board, view):
-            doomed += view.workspace.stale if not view.local else ()
-            doomed += view.store.stale
+        if is_undecided(board.verdicts.get(view.id, {}).values()):
+            continue
+        if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not view.local:
+            doomed += view.workspace.stale
+        doomed += view.store.stale
     return sorted(doomed, key=lambda copy: (-copy.path.count("/"), copy.side, copy.path))
-
-
-def _is_undecided(board: Board, view: View) -> bool:
-    """Tell whether a unit waits for a decision: then no version of the conversation goes."""
-    return any(verdict.outcome is Outcome.HELD for verdict in board.verdicts.get(view.id, {}).values())
 
 
 def inhabitants(board: Board) -> dict[tuple[Side, str], tuple[str, ...]]:
@@ -77,8 +74,8 @@ def _why_stale(copy: Copy) -> Reason:
 
 
 def _is_unsaved(board: Board, conversation: str) -> bool:
-    view = board.views[conversation]
-    return board.presences[conversation].goal is Goal.HELD or _is_undecided(board, view)
+    undecided = is_undecided(board.verdicts.get(conversation, {}).values())
+    return undecided or board.presences[conversation].goal is Goal.HELD
 
 
 def _digests(board: Board, view: View) -> set[str]:

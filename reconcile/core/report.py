@@ -82,7 +82,7 @@ def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
         )
         for side in (view.store, view.workspace):
             board.keep_version(side.units[verdict.unit])
-    elif verdict.outcome is Outcome.ASIDE and verdict.record is not None:
+    elif verdict.outcome is Outcome.ASIDE and verdict.reason is not Reason.LOCAL_PRESENT and verdict.record is not None:
         undone = verdict.record.kind is AsideKind.UNDONE
         reason = Reason.UNDONE if undone else Reason.KEPT
         board.set_aside(view, verdict.unit, reason, reason.words, f"reconcile resolve {view.id} --take store")
@@ -118,7 +118,7 @@ def _report_rivals(board: Board, view: View) -> None:
     for side in (view.store, view.workspace):
         for unit in side.rivals:
             message = f"{unit.name} in {unit.copy.place} was edited too; the newest of the directories wins"
-            board.note(view.id, Reason.DUPLICATE_CONFLICT, message)
+            board.note(view.id, Reason.DUPLICATE_CONFLICT, message, unit.name)
 
 
 def _remember(board: Board, view: View) -> None:

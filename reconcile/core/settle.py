@@ -6,9 +6,10 @@ that saves into the store, then parents, then what goes into the workspace.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.content import Outcome
+from reconcile.core.content import Outcome, Verdict
 from reconcile.core.draft import Step
 from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, File, Metadata, Side, Stream
 from reconcile.core.nodes import ARCHIVE, Node
@@ -18,8 +19,9 @@ from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from reconcile.core.board import Board
-    from reconcile.core.content import Verdict
     from reconcile.core.units import Unit
     from reconcile.core.views import View
 
@@ -32,13 +34,34 @@ def save(board: Board, view: View) -> None:
     if board.presences[view.id].goal is Goal.IMPORT:
         _import(board, view)
         return
-    for verdict in board.verdicts.get(view.id, {}).values():
+    verdicts = board.verdicts.get(view.id, {})
+    for verdict in verdicts.values():
         after = []
         if verdict.forks is not None:
             after.append(_fork(board, view, view.side(verdict.forks).units[verdict.unit]))
         if verdict.outcome is Outcome.TO_STORE:
             winner = view.workspace.units[verdict.unit]
             _put(board, view, verdict, Kind.COPY, winner, board.homes[view.id], after)
+    if not is_undecided(verdicts.values()):
+        _gather(board, view, verdicts)
+
+
+def is_undecided(verdicts: Iterable[Verdict]) -> bool:
+    """Tell whether a unit waits for a decision: then no version of the conversation goes."""
+    return any(verdict.outcome is Outcome.HELD for verdict in verdicts)
+
+
+def _gather(board: Board, view: View, verdicts: Mapping[str, Verdict]) -> None:
+    """Bring what another directory of the store holds into the one that stays."""
+    for name, unit in view.store.units.items():
+        verdict = verdicts.get(name) or Verdict(name, None, Outcome.NOTHING)
+        if unit.digest is None or unit.copy is view.store.main or verdict.outcome is Outcome.TO_STORE:
+            continue
+        home = board.homes[view.id]
+        if any(file.digest != _digest_of(home, file.name) for file in unit.files):
+            reason = Reason.FLATTENED if unit.copy.container else Reason.DUPLICATE
+            gathered = replace(verdict, case=None, reason=reason)
+            _put(board, view, gathered, Kind.COPY, unit, home, [])
 
 
 def _import(board: Board, view: View) -> None:
@@ -81,8 +104,7 @@ def _put(board: Board, view: View, verdict: Verdict, kind: Kind, winner: Unit, t
     files = [(origin.files[file.name], origin, None) for file in winner.files]
     events = None
     if winner.name == STREAM:
-        other = view.side(winner.copy.side.other).units.get(STREAM)
-        facts = other.copy.stream if other else None
+        facts = target.copy.stream if target.copy else None
         events = (facts.count if isinstance(facts, Stream) else 0, winner.stream.count)
     reason = verdict.reason or Reason.DUPLICATE
     step = _step(view, kind, reason, winner.name, verdict.case, events)
@@ -143,7 +165,7 @@ def set_parents(board: Board, view: View) -> None:
     if isinstance(own, Metadata):
         ours = stated_content(board, view, own)
         node = board.node(view.workspace.main)
-        if ours is not None and board.rules.digest(ours) == _digest_in(board, home):
+        if ours is not None and board.rules.digest(ours) == _digest_of(home, board.rules.format.metadata_file):
             _edit(board, view, node, own, ours)
 
 
@@ -151,8 +173,7 @@ def final_metadata(view: View, verdict: Verdict | None) -> Metadata | None:
     """Return the metadata that the store has once everything is saved."""
     if view.store.main is None or (verdict is not None and verdict.outcome is Outcome.TO_STORE):
         return view.workspace.metadata
-    own = view.store.main.metadata
-    return own if isinstance(own, Metadata) else view.store.metadata
+    return view.store.metadata
 
 
 def stated_content(board: Board, view: View, metadata: Metadata) -> bytes | None:
@@ -163,8 +184,8 @@ def stated_content(board: Board, view: View, metadata: Metadata) -> bytes | None
     return board.rules.format.with_parent(metadata.content, parent)
 
 
-def _digest_in(board: Board, home: Node) -> str | None:
-    file = home.files.get(board.rules.format.metadata_file)
+def _digest_of(node: Node, name: str) -> str | None:
+    file = node.files.get(name)
     return file.digest if file else None
 
 
@@ -180,11 +201,11 @@ def _edit(board: Board, view: View, node: Node, own: Metadata, content: bytes) -
 
 def update_workspace(board: Board, view: View) -> None:
     """Bring the copy in the workspace up to the store's, unit by unit, and age what is behind."""
-    main = view.workspace.main
-    if main is None or board.presences[view.id].goal is not Goal.SYNC or view.local:
+    main, goal = view.workspace.main, board.presences[view.id].goal
+    if main is None or goal not in (Goal.SYNC, Goal.IMPORT) or view.local:
         return
     node, home = board.node(main), board.homes[view.id]
-    for verdict in board.verdicts[view.id].values():
+    for verdict in _verdicts(board, view):
         if verdict.outcome is Outcome.BEHIND:
             _age(board, view, verdict, node)
         elif verdict.outcome is Outcome.DROP:
@@ -194,11 +215,18 @@ def update_workspace(board: Board, view: View) -> None:
             _project_unit(board, view, verdict, node, home)
 
 
+def _verdicts(board: Board, view: View) -> Iterable[Verdict]:
+    """The units' verdicts; what is imported has none, but several directories may have fed the import."""
+    if board.presences[view.id].goal is Goal.SYNC:
+        return board.verdicts[view.id].values()
+    return [Verdict(name, None, Outcome.NOTHING) for name in view.workspace.units]
+
+
 def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: Node) -> None:
     """Write the store's files of a unit where the workspace's directory has others."""
     if verdict.unit.startswith(EXTRA):
         names: tuple[str, ...] = (verdict.unit.removeprefix(EXTRA),)
-        if names[0] not in node.files:
+        if verdict.unit not in view.workspace.units:
             return
     elif verdict.unit == STREAM:
         names = board.rules.format.stream_files
@@ -222,7 +250,7 @@ def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: 
 def _age(board: Board, view: View, verdict: Verdict, node: Node) -> None:
     """Put an older version's time below the store's, so that JP's newest-wins rule can't rewind the store."""
     store, workspace = view.store.units[verdict.unit], view.workspace.units[verdict.unit]
-    if workspace.mtime_ns < store.mtime_ns:
+    if workspace.mtime_ns < store.mtime_ns or workspace.copy is not view.workspace.main:
         return
     names = [file.name for file in workspace.files]
     step = _step(view, Kind.AGE, Reason.BEHIND, verdict.unit, verdict.case)

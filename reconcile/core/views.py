@@ -57,6 +57,9 @@ class View:
     agreed: Agreed | None
     intent: Intent | None
     known_parent: str | None
+    """The last parent that the store's metadata stated, which JP may have stripped since."""
+    base_parent: str | None
+    """The parent that both sides agreed on in this checkout; elsewhere the known one."""
     parent_is_known: bool
 
     @property
@@ -72,7 +75,8 @@ class View:
         """Kept out of workspaces, by `reconcile local` or a legacy ``"local": true`` (section 5)."""
         if self.intent is not None:
             return self.intent.kind is IntentKind.LOCAL
-        return self.store.metadata is not None and self.store.metadata.local
+        copies = (self.store.main, *self.store.stale) if self.store.main else ()
+        return any(isinstance(copy.metadata, Metadata) and copy.metadata.local for copy in copies)
 
     @property
     def archived(self) -> bool:
@@ -98,7 +102,7 @@ def views_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules)
     views = {}
     for conversation in sorted(copies, key=rules.format.order):
         agreed = memory.agreed.get(conversation)
-        known = agreed.parent if agreed else memory.parents.get(conversation)
+        known = memory.parents.get(conversation, agreed.parent if agreed else None)
         inputs = _Inputs(conversation, agreed, known, memory, rules, enclosing)
         views[conversation] = View(
             id=conversation,
@@ -107,6 +111,7 @@ def views_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules)
             agreed=agreed,
             intent=memory.intents.get(conversation),
             known_parent=known,
+            base_parent=agreed.parent if agreed else known,
             parent_is_known=agreed is not None or conversation in memory.parents,
         )
     return views

@@ -46,7 +46,7 @@ def make_store(directory: Path, count: int) -> list[str]:
     number = FIRST
     for _ in range(count):
         number += rng.randrange(1, 1500)
-        title = f"{rng.choice(_WORDS)} {rng.choice(_WORDS)}: {_sentence(rng, 5)}".capitalize()
+        title = f"{rng.choice(_WORDS)} {rng.choice(_WORDS)}: {_sentence(rng, 8)}".capitalize()
         name = jp.dirname(f"jp-c{number}", title)
         moment = number * 100_000_000 + rng.randrange(1, 99_999_999)
         metadata = {"title": title, "last_activated_at": _stamp(moment)}

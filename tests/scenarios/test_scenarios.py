@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import COMMAND
-from tests.support.disk_world import DiskWorld, RunCommand
+from tests.support.disk_level import DiskLevel, RunCommand
 from tests.support.memory_state import MemoryState
 from tests.support.playing import play, scenarios
-from tests.support.scenario import Scenario
-from tests.support.worlds import PureWorld
+from tests.support.pure_level import PureLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.support.scenario import Scenario
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios"
 SCENARIOS = scenarios(FIXTURES)
@@ -39,7 +40,7 @@ def on(*levels: str) -> list[object]:
 
 @pytest.mark.parametrize("scenario", on("pure"))
 def test_pure(scenario: Scenario, request: pytest.FixtureRequest) -> None:
-    played = play(scenario, PureWorld())
+    played = play(scenario, PureLevel())
     if request.config.getoption("--update-scenarios"):
         scenario.path.write_text(played.text(), encoding="utf-8")
         assert not played.broken, "\n".join(played.broken)
@@ -49,24 +50,24 @@ def test_pure(scenario: Scenario, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture
-def world(root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Iterator[DiskWorld]:
+def level(root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Iterator[DiskLevel]:
     config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
-    world = DiskWorld(root, run, config)
-    monkeypatch.setenv("RECONCILE_STATE_DIR", str(world.state))
+    level = DiskLevel(root, run, config)
+    monkeypatch.setenv("RECONCILE_STATE_DIR", str(level.state))
     if root.name != "root-of-test":
-        yield world
+        yield level
         return
     state = MemoryState(monkeypatch)
-    world.real, world.forget = False, state.forget
-    yield world
+    level.real, level.forget = False, state.forget
+    yield level
     state.close()
 
 
 @pytest.mark.skipif(not CAN_PRINT_JSON, reason="the command has no --json yet")
 @pytest.mark.parametrize(("scenario", "root"), on("fake", "real"), indirect=["root"])
-def test_command(scenario: Scenario, world: DiskWorld) -> None:
-    shadow = PureWorld() if "pure" in scenario.levels else None
-    complaint = play(scenario, world, shadow).complaint()
+def test_command(scenario: Scenario, level: DiskLevel) -> None:
+    shadow = PureLevel() if "pure" in scenario.levels else None
+    complaint = play(scenario, level, shadow).complaint()
     assert not complaint, complaint
 
 

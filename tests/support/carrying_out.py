@@ -27,9 +27,7 @@ def carry_out(plan: Plan, before: Trees, listing: Listing) -> Trees:
     """Return the sides as they are after the plan; ``listing`` is that of their conversations' files."""
     contents = {digest(content): content for content in blobs_of(before).values()}
     contents |= {write.digest: write.content for a in plan.actions for write in a.writes if write.content is not None}
-    others: dict[Place, Entry] = {
-        place: entry for place, entry in _entries(before).items() if place not in listing
-    }
+    others: dict[Place, Entry] = {place: entry for place, entry in _entries(before).items() if place not in listing}
     for action in plan.actions:
         _carry_along(action, others)
     after: Trees = {side: None if tree is None else {} for side, tree in before.items()}
@@ -66,9 +64,7 @@ def inside(directory: Place, places: dict[Place, Entry] | Listing) -> list[Place
 
 
 def _entries(trees: Trees) -> dict[Place, Entry]:
-    return {
-        Place(side, path): entry for side, tree in trees.items() for path, entry in (tree or {}).items()
-    }
+    return {Place(side, path): entry for side, tree in trees.items() for path, entry in (tree or {}).items()}
 
 
 def blobs_of(trees: Trees) -> dict[Place, bytes]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from reconcile.core.model import WHOLE
 from reconcile.core.plan import Kind
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Item, Note, Plan
 
 _KINDS = {kind.value for kind in Kind}
-_LATER = ("held", "aside", "note")
+_LATER = ("held", "aside", "skipped", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,56 +46,50 @@ class Command:
         )
 
 
+class _Parser(argparse.ArgumentParser):
+    """The options of the command that make a policy."""
+
+    def __init__(self) -> None:
+        super().__init__(add_help=False, allow_abbrev=False)
+        self.add_argument("words", nargs="*")
+        self.add_argument("--layout", type=Layout, default=Layout.NESTED)
+        self.add_argument("--prefer", type=Prefer, default=Prefer.NEWEST)
+        self.add_argument("--accept", choices=["bulk"])
+        self.add_argument("--only", type=_id, action="append", default=[])
+        self.add_argument("--below", type=_id, action="append", default=[])
+        self.add_argument("--take", type=Take)
+        self.add_argument("--keep", dest="take", action="store_const", const=Take.KEEP)
+        self.add_argument("--dry-run", action="store_true")
+
+    def error(self, message: str) -> NoReturn:
+        raise ScenarioError(message)
+
+
 def read_command(text: str) -> Command:
     """Read what follows ``$``."""
-    argv = shlex.split(text)
-    if not argv or argv.pop(0) != "reconcile":
-        raise ScenarioError(f"found {text!r}, expected a reconcile command")
+    program, *argv = shlex.split(text) or [""]
     checkout = 2 if "@2" in argv else 1
-    rest = [word for word in argv if word != "@2"]
-    argv = list(rest)
-    only: set[str] = set()
-    below: set[str] = set()
-    policy, take, dry_run = Policy(), None, False
-    resolved = rest.pop(0) == "resolve" if rest and not rest[0].startswith("-") else False
-    while rest:
-        option = rest.pop(0)
-        match option:
-            case "--dry-run":
-                dry_run = True
-            case "--keep":
-                take = Take.KEEP
-            case "--layout":
-                policy = replace(policy, layout=Layout(_value(option, rest)))
-            case "--prefer":
-                policy = replace(policy, prefer=Prefer(_value(option, rest)))
-            case "--accept" if _value(option, rest) == "bulk":
-                policy = replace(policy, accept_bulk=True)
-            case "--take":
-                take = Take(_value(option, rest))
-            case "--only" | "--below":
-                (only if option == "--only" else below).add(_id(_value(option, rest)))
-            case _ if resolved and not option.startswith("-"):
-                only.add(_id(option))
-            case _:
-                raise ScenarioError(f"found {option!r}, which the scenarios know nothing of")
-    if resolved:
-        if take is None or not only:
-            raise ScenarioError("found resolve without an id, or without --take or --keep")
-        policy = replace(policy, decisions=dict.fromkeys(only, take))
-    return Command(
-        tuple(argv), checkout, replace(policy, only=frozenset(only), below=frozenset(below)), dry_run
+    argv = [word for word in argv if word != "@2"]
+    given = _Parser().parse_intermixed_args(argv)
+    name, *ids = given.words or [""]
+    if program != "reconcile" or name not in ("", "resolve"):
+        raise ScenarioError(f"found {text!r}, expected reconcile, or reconcile resolve ID --take SIDE|--keep")
+    if (name == "resolve") != (given.take is not None and bool(ids)):
+        raise ScenarioError(f"found {text!r}, expected ids and --take or --keep, after resolve alone")
+    resolved = [_id(number) for number in ids]
+    policy = Policy(
+        layout=given.layout,
+        prefer=given.prefer,
+        accept_bulk=given.accept is not None,
+        only=frozenset([*given.only, *resolved]),
+        below=frozenset(given.below),
+        decisions=dict.fromkeys(resolved, given.take),
     )
+    return Command(tuple(argv), checkout, policy, given.dry_run)
 
 
-def _value(option: str, rest: list[str]) -> str:
-    if not rest:
-        raise ScenarioError(f"found {option} at the end of the line, expected its value")
-    return rest.pop(0)
-
-
-def _id(text: str) -> str:
-    return f"jp-c{text}"
+def _id(number: str) -> str:
+    return f"jp-c{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +103,7 @@ class Outcome:
 
     @property
     def held(self) -> bool:
-        return any(line.startswith("held ") for line in self.items)
+        return any(line.startswith(("held ", "skipped ")) for line in self.items)
 
     def renamed(self, shown: Callable[[str], str]) -> Outcome:
         """Return the same with other names for ids that the run has made up."""
@@ -147,7 +142,10 @@ def outcome_of_json(printed: Mapping[str, Any], exit_code: int) -> Outcome:
     """Write a plan that the command has printed."""
     return Outcome(
         tuple(_action(action) for action in printed["actions"]),
-        tuple(_json_item(kind, item) for kind in ("held", "aside") for item in printed[kind]),
+        (
+            *(_json_item(kind, item) for kind in ("held", "aside") for item in printed[kind]),
+            *_skipped(printed),
+        ),
         tuple(_json_item("note", note) for note in printed["notes"]),
         exit_code,
     )
@@ -191,6 +189,14 @@ def _json_item(kind: str, item: Mapping[str, Any]) -> str:
     return f"{kind} {_short(item['conversation'])} {item['unit']} {item['reason']}"
 
 
+def _skipped(printed: Mapping[str, Any]) -> list[str]:
+    """Say which actions were not carried out after all."""
+    actions = {action["id"]: action for action in printed["actions"]}
+    results = printed.get("outcome", {}).get("results", ())
+    skipped = [(actions[each["id"]], each["reason"]) for each in results if each["result"] == "skipped"]
+    return [_json_item("skipped", {**action, "reason": reason}) for action, reason in skipped]
+
+
 def _short(conversation: str | None) -> str:
     return "*" if conversation is None else conversation.removeprefix("jp-c")
 
@@ -205,7 +211,7 @@ def read_plan_line(line: str) -> str:
         return " ".join(words)
     if len(words) < 5 or words[1] not in _KINDS:
         raise ScenarioError(
-            f"found {text!r}, expected CASE KIND ID UNIT REASON, held|aside|note ID UNIT REASON, exit N or (nothing)"
+            f"found {text!r}, expected CASE KIND ID UNIT REASON, held|aside|skipped|note ID UNIT REASON, exit N or (nothing)"
         )
     return " ".join(words)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import CHILDREN, Metadata, Place, Side
+from reconcile.core.model import CHILDREN, Metadata, Side
 from reconcile.core.plan import Kind
 from reconcile.core.simulate import listing_of, simulate
 from reconcile.disk.hashing import digest
@@ -89,9 +89,7 @@ def _check_census(run: Carried) -> None:
                 kept.add(expect.digest)
     known = listing_of(run.store, run.workspace)
     lost = [
-        str(place)
-        for place, content in blobs_of(run.before).items()
-        if digest(content) not in kept and place in known
+        str(place) for place, content in blobs_of(run.before).items() if digest(content) not in kept and place in known
     ]
     assert not lost, f"content that is nowhere afterwards: {lost}"
 
@@ -103,9 +101,3 @@ def _check_needless(run: Carried) -> None:
         after = simulate(replace(run.plan, actions=(action,)), listing)
         assert after != listing, f"action {action.id} changes nothing: {action}"
         listing = after
-
-
-def check_untouched(before: dict[Place, int], after: dict[Place, int], same: set[Place]) -> None:
-    """A file that did not change is the same file: its inode stays."""
-    replaced = [str(place) for place in same if before[place] != after[place]]
-    assert not replaced, f"written again although nothing changed: {replaced}"

@@ -20,8 +20,8 @@ class MemoryState:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._open()
-        monkeypatch.setattr(state, "open_for_writing", lambda directory, messages, timeout: self._connect())
-        monkeypatch.setattr(state, "open_for_reading", lambda directory, messages: self._connect())
+        monkeypatch.setattr(state, "open_for_writing", lambda *_: self._connect())
+        monkeypatch.setattr(state, "open_for_reading", lambda *_: self._connect())
 
     def forget(self) -> None:
         self.close()

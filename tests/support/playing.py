@@ -6,16 +6,16 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.support.pure_level import Names
 from tests.support.scenario import SIDES, Given, Run, Then, Verb, read_scenario
 from tests.support.words import ScenarioError
-from tests.support.worlds import Names
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.pure_level import Level
     from tests.support.scenario import AnyBlock, Scenario
     from tests.support.trees import Tree
-    from tests.support.worlds import World
 
 
 @dataclass(slots=True)
@@ -44,10 +44,10 @@ class Played:
         return "\n".join([*self.broken, *diff])
 
 
-def play(scenario: Scenario, world: World, shadow: World | None = None) -> Played:
+def play(scenario: Scenario, level: Level, shadow: Level | None = None) -> Played:
     """Play every block. ``shadow`` is a second level that must come to the same sides after every command."""
     played = Played(scenario)
-    player = _Player(world, shadow, played)
+    player = _Player(level, shadow, played)
     for block in scenario.blocks:
         try:
             player.play(block)
@@ -59,8 +59,8 @@ def play(scenario: Scenario, world: World, shadow: World | None = None) -> Playe
 
 @dataclass(slots=True)
 class _Player:
-    world: World
-    shadow: World | None
+    level: Level
+    shadow: Level | None
     played: Played
     names: Names = field(default_factory=Names)
     shadow_names: Names = field(default_factory=Names)
@@ -69,43 +69,43 @@ class _Player:
     def play(self, block: AnyBlock) -> None:
         match block:
             case Given():
-                self._give(self.world, self.names, block)
+                self._give(self.level, self.names, block)
                 if self.shadow is not None:
                     self._give(self.shadow, self.shadow_names, block)
             case Verb():
-                for world in filter(None, (self.world, self.shadow)):
-                    world.verb(block.words)
+                for level in filter(None, (self.level, self.shadow)):
+                    level.verb(block.words)
             case Run():
                 self._run(block)
             case Then():
                 self.played.expected[block.line] = block.expected()
-                before, after = self.before.get(block.side), self.world.tree(block.side)
+                before, after = self.before.get(block.side), self.level.tree(block.side)
                 self.played.found[block.line] = block.found(self.names.tree(before), self.names.tree(after))
 
-    def _give(self, world: World, names: Names, block: Given) -> None:
+    def _give(self, level: Level, names: Names, block: Given) -> None:
         lines = tuple(names.real(line) for line in block.body)
-        tree = world.tree(block.side)
+        tree = level.tree(block.side)
         another = block.how == "replaced" or (tree is None and block.side in self.before)
-        world.change(block.side, block.after(tree, lines), another=another)
+        level.change(block.side, block.after(tree, lines), another=another)
 
     def _run(self, block: Run) -> None:
-        self.before = {side: self.world.tree(side) for side in SIDES}
+        self.before = {side: self.level.tree(side) for side in SIDES}
         self.played.expected[block.line] = block.expected()
-        outcome = self.world.run(block.command).renamed(self.names.shown)
+        outcome = self.level.run(block.command).renamed(self.names.shown)
         self.played.found[block.line] = [block.header, *(f"  {line}" for line in outcome.lines(block.body))]
         if not outcome.actions:
-            touched = [side for side in SIDES if self.world.tree(side) != self.before[side]]
+            touched = [side for side in SIDES if self.level.tree(side) != self.before[side]]
             assert not touched, f"nothing was planned, but something was done: {touched}"
         if self.shadow is not None:
             self.shadow.run(block.command).renamed(self.shadow_names.shown)
             for side in SIDES:
-                _compare(side, self.world, self.names, self.shadow, self.shadow_names)
+                _compare(side, self.level, self.names, self.shadow, self.shadow_names)
 
 
-def _compare(side: str, world: World, names: Names, shadow: World, shadow_names: Names) -> None:
+def _compare(side: str, level: Level, names: Names, shadow: Level, shadow_names: Names) -> None:
     """The side must be what the plan was to lead to."""
     block = Then(0, f"then {side}", (), side, "listing")
-    found = block.found(None, names.tree(world.tree(side)))
+    found = block.found(None, names.tree(level.tree(side)))
     meant = block.found(None, shadow_names.tree(shadow.tree(side)))
     diff = "\n".join(difflib.unified_diff(meant, found, "as simulated", "as applied", lineterm=""))
     assert not diff, f"applying did not lead where the plan leads:\n{diff}"

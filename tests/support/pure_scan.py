@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 _PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
 
 
-def scan_tree(
-    tree: Tree | None, side: Side, identity: str, fmt: Format, events_for: Collection[str] = ()
-) -> Snapshot:
+def scan_tree(tree: Tree | None, side: Side, identity: str, fmt: Format, events_for: Collection[str] = ()) -> Snapshot:
     """Look at one side; None is one that isn't there."""
     if tree is None:
         return Snapshot(side, exists=False, identity="", copies=())
@@ -64,8 +62,7 @@ class _Scan:
         faults: dict[str, Fault] = {}
         self._files(path, "", blobs, faults)
         files = tuple(
-            File(name, len(blob.content), blob.mtime_ns, digest(blob.content))
-            for name, blob in sorted(blobs.items())
+            File(name, len(blob.content), blob.mtime_ns, digest(blob.content)) for name, blob in sorted(blobs.items())
         )
         below = children(self.tree, path)
         obstructed = CHILDREN in below and not is_directory(below[CHILDREN])

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tests.support.commands import Command, aligned_plan, read_command
 from tests.support.listing import read_line, read_tree, show_tree
-from tests.support.trees import Tree
 from tests.support.words import ScenarioError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tests.support.trees import Tree
 
 LEVELS = ("pure", "fake", "real")
 SIDES = ("store", "workspace", "workspace2")
@@ -66,7 +68,7 @@ class Run(Block):
 
 @dataclass(frozen=True, slots=True)
 class Then(Block):
-    """What a side must look like. ``how``: a ``listing``, or ``unchanged`` since before the last command, or ``gone``."""
+    """What a side must look like: a ``listing``, ``unchanged`` by the last command, or ``gone``."""
 
     side: str
     how: str
@@ -201,8 +203,7 @@ def _allowed(word: str) -> tuple[str, ...]:
     return _ABSENT if word == "given" else ("gone", "unchanged")
 
 
-def _check_lines(block: Block, reading: _Reading, read: object) -> None:
-    assert callable(read)
+def _check_lines(block: Block, reading: _Reading, read: Callable[[list[str]], object]) -> None:
     for number, line in enumerate(block.body, block.line + 1):
         reading.line = number
         read([line])

@@ -38,7 +38,7 @@ _NAMED = re.compile(r"(?<![\w-])(new\d*)(?!\w)")
 _GIT = {"merge": "a merge", "rebase": "a rebase", "clean": None}
 
 
-class World(Protocol):
+class Level(Protocol):
     """A level: sides that can be looked at and changed, and the command."""
 
     def tree(self, side: str) -> Tree | None:
@@ -83,7 +83,7 @@ class Names:
 
 
 @dataclass(slots=True)
-class PureWorld:
+class PureLevel:
     """Trees in memory; planned with the real planner, carried out by `simulate`, remembered by `fold`."""
 
     trees: dict[str, Tree | None] = field(default_factory=lambda: {"store": {}, "workspace": {}})

@@ -1,0 +1,256 @@
+"""The generated parts of the documentation: ``python -m tests.support.documents`` rewrites them.
+
+A part stands between ``<!-- generated: name -->`` and ``<!-- end -->``. A test fails while one of them is out of
+date. The terminal pictures and the JSON are what the demo really prints.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from contextlib import contextmanager
+from functools import cached_property
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from reconcile.core.cases import CASES
+from reconcile.core.reasons import Reason
+from reconcile.schema import plan_schema
+from tests.support.scenario import read_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PROJECT = Path(__file__).parents[2]
+DOCS = PROJECT / "docs"
+SCENARIOS = PROJECT / "fixtures" / "scenarios"
+SCHEMA = DOCS / "plan.schema.json"
+
+_PART = re.compile(r"(?P<begin><!-- generated: (?P<name>[^>]+?) -->\n)(?P<body>.*?)(?P<end><!-- end -->)", re.DOTALL)
+_ROW = re.compile(r"\| (\d+) \|.*\| (?P<result>[^|]*) \| [^|]* \|")
+_SPOKEN_OF = "17780300000-release-notes"
+"""The conversation of the demo that the examples of docs/json.md are about."""
+
+(_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
+PROGRAM = cast("click.Group", _SCRIPT.load())
+
+
+def exit_codes() -> dict[str, int]:
+    """Return the exit codes by the name that the command knows them by."""
+    module = importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".exits")
+    return {name: value for name, value in vars(module).items() if name.isupper()}
+
+
+def commands() -> dict[str, click.Command]:
+    """Return the commands by name; the one without a name is the program itself."""
+    context = click.Context(PROGRAM)
+    found = {name: PROGRAM.get_command(context, name) for name in PROGRAM.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
+
+
+def own_options(command: click.Command) -> list[click.Option]:
+    """Return the options that a command has besides the common ones."""
+    common = {option.name for option in options_of(PROGRAM)}
+    return [option for option in options_of(command) if option.name not in common]
+
+
+def options_of(command: click.Command) -> list[click.Option]:
+    """Return the options of a command in the order of its help, ``--help`` last."""
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    return [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
+
+
+class Documents:
+    """Every text with generated parts, as it is and as it should be."""
+
+    def paths(self) -> list[Path]:
+        """Return the documents that have generated parts."""
+        found = [PROJECT / "README.md", *sorted(DOCS.glob("*.md"))]
+        return [path for path in found if _PART.search(path.read_text(encoding="utf-8"))]
+
+    def wanted(self, path: Path) -> str:
+        """Return a document's text with every generated part made anew."""
+        if path == SCHEMA:
+            return json.dumps(plan_schema(), indent=2) + "\n"
+
+        def renew(part: re.Match[str]) -> str:
+            return part["begin"] + self._part(part["name"], part["body"]) + part["end"]
+
+        return _PART.sub(renew, path.read_text(encoding="utf-8"))
+
+    def _part(self, name: str, body: str) -> str:
+        kind, _, rest = name.partition(" ")
+        parts: dict[str, Callable[[str, str], str]] = {
+            "cases": lambda _, body: _cases(body),
+            "reasons": lambda about, _: _reasons(about),
+            "options": lambda command, _: _options(command),
+            "commands": lambda *_: _command_table(),
+            "demo": lambda command, _: _fenced("text", self._demo.picture(command)),
+            "json": lambda arguments, _: _fenced("json", self._demo.json(arguments)),
+        }
+        return parts[kind](rest, body)
+
+    @cached_property
+    def _demo(self) -> _Demo:
+        return _Demo()
+
+
+def _fenced(language: str, text: str) -> str:
+    return f"```{language}\n{text}\n```\n"
+
+
+def _table(head: str, rows: list[tuple[str, ...]]) -> str:
+    columns = head.split(" | ")
+    lines = [f"| {head} |", "|" + " --- |" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _cases(body: str) -> str:
+    """Return the table of cases. The column Result is written by hand and kept as it is."""
+    results = {int(found[1]): found["result"] for line in body.splitlines() if (found := _ROW.match(line))}
+    rows = []
+    for number, (pattern, meaning) in CASES.items():
+        links = ", ".join(_links(number))
+        rows.append((str(number), f"`{pattern}`", meaning, results.get(number, "?"), links))
+    return _table("# | B S W | Meaning | Result | Scenarios", rows)
+
+
+def _links(case: int) -> Iterator[str]:
+    for path in sorted(SCENARIOS.glob("cases/*.scenario")):
+        if case in read_scenario(path).cases:
+            yield f"[{path.stem}](../{path.relative_to(PROJECT).as_posix()})"
+
+
+def reason_groups() -> dict[str, list[Reason]]:
+    """Return the reasons under the headings that the enumeration has as comments."""
+    groups: dict[str, list[Reason]] = {}
+    for line in inspect.getsource(Reason).splitlines():
+        if heading := re.fullmatch(r"    # (why .*)", line):
+            groups[heading[1]] = []
+        elif groups and (member := re.match(r"    ([A-Z_]+) = ", line)):
+            groups[list(groups)[-1]].append(Reason[member[1]])
+    return groups
+
+
+def _reasons(about: str) -> str:
+    return _table("Reason | In words", [(f"`{reason.value}`", reason.words) for reason in reason_groups()[about]])
+
+
+def _command_table() -> str:
+    rows = [("`reconcile`", "Plan and carry the plan out; with `--dry-run` show the plan and write nothing.")]
+    for name, command in commands().items():
+        rows.append((f"[`{_usage(name, command)}`](docs/commands.md#reconcile-{name})", _first_sentence(command)))
+    return _table("Command | Does", rows)
+
+
+def _first_sentence(command: click.Command) -> str:
+    text = " ".join((command.help or "").split("\n\n")[0].split())
+    return text.partition(". ")[0].rstrip(".") + "."
+
+
+def _usage(name: str, command: click.Command) -> str:
+    context = click.Context(command, info_name=name)
+    words = [word for word in command.collect_usage_pieces(context) if word != "[OPTIONS]"]
+    return " ".join(["reconcile", name, *words])
+
+
+def _options(name: str) -> str:
+    """Return a table of options: the common ones, or those that a command has of its own, with what it says."""
+    if name == "common":
+        return _option_table(options_of(PROGRAM))
+    command = commands()[name]
+    paragraphs = [" ".join(paragraph.split()) for paragraph in (command.help or "").split("\n\n")]
+    own = own_options(command)
+    usage = _usage(name, command).replace(f"reconcile {name}", f"reconcile {name} [OPTIONS]")
+    return _fenced("text", usage) + "\n" + "\n\n".join(paragraphs) + "\n" + ("\n" + _option_table(own) if own else "")
+
+
+def _option_table(options: list[click.Option]) -> str:
+    rows = []
+    for option in options:
+        context = click.Context(PROGRAM)
+        value = "" if option.is_flag else option.make_metavar(context).replace("|", r"\|")
+        names = ", ".join(f"`{name}`" for name in option.opts)
+        rows.append((f"{names} {value}".rstrip(), option.help or ""))
+    return _table("Option | Meaning", rows)
+
+
+class _Demo:
+    """The demo, run once in a directory of its own as if it were a clone in the home directory."""
+
+    def __init__(self) -> None:
+        with _place() as home:
+            top = home / "reconcile"
+            shutil.copytree(PROJECT / "fixtures" / "demo", top / "fixtures" / "demo")
+            environ = _environment(home)
+            self._printed = _run([str(top / "fixtures" / "demo" / "run")], top, environ)
+            self._answers = self._ask(top / ".demo", environ)
+
+    def picture(self, command: str) -> str:
+        """Return a command of the demo with what it printed."""
+        sections = re.split(r"\n(?=\$ )", self._printed)
+        found = next(section for section in sections if section.startswith(f"$ {command}\n"))
+        return "\n".join(line.rstrip() for line in found.strip().splitlines())
+
+    def json(self, arguments: str) -> str:
+        """Return what the command prints with ``--json`` when one conversation of the demo is out of step."""
+        return self._answers[arguments]
+
+    @staticmethod
+    def _ask(demo: Path, environ: dict[str, str]) -> dict[str, str]:
+        (stored,) = demo.glob(f"data/workspace/*/conversations/{_SPOKEN_OF}/events.json")
+        shutil.copy(PROJECT / "fixtures" / "demo" / "store" / _SPOKEN_OF / "events.json", stored)
+        os.utime(stored, (1778839200, 1778839200))
+        shutil.rmtree(demo / "state")
+        environ |= {
+            "JP_USER_DATA_DIR": str(demo / "data"),
+            "RECONCILE_STATE_DIR": str(demo / "state"),
+            "XDG_CONFIG_HOME": str(demo / "config"),
+        }
+        asked = [part["name"].removeprefix("json ") for part in _PART.finditer((DOCS / "json.md").read_text("utf-8"))]
+        found = {}
+        for arguments in asked:
+            printed = _run(["reconcile", *arguments.split(), "--json"], demo / "project", environ)
+            found[arguments] = printed.replace(str(demo.parent), "/home/me/reconcile").strip()
+        return found
+
+
+@contextmanager
+def _place() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name).resolve()
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Return an environment in which nothing of this machine shows, and the time is Greenwich's."""
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
+    return {"HOME": str(home), "PATH": path, "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", "TERM": "dumb"}
+
+
+def _run(command: list[str], cwd: Path, environ: dict[str, str]) -> str:
+    ran = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, encoding="utf-8", check=False)
+    return ran.stdout + ran.stderr
+
+
+def main() -> None:
+    """Rewrite what is out of date, and say what was."""
+    documents = Documents()
+    for path in [*documents.paths(), SCHEMA]:
+        wanted = documents.wanted(path)
+        if not path.exists() or path.read_text(encoding="utf-8") != wanted:
+            path.write_text(wanted, encoding="utf-8")
+            print(f"rewritten: {path.relative_to(PROJECT)}")
+
+
+if __name__ == "__main__":
+    main()
