@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import click
 
 from reconcile.core.policy import Layout, Policy
@@ -10,6 +13,10 @@ from reconcile.errors import ReconcileError
 from .context import find_roots, open_session, settings_of
 from .options import common_options, options_of
 from .run import apply_plan, exit_code, report
+
+if TYPE_CHECKING:
+    from reconcile.core.format import Format
+    from reconcile.core.plan import Plan
 
 
 class PlanElsewhereError(ReconcileError):
@@ -33,7 +40,8 @@ def command(context: click.Context, file: str) -> None:
     with open(file, encoding="utf-8", errors="surrogateescape") as opened:
         plan, workspace, store = read_plan(opened.read(), file)
     options.workspace = options.workspace or workspace
-    options.store = options.store or store
+    # A store that the plan is the first to fill isn't there yet; it is found as it was when the plan was made.
+    options.store = options.store or (store if os.path.isdir(store) else None)
     roots = find_roots(options)
     if (roots.workspace, roots.store) != (workspace, store):
         raise PlanElsewhereError(
@@ -44,6 +52,7 @@ def command(context: click.Context, file: str) -> None:
     settings = settings_of(roots)
     dry = options.is_dry
     with open_session(roots, settings, readonly=dry) as session:
+        _check_ids(plan, session.format, file)
         if dry:
             report(options, roots, session, plan, None)
             context.exit(exit_code(plan, None, options))
@@ -53,3 +62,14 @@ def command(context: click.Context, file: str) -> None:
             plan = session.allowed(plan, policy)
             outcome = apply_plan(options, roots, session, look, policy, plan)
         context.exit(exit_code(plan, outcome, options))
+
+
+def _check_ids(plan: Plan, form: Format, file: str) -> None:
+    """Refuse actions for what can be no conversation: their ids name the locks to be taken."""
+    from reconcile.schema import PlanFileError
+
+    for action in plan.actions:
+        wrong = [each for each in action.touches if form.parse_id(each) != each]
+        if wrong or action.conversation not in action.touches:
+            found = (wrong or [action.conversation])[0]
+            raise PlanFileError(f"{file}: action {action.id}: found {found!r}, expected a conversation's id")

@@ -106,7 +106,7 @@ def place_from_json(text: str) -> Place:
     """
     side, _, path = text.partition(":")
     parts = path.split("/")
-    if side not in _SIDES or not path or path.startswith("/") or ".." in parts or "." in parts or "" in parts:
+    if side not in _SIDES or "\0" in path or not {"", ".", ".."}.isdisjoint(parts):
         raise ValueError(f"{text!r} is no place below 'store:' or 'workspace:'")
     return Place(Side(side), path)
 

@@ -11,7 +11,7 @@ import binascii
 import json
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
@@ -32,6 +32,8 @@ def _is_place(text: str) -> str:
 
 
 PlaceText = Annotated[str, AfterValidator(_is_place)]
+Number = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""A size or a time, as the disk and the database know them."""
 
 
 class _Model(BaseModel):
@@ -49,8 +51,8 @@ class ExpectModel(_Model):
     """What must be at a place right before the action; a null digest: nothing."""
 
     path: PlaceText
-    size: int
-    mtime_ns: int
+    size: Number
+    mtime_ns: Number
     digest: str | None
 
 
@@ -60,8 +62,8 @@ class WriteModel(_Model):
     target: PlaceText
     source: PlaceText | None
     content: str | None
-    size: int
-    mtime_ns: int
+    size: Number
+    mtime_ns: Number
     digest: str
 
 
@@ -77,13 +79,13 @@ class ActionModel(_Model):
     reason: str
     source: PlaceText | None
     target: PlaceText
-    bytes: int
+    bytes: Number
     events: EventsModel | None
     needs: list[str]
     expect: list[ExpectModel]
     writes: list[WriteModel]
     removes: list[PlaceText]
-    mtime_ns: int | None
+    mtime_ns: Number | None
     touches: list[str]
 
 
@@ -113,8 +115,8 @@ class PreserveModel(_Model):
     conversation: str
     unit: str
     path: PlaceText
-    size: int
-    mtime_ns: int
+    size: Number
+    mtime_ns: Number
     digest: str
 
 
@@ -151,7 +153,7 @@ class PlanModel(_Model):
     format: Literal["reconcile.plan/1"]
     workspace: str
     store: str
-    layout: str
+    layout: Literal["nested", "flat"]
     actions: list[ActionModel]
     held: list[ItemModel]
     aside: list[ItemModel]
@@ -186,6 +188,7 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
         raise PlanFileError(f"{name}: found the format {found!r}, expected {FORMAT!r}", "make it again with --out")
     try:
         model = PlanModel.model_validate(raw)
+        _check_order(model.actions)
         return _plan(model), model.workspace, model.store
     except ValidationError as error:
         first = error.errors()[0]
@@ -193,6 +196,16 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
         raise PlanFileError(f"{name}: {where}: {first['msg']}", "make it again with --out") from None
     except (ValueError, binascii.Error) as error:
         raise PlanFileError(f"{name}: {error}", "make it again with --out") from None
+
+
+def _check_order(actions: list[ActionModel]) -> None:
+    seen: set[str] = set()
+    for action in actions:
+        if action.id in seen:
+            raise ValueError(f"found two actions with the id {action.id!r}")
+        if missing := set(action.needs) - seen:
+            raise ValueError(f"action {action.id!r} needs {min(missing)!r}, which doesn't come before it")
+        seen.add(action.id)
 
 
 def _plan(model: PlanModel) -> Plan:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.model import CHILDREN, METADATA, Metadata, Partition, Side, Stream
 from reconcile.core.settle import final_metadata
+from reconcile.core.units import units_of
 
 if TYPE_CHECKING:
     from reconcile.core.board import Board
@@ -50,7 +51,8 @@ def _chosen(board: Board, view: View, side: SideView, place: str | None) -> Side
     for copy in side.stale:
         if copy.path == wanted and isinstance(copy.metadata, Metadata) and isinstance(copy.stream, Stream):
             others = tuple(sorted((main, *(c for c in side.stale if c is not copy)), key=lambda c: c.path))
-            return replace(side, main=copy, stale=others, faults={})
+            known = view.known_parent if copy.side is Side.STORE else view.base_parent
+            return replace(side, main=copy, stale=others, own=units_of(copy, board.rules, known))
     return side
 
 

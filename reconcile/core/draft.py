@@ -55,6 +55,10 @@ class Draft:
         """Return the indexes of the steps taken for a conversation."""
         return tuple(self._of.get(conversation, ()))
 
+    def belongs(self, index: int, conversation: str) -> None:
+        """Count a step for another conversation too: a fork is a step of its source."""
+        self._of.setdefault(conversation, []).append(index)
+
     def action(self, index: int) -> Action:
         """Return one step."""
         return self._actions[index]

@@ -111,7 +111,7 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
     if not units:
         return None
     before = view.agreed
-    in_sync = METADATA in theirs and theirs[METADATA].digest == units.get(METADATA)
+    in_sync = METADATA in ours and METADATA in theirs and ours[METADATA].digest == theirs[METADATA].digest
     title = view.store.metadata.title if view.store.metadata is not None else None
     return Agreed(
         units=units,

@@ -27,7 +27,7 @@ from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
 from reconcile.core.settle import final_metadata, save, set_parents, stated_content, update_workspace
 from reconcile.core.tree import TreeIndex
-from reconcile.core.views import views_of
+from reconcile.core.views import views_of, without_speakers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +95,9 @@ def _decide_one(board: Board, view: View) -> None:
     board.presences[view.id] = presence
     if presence.goal is Goal.SYNC:
         verdicts = decide_units(view, board.memory, board.policy)
+        if replaced := {v.unit for v in verdicts if v.outcome is Outcome.BEHIND and _speaks_for_another(view, v.unit)}:
+            view = board.views[view.id] = without_speakers(view, replaced)
+            verdicts = decide_units(view, board.memory, board.policy)
         verdicts = tuple(_with_metadata(view, verdict) for verdict in verdicts)
         if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
             verdicts = tuple(_waiting(verdict) for verdict in verdicts)
@@ -105,6 +108,12 @@ def _decide_one(board: Board, view: View) -> None:
     stream = board.verdicts.get(view.id, {}).get(STREAM)
     if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
         board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
+
+
+def _speaks_for_another(view: View, name: str) -> bool:
+    """Tell whether a unit is that of a directory that goes, though the one that stays has a sound one."""
+    own = view.workspace.own.get(name)
+    return own is not None and own.digest is not None and view.workspace.units[name] is not own
 
 
 def _with_metadata(view: View, verdict: Verdict) -> Verdict:

@@ -127,6 +127,8 @@ def _remember(board: Board, view: View) -> None:
     if presence.intent is not None and presence.intent != view.intent and presence.goal is not Goal.PROJECT:
         board.intents[view.id] = presence.intent
         _note_intent(board, view, presence.intent)
+    if view.local and view.intent is None:
+        board.intents[view.id] = Intent(IntentKind.LOCAL)
     for key in [(view.id, unit) for unit in (METADATA, STREAM)]:
         verdict = board.verdicts.get(view.id, {}).get(key[1])
         if key in board.memory.asides and (verdict is None or verdict.record is None):

@@ -102,6 +102,8 @@ def _put(board: Board, view: View, verdict: Verdict, kind: Kind, winner: Unit, t
     names = {file.name for file in winner.files}
     gone = [name for name in _files_of(board, winner.name) if name in target.files and name not in names]
     files = [(origin.files[file.name], origin, None) for file in winner.files]
+    if not gone and all(file.digest == _digest_of(target, file.name) for file, _, _ in files):
+        return
     events = None
     if winner.name == STREAM:
         facts = target.copy.stream if target.copy else None
@@ -142,7 +144,9 @@ def _fork(board: Board, view: View, loser: Unit) -> int:
     board.forks[new] = view.id
     if view.local and view.intent is not None:
         board.intents[new] = view.intent
-    return board.draft.write(step, home, files, creates=True)
+    index = board.draft.write(step, home, files, creates=True)
+    board.draft.belongs(index, view.id)
+    return index
 
 
 def set_parents(board: Board, view: View) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
@@ -10,7 +10,7 @@ from reconcile.core.model import CHILDREN, METADATA, Metadata, Partition, Side, 
 from reconcile.core.units import Unit, units_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.memory import Agreed, Intent, Memory
     from reconcile.core.model import Copy, Digest, Snapshot
@@ -23,16 +23,22 @@ class SideView:
 
     ``main`` is the directory that stays (None: not there), ``stale`` are the other directories of the same
     partition, ``units`` speak for the side, ``rivals`` are valid units that differ from the baseline as well
-    and lost to the one that speaks, ``faults`` are faulty units of ``main``.
+    and lost to the one that speaks.
     """
 
     main: Copy | None
     stale: tuple[Copy, ...]
     units: Mapping[str, Unit]
     rivals: tuple[Unit, ...]
-    faults: Mapping[str, Unit]
+    own: Mapping[str, Unit]
+    """The units of ``main``, whether they speak or not."""
     trashed: bool = False
     """The id is in this side's ``.trash/``."""
+
+    @property
+    def faults(self) -> Mapping[str, Unit]:
+        """The faulty units of ``main``."""
+        return {name: unit for name, unit in self.own.items() if unit.fault is not None}
 
     def digest(self, name: str) -> Digest | None:
         """Return the digest of the unit that speaks, None where there is none that can."""
@@ -103,15 +109,16 @@ def views_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules)
     for conversation in sorted(copies, key=rules.format.order):
         agreed = memory.agreed.get(conversation)
         known = memory.parents.get(conversation, agreed.parent if agreed else None)
+        base = agreed.parent if agreed else known
         inputs = _Inputs(conversation, agreed, known, memory, rules, enclosing)
         views[conversation] = View(
             id=conversation,
             store=_store_view(copies[conversation][0], inputs),
-            workspace=_workspace_view(copies[conversation][1], inputs),
+            workspace=_workspace_view(copies[conversation][1], replace(inputs, known_parent=base)),
             agreed=agreed,
             intent=memory.intents.get(conversation),
             known_parent=known,
-            base_parent=agreed.parent if agreed else known,
+            base_parent=base,
             parent_is_known=agreed is not None or conversation in memory.parents,
         )
     return views
@@ -181,19 +188,19 @@ def _is_there(copy: Copy, managed: set[str], inputs: _Inputs) -> bool:
 
 def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs, *, trashed: bool) -> SideView:
     voices: dict[str, list[Unit]] = {}
-    faults: dict[str, Unit] = {}
+    own: Mapping[str, Unit] = {}
     for copy in speaking:
-        for name, unit in units_of(copy, inputs.rules, inputs.known_parent).items():
+        found = units_of(copy, inputs.rules, inputs.known_parent)
+        own = found if copy is main else own
+        for name, unit in found.items():
             voices.setdefault(name, []).append(unit)
-            if copy is main and unit.fault is not None:
-                faults[name] = unit
     units: dict[str, Unit] = {}
     rivals: list[Unit] = []
     for name in sorted(voices):
         units[name], lost = _speaker(main, voices[name], inputs)
         rivals.extend(lost)
     stale = tuple(sorted((c for c in kept if c is not main), key=lambda copy: copy.path))
-    return SideView(main, stale, units, tuple(rivals), faults, trashed)
+    return SideView(main, stale, units, tuple(rivals), own, trashed)
 
 
 def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Unit, list[Unit]]:
@@ -214,3 +221,9 @@ def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Uni
     speaker, *others = sorted(units, key=rank)
     rivals = [u for u in others if not any(rank(u)[:3]) and u.digest != speaker.digest]
     return speaker, rivals
+
+
+def without_speakers(view: View, names: Collection[str]) -> View:
+    """Let the directory that stays speak for these units: what another one has of them is an older version."""
+    own = {name: unit for name, unit in view.workspace.own.items() if name in names}
+    return replace(view, workspace=replace(view.workspace, units={**view.workspace.units, **own}))

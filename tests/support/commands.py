@@ -211,7 +211,8 @@ def read_plan_line(line: str) -> str:
         return " ".join(words)
     if len(words) < 5 or words[1] not in _KINDS:
         raise ScenarioError(
-            f"found {text!r}, expected CASE KIND ID UNIT REASON, held|aside|skipped|note ID UNIT REASON, exit N or (nothing)"
+            f"found {text!r}, expected CASE KIND ID UNIT REASON, held|aside|skipped|note ID UNIT REASON, "
+            "exit N or (nothing)"
         )
     return " ".join(words)
 

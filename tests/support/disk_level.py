@@ -91,7 +91,7 @@ class DiskLevel:
             self._check_census(before, after)
             self._check_scan(Side.STORE, "store", after["store"])
             self._check_scan(Side.WORKSPACE, command.workspace, after[command.workspace])
-        if not {"--only", "--below", "resolve"}.intersection(command.argv):
+        if not {"--only", "--below", "--dry-run", "resolve"}.intersection(command.argv):
             self._check_settled(command)
         return outcome
 
