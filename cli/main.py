@@ -76,11 +76,10 @@ def _complain(ctx: click.Context, message: str, hint: str | None) -> None:
 @click.version_option(__version__, prog_name="reconcile")
 @click.pass_context
 def main(context: click.Context) -> None:
-    r"""Bring a store of conversations and a workspace together without losing a byte.
+    """Bring a store of conversations and a workspace together without losing a byte.
 
     Without a command: plan, and carry the plan out. With --dry-run: show the plan and write nothing.
 
-    \b
     Exit status: 0 done, 1 something failed, 2 wrong usage, 3 changes are pending (--check),
     4 something is held, skipped or refused, 5 another reconcile is at work, 130 interrupted.
     """

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 @common_options
 @click.argument("ids", nargs=-1, metavar="ID...")
 @click.option("--all", "everything", is_flag=True, help="Every conversation that is held or set aside.")
-@click.option("--take", type=click.Choice(["store", "workspace", "both"]), help="The version that stays.")
-@click.option("--keep", is_flag=True, help="Leave both as they are until a side changes.")
+@click.option(
+    "--take",
+    type=click.Choice(["store", "workspace", "both"]),
+    help="The version that stays; both: the newer one, and the other's events as a forked child.",
+)
+@click.option("--keep", is_flag=True, help="Leave both sides as they are until one changes.")
 @click.pass_context
 def command(context: click.Context, ids: tuple[str, ...], everything: bool, take: str | None, keep: bool) -> None:
     """Decide what is held or set aside: the other version stays in the vault (both: as a forked child)."""

@@ -46,6 +46,8 @@ class Board:
     """The workspace directory that each conversation has once the plan is carried out."""
     homes: dict[str, Node] = field(default_factory=dict)
     """The store directory of each conversation, new ones included."""
+    doomed: dict[tuple[Side, str], tuple[str, ...]] = field(default_factory=dict)
+    """Directories that should not be there, by side and path, with the conversations that lay below them."""
     forks: dict[str, str] = field(default_factory=dict)
     """New conversations, each with the one that it continues."""
     draft: Draft = field(default_factory=Draft)

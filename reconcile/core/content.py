@@ -66,11 +66,18 @@ def decide_units(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, .
     return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
 
 
+def decide_carried(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, ...]:
+    """Decide what a directory that JP carried into its trash brings: newer content is saved, nothing is written."""
+    names = sorted(set(view.store.units) & set(view.workspace.units), key=_unit_order)
+    verdicts = [_unwritten(view, decide_unit(view, name, memory, policy)) for name in names]
+    return tuple(v for v in verdicts if v.outcome is Outcome.TO_STORE or v.reason is Reason.LOCAL_PRESENT)
+
+
 def _unwritten(view: View, verdict: Verdict) -> Verdict:
-    """A local conversation's copy in a workspace is never written, so that what lost there stays as it is."""
+    """A copy that is never written (local, or in the trash): what lost there stays as it is."""
     if verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.DROP):
         return verdict
-    record = AsideRecord(AsideKind.LOCAL, None, view.workspace.digest(verdict.unit))
+    record = AsideRecord(AsideKind.LOCAL, None, view.workspace.raw(verdict.unit))
     return replace(verdict, outcome=Outcome.ASIDE, reason=Reason.LOCAL_PRESENT, record=record)
 
 
@@ -94,12 +101,13 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     if take is not None:
         return _taken(view, name, case, take)
     remembered = memory.asides.get((view.id, name))
-    if remembered is not None and _still_holds(remembered, store, workspace):
+    if remembered is not None and _still_holds(remembered, view.store.raw(name), view.workspace.raw(name)):
         outcome = Outcome.BEHIND if remembered.kind is AsideKind.BEHIND else Outcome.ASIDE
         return Verdict(name, case, outcome, record=remembered)
     if case != 13 and _superseded(memory, view.id, name, workspace):
-        return _behind(name, case, workspace)
-    if name == STREAM and policy.stream is StreamRule.DIRECTED:
+        return _behind(name, case, view.workspace.raw(name))
+    settled = case == 13 and _is_newest(memory, view.id, name, store)
+    if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
         return _directed(view, case, policy)
     return _by_case(view, name, case, policy)
 
@@ -135,7 +143,7 @@ def _lone_extra(view: View, name: str, case: int) -> Verdict:
 def _taken(view: View, name: str, case: int, take: Take) -> Verdict:
     """Carry out what `resolve` decided."""
     if take is Take.KEEP:
-        record = AsideRecord(AsideKind.KEPT, view.store.digest(name), view.workspace.digest(name))
+        record = AsideRecord(AsideKind.KEPT, view.store.raw(name), view.workspace.raw(name))
         return Verdict(name, case, Outcome.ASIDE, Reason.KEPT, record=record)
     if take is Take.BOTH:
         winner, _ = _judge(view, name, Prefer.NEWEST)
@@ -154,6 +162,11 @@ def _superseded(memory: Memory, conversation: str, name: str, digest: Digest | N
     return digest in memory.history.get((conversation, name), ())[:-1]
 
 
+def _is_newest(memory: Memory, conversation: str, name: str, digest: Digest | None) -> bool:
+    """Tell whether another checkout has come to that version already: what it replaced was dealt with there."""
+    return memory.history.get((conversation, name), ())[-1:] == (digest,)
+
+
 def _behind(name: str, case: int, workspace: Digest | None) -> Verdict:
     record = AsideRecord(AsideKind.BEHIND, None, workspace)
     return Verdict(name, case, Outcome.BEHIND, Reason.BEHIND, record=record)
@@ -165,7 +178,7 @@ def _directed(view: View, case: int, policy: Policy) -> Verdict:
     way = direction(store.stream, workspace.stream)
     if way is Direction.STORE_AHEAD and case != 13:
         if workspace.mtime_ns > store.mtime_ns:
-            return _behind(STREAM, case, workspace.digest)
+            return _behind(STREAM, case, workspace.raw)
         return _won_by(Side.STORE, STREAM, case, Reason.AHEAD_STORE)
     if way is Direction.WORKSPACE_AHEAD and case in (5, 15):
         return _won_by(Side.WORKSPACE, STREAM, case, Reason.AHEAD_WORKSPACE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, METADATA, Metadata, Partition, Side, Stream
+from reconcile.core.model import ARCHIVE, CHILDREN, METADATA, Metadata, Side, Stream
 from reconcile.core.settle import final_metadata
 from reconcile.core.units import units_of
 
@@ -46,7 +46,7 @@ def _chosen(board: Board, view: View, side: SideView, place: str | None) -> Side
     main = side.main
     if main is None or place is None:
         return side
-    prefix = ".archive/" if main.side is Side.STORE and main.partition is Partition.ARCHIVE else ""
+    prefix = f"{ARCHIVE}/" if main.side is Side.STORE and main.archived else ""
     wanted = f"{place}{prefix}{_name(board, view, main)}"
     for copy in side.stale:
         if copy.path == wanted and isinstance(copy.metadata, Metadata) and isinstance(copy.stream, Stream):

@@ -123,9 +123,11 @@ class Draft:
             self._placed[id(target)] = index
         return index
 
-    def move(self, step: Step, node: Node, container: Node | None, prefix: str, name: str) -> int:
+    def move(
+        self, step: Step, node: Node, container: Node | None, prefix: str, name: str, after: Iterable[int] = ()
+    ) -> int:
         """Rename a directory, with everything below it, to another place."""
-        needs = self._path_needs(node) | self._users(node)
+        needs = set(after) | self._path_needs(node) | self._users(node)
         if container is not None:
             needs |= self._path_needs(container)
         metadata = [_expect_file(node, file) for file in node.files.values()]

@@ -116,10 +116,18 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
     return Agreed(
         units=units,
         parent=parent if in_sync or before is None else before.parent,
-        title=title if in_sync or before is None else before.title,
+        title=title if before is None or (in_sync and _has_its_name(view, workspace, title, run)) else before.title,
         container=before.container if before is not None and view.id in run.displaced else workspace.container,
         place=workspace.path,
     )
+
+
+def _has_its_name(view: View, workspace: Copy, title: str | None, run: _Run) -> bool:
+    """Tell whether a new title has reached the directories' names: a rename that was held or skipped is still due."""
+    if view.agreed is None or view.agreed.title == title:
+        return True
+    name = run.rules.format.dirname(view.id, title)
+    return view.store.main is not None and view.store.main.dirname == workspace.dirname == name
 
 
 def _units_before(view: View) -> Mapping[str, Digest]:

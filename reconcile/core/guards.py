@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import Partition
+from reconcile.core.model import ARCHIVE, TRASH, Partition
 
 if TYPE_CHECKING:
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
 
-PARTITIONS = (".archive", ".trash")
 BULK_AT_LEAST = 3
 """More than this many directories, and more than a third of all, are a bulk removal."""
 
@@ -50,7 +49,7 @@ def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory) -> Sides
         store_emptied=bool(memory.agreed) and not _live_or_archived(store),
         store_replaced=memory.store_identity is not None and memory.store_identity != store.identity,
         workspace_emptied=expected and not _live_or_archived(workspace),
-        store_hidden=any(path in ("", *PARTITIONS) for path in hidden_directories(store)),
+        store_hidden=any(path in ("", ARCHIVE, TRASH) for path in hidden_directories(store)),
         workspace_hidden=hidden_directories(workspace),
     )
 

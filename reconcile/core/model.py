@@ -22,6 +22,8 @@ WHOLE = "conversation"
 
 CHILDREN = "conversations"
 """Name of the directory that holds the roots of a side, and the children of a conversation."""
+ARCHIVE = ".archive"
+TRASH = ".trash"
 
 
 class Side(StrEnum):
@@ -151,6 +153,11 @@ class Copy:
     def dirname(self) -> str:
         """The directory's own name."""
         return self.path.rpartition("/")[2]
+
+    @property
+    def archived(self) -> bool:
+        """Directly in an ``.archive/``; what an archived directory carries along is not archived by that."""
+        return self.path.rpartition("/")[0].rpartition("/")[2] == ARCHIVE
 
     @property
     def place(self) -> Place:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from reconcile.core.model import Copy, File, Side, Snapshot
 
-ARCHIVE = ".archive"
-
 
 class Node:
     """One copy's directory. Moving it carries everything below it along, as a rename does."""

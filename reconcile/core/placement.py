@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Step
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Partition, Side, Stream
-from reconcile.core.nodes import ARCHIVE, Node
+from reconcile.core.model import ARCHIVE, CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Partition, Side, Stream
+from reconcile.core.nodes import Node
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Layout
 from reconcile.core.presence import Goal, removed_here
 from reconcile.core.reasons import Reason
+from reconcile.core.removal import vacate
 from reconcile.core.settle import final_metadata
 
 if TYPE_CHECKING:
@@ -56,11 +57,18 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
         return
     renamed = node.is_at(target, "", node.name)
     why = Reason.TITLE_CHANGED if renamed or reason is None else reason
-    board.draft.move(_step(view, _kind(main), why), node, target, "", name)
+    _move(board, view, _step(view, _kind(main), why), node, (target, "", name))
+
+
+def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | None, str, str]) -> None:
+    """Move a directory to (container, prefix, name); a duplicate there goes first, or the move waits for it."""
+    after = vacate(board, view, at, node.side)
+    if after is not None:
+        board.draft.move(step, node, *at, after)
 
 
 def _kind(main: Copy) -> Kind:
-    return Kind.UNARCHIVE if main.partition is Partition.ARCHIVE and main.container is None else Kind.MOVE
+    return Kind.UNARCHIVE if main.archived else Kind.MOVE
 
 
 def _step(view: View, kind: Kind, reason: Reason, case: int | None = None) -> Step:
@@ -78,7 +86,7 @@ def _is_frozen(board: Board, conversation: str) -> bool:
 
 def _reason_to_move(board: Board, view: View, main: Copy, container: str | None) -> Reason | None:
     """Return why the computed placement is carried out now; None leaves a directory where it was found (rule 6)."""
-    if main.partition is Partition.ARCHIVE and main.container is None:
+    if main.archived:
         return Reason.UNARCHIVED
     agreed_on = view.agreed.container if view.agreed else main.container
     if agreed_on != container and view.id in board.tree:
@@ -190,9 +198,9 @@ def archive(board: Board, view: View) -> None:
     if main is None or store is None or main.partition is Partition.ARCHIVE or view.local:
         return
     node = board.node(main)
-    if store.partition is not Partition.ARCHIVE or _is_frozen(board, view.id):
+    if not store.archived or _is_frozen(board, view.id):
         return
-    board.draft.move(_step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, None, f"{ARCHIVE}/", node.name)
+    _move(board, view, _step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, (None, f"{ARCHIVE}/", node.name))
 
 
 def place_in_store(board: Board, view: View) -> None:
@@ -201,9 +209,9 @@ def place_in_store(board: Board, view: View) -> None:
     if main is None or board.parentage[view.id].frozen:
         return
     node = board.homes[view.id]
-    prefix = f"{ARCHIVE}/" if main.partition is Partition.ARCHIVE else ""
+    prefix = f"{ARCHIVE}/" if main.archived else ""
     name = _dirname(board, view, main)
     if node.is_at(None, prefix, name):
         return
     reason = Reason.FLATTENED if node.container is not None else Reason.TITLE_CHANGED
-    board.draft.move(_step(view, Kind.MOVE, reason), node, None, prefix, name)
+    _move(board, view, _step(view, Kind.MOVE, reason), node, (None, prefix, name))

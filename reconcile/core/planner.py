@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.board import Board
-from reconcile.core.content import Outcome, Verdict, decide_units
+from reconcile.core.content import Outcome, Verdict, decide_carried, decide_units
 from reconcile.core.directories import choose_directories
 from reconcile.core.draft import renumbered, withheld
 from reconcile.core.guards import is_bulk, look_at_sides
@@ -51,14 +51,15 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
         set_parents(board, board.views[conversation])
     for conversation in board.order:
         update_workspace(board, board.views[conversation])
-    below = inhabitants(board)
+    board.doomed = inhabitants(board)
     for conversation in board.tree.walk():
         place(board, board.views[conversation])
     for conversation in board.order:
         archive(board, board.views[conversation])
         place_in_store(board, board.views[conversation])
     for copy in doomed_copies(board):
-        remove(board, copy, below[copy.side, copy.path])
+        if (copy.side, copy.path) in board.doomed:
+            remove(board, copy)
     for conversation in board.order:
         report_conversation(board, board.views[conversation])
     report_sides(board, store, workspace)
@@ -101,6 +102,9 @@ def _decide_one(board: Board, view: View) -> None:
         verdicts = tuple(_with_metadata(view, verdict) for verdict in verdicts)
         if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
             verdicts = tuple(_waiting(verdict) for verdict in verdicts)
+        board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
+    elif view.workspace.main is None and view.workspace.units and view.store.main is not None:
+        verdicts = decide_carried(view, board.memory, board.policy)
         board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     metadata = board.verdicts.get(view.id, {}).get(METADATA)
     board.parentage[view.id] = decide_parent(view, metadata)

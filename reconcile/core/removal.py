@@ -14,6 +14,7 @@ from reconcile.core.settle import is_undecided
 if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.model import Copy
+    from reconcile.core.nodes import Node
     from reconcile.core.views import View
 
 SAVES = (Kind.COPY, Kind.FORK)
@@ -43,8 +44,26 @@ def inhabitants(board: Board) -> dict[tuple[Side, str], tuple[str, ...]]:
     return found
 
 
-def remove(board: Board, copy: Copy, below: tuple[str, ...]) -> None:
-    """Remove one directory, after every conversation that was below it has been saved and has left it."""
+def vacate(board: Board, view: View, at: tuple[Node | None, str, str], side: Side) -> tuple[int, ...] | None:
+    """Free a place (container, prefix, name) that another directory of the same conversation takes.
+
+    Return the steps that a move to it needs; None where the place can't be freed in this run.
+    """
+    for copy in view.side(side).stale:
+        if board.node(copy).is_at(*at):
+            if board.node(copy).below or (side, copy.path) not in board.doomed:
+                return None
+            step = remove(board, copy)
+            return None if step is None else (step,)
+    return ()
+
+
+def remove(board: Board, copy: Copy) -> int | None:
+    """Remove one directory, after every conversation that was below it has been saved and has left it.
+
+    Return the step; None where it must stay, which is then held.
+    """
+    below = board.doomed.pop((copy.side, copy.path))
     view = board.views[copy.conversation]
     node = board.node(copy)
     staying = [inner.copy.conversation for inner in node.subtree() if inner.copy is not None]
@@ -53,7 +72,7 @@ def remove(board: Board, copy: Copy, below: tuple[str, ...]) -> None:
         names = ", ".join(sorted({*staying, *unsaved}))
         message = f"its directory stays: {names} below it can't be saved or moved now"
         board.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
-        return
+        return None
     presence = board.presences[view.id]
     removed = presence.goal is Goal.REMOVE
     step = Step(
@@ -64,9 +83,9 @@ def remove(board: Board, copy: Copy, below: tuple[str, ...]) -> None:
         case=presence.case if removed else None,
     )
     after = [index for other in (*below, view.id) for index in board.draft.steps_of(other)]
-    board.draft.remove(step, node, after)
     if removed:
         board.tombstones[view.id] = tuple(sorted(_digests(board, view)))
+    return board.draft.remove(step, node, after)
 
 
 def _why_stale(copy: Copy) -> Reason:

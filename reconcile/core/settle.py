@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome, Verdict
 from reconcile.core.draft import Step
-from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, File, Metadata, Side, Stream
-from reconcile.core.nodes import ARCHIVE, Node
+from reconcile.core.model import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, File, Metadata, Side, Stream
+from reconcile.core.nodes import Node
 from reconcile.core.parents import states
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal

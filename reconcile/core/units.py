@@ -36,6 +36,11 @@ class Unit:
     fault: Fault | None
 
     @property
+    def raw(self) -> Digest | None:
+        """The digest of the bytes as they are, whatever is known of the parent."""
+        return joined_digest(self.files)
+
+    @property
     def mtime_ns(self) -> int:
         """The time that speaks for the unit."""
         return max(file.mtime_ns for file in self.files) if self.files else 0

@@ -45,6 +45,11 @@ class SideView:
         unit = self.units.get(name)
         return unit.digest if unit else None
 
+    def raw(self, name: str) -> Digest | None:
+        """Return the digest of the bytes of the unit that speaks, as they are."""
+        unit = self.units.get(name)
+        return unit.raw if unit else None
+
     @property
     def metadata(self) -> Metadata | None:
         """The facts of the metadata that speaks, where it is valid."""
@@ -62,6 +67,8 @@ class View:
     workspace: SideView
     agreed: Agreed | None
     intent: Intent | None
+    local: bool
+    """Kept out of workspaces, by `reconcile local` or a legacy ``"local": true`` in the store (section 5)."""
     known_parent: str | None
     """The last parent that the store's metadata stated, which JP may have stripped since."""
     base_parent: str | None
@@ -77,18 +84,10 @@ class View:
         return self.agreed.title if self.agreed else None
 
     @property
-    def local(self) -> bool:
-        """Kept out of workspaces, by `reconcile local` or a legacy ``"local": true`` (section 5)."""
-        if self.intent is not None:
-            return self.intent.kind is IntentKind.LOCAL
-        copies = (self.store.main, *self.store.stale) if self.store.main else ()
-        return any(isinstance(copy.metadata, Metadata) and copy.metadata.local for copy in copies)
-
-    @property
     def archived(self) -> bool:
         """The store's partition decides (section 5); without a store copy the workspace's own stands."""
         main = self.store.main or self.workspace.main
-        return main is not None and main.partition is Partition.ARCHIVE
+        return main is not None and main.archived
 
     def side(self, side: Side) -> SideView:
         """Return the view of one side."""
@@ -111,17 +110,28 @@ def views_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules)
         known = memory.parents.get(conversation, agreed.parent if agreed else None)
         base = agreed.parent if agreed else known
         inputs = _Inputs(conversation, agreed, known, memory, rules, enclosing)
+        ours = _store_view(copies[conversation][0], inputs)
+        archived = ours.main is not None and ours.main.archived
+        theirs = replace(inputs, known_parent=base)
+        intent = memory.intents.get(conversation)
+        local = intent.kind is IntentKind.LOCAL if intent is not None else _says_local(ours)
         views[conversation] = View(
             id=conversation,
-            store=_store_view(copies[conversation][0], inputs),
-            workspace=_workspace_view(copies[conversation][1], replace(inputs, known_parent=base)),
+            store=ours,
+            workspace=_workspace_view(copies[conversation][1], theirs, archived=archived, local=local),
             agreed=agreed,
-            intent=memory.intents.get(conversation),
+            intent=intent,
+            local=local,
             known_parent=known,
             base_parent=base,
             parent_is_known=agreed is not None or conversation in memory.parents,
         )
     return views
+
+
+def _says_local(store: SideView) -> bool:
+    copies = (store.main, *store.stale) if store.main else ()
+    return any(isinstance(copy.metadata, Metadata) and copy.metadata.local for copy in copies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,28 +154,42 @@ class _Inputs:
 
 def _store_view(copies: list[Copy], inputs: _Inputs) -> SideView:
     """The store is flat: a live directory at the top is the one that stays."""
-    live = [copy for copy in copies if copy.partition is Partition.LIVE]
-    kept = live or [copy for copy in copies if copy.partition is Partition.ARCHIVE]
-    trashed = any(copy.partition is Partition.TRASH for copy in copies)
+    there = [copy for copy in copies if copy.partition is not Partition.TRASH]
+    live = [copy for copy in there if not copy.archived]
+    kept = live or there
+    trashed = len(there) < len(copies)
     main = min(kept, key=lambda copy: (copy.container is not None, _is_damaged(copy), copy.path), default=None)
     return _view(main, kept, kept, inputs, trashed=trashed)
 
 
-def _workspace_view(copies: list[Copy], inputs: _Inputs) -> SideView:
-    """Copies carried into ``.trash/`` inside another's directory still speak, but don't count as there."""
+def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, local: bool) -> SideView:
+    """Copies carried into ``.trash/`` inside another's directory speak where nothing else does, but aren't there.
+
+    ``local``: duplicates stay too, so that only the directory that stays speaks.
+    ``archived``: the conversation is, in the store; then a live directory is a duplicate of an archived one.
+    Otherwise an archived directory beside a live one is left alone.
+    """
     has = inputs.rules.format
     managed = {has.metadata_file, *has.stream_files}
     there = [copy for copy in copies if _is_there(copy, managed, inputs)]
-    live = [copy for copy in there if copy.partition is Partition.LIVE]
-    kept = live or [copy for copy in there if copy.partition is Partition.ARCHIVE]
+    live = [copy for copy in there if not copy.archived]
+    kept = there if archived else live or there
     carried = [copy for copy in copies if copy.partition is Partition.TRASH and copy.container is not None]
     place = inputs.agreed.place if inputs.agreed else None
     main = min(
         kept,
-        key=lambda copy: (_is_damaged(copy), copy.path != place, copy.path.count("/"), copy.path),
+        key=lambda copy: (
+            copy.archived != archived,
+            _is_damaged(copy),
+            copy.path != place,
+            copy.path.count("/"),
+            copy.path,
+        ),
         default=None,
     )
-    return _view(main, kept, kept + carried, inputs, trashed=bool(carried) and main is None)
+    if main is None:
+        return _view(None, kept, carried, inputs, trashed=bool(carried))
+    return _view(main, kept, [main] if local else kept, inputs, trashed=False)
 
 
 def _is_damaged(copy: Copy) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -67,7 +68,7 @@ class Bench:
         """All that a measured program is told: nothing of the user's."""
         home = str(self.base)
         return {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "PATH": os.environ.get("PATH", os.defpath),
             "HOME": home,
             "XDG_CONFIG_HOME": home + "/config",
             "LC_ALL": "C.UTF-8",
@@ -91,6 +92,7 @@ class Bench:
 
     def no_op(self) -> Figured:
         """Both sides equal, and known to be. The peers look at the very same directories."""
+        self._settle()
         self._settle()
         contenders = [
             *self._if("rsync", "rsync -a --dry-run", self._same("rsync", "-a", "--dry-run")),
@@ -168,7 +170,7 @@ class Bench:
 
         def check(_: int) -> None:
             trees.must_equal(self.workspace, self.store)
-            self._must_be_settled()
+            self._must_be_settled()  # before a second run could mend anything
             self._settle()
 
         contenders.append(Contender("reconcile", reconcile, check))
@@ -195,9 +197,8 @@ class Bench:
         return Job((words,), tuple(environment.items()))
 
     def _settle(self) -> None:
-        """Run until everything is remembered: what was written a moment ago is read once more by the next run."""
-        for _ in range(2):
-            race([Contender("reconcile (not counted)", lambda _: self._job())], 1, self.environment, "")
+        """Run once more: what was written a moment before a run is read again by the next one, then remembered."""
+        race([Contender("reconcile (not counted)", lambda _: self._job())], 1, self.environment, "")
         self._must_be_settled()
 
     def _must_be_settled(self) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PARENT, CHILD, OTHER = 17500000001, 17500000002, 17500000003
 PRIVATE = 17500000009
-SECRET = "nobody else's business"
+PRIVATE_TITLE = "nobody else's business"
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
@@ -62,7 +62,7 @@ def check_private(world: World) -> None:
     """What is in the store alone is nowhere in the checkout, and git has never seen it."""
     assert not list(world.project.rglob(f"{PRIVATE}*"))
     for path in world.workspace.rglob("*.json"):
-        assert SECRET.encode() not in path.read_bytes()
+        assert PRIVATE_TITLE.encode() not in path.read_bytes()
 
 
 @pytest.fixture
@@ -72,14 +72,12 @@ def story(world: World) -> World:
     The last run was on `feature`.
     """
     top = write_conversation(world.workspace / f"{PARENT}-parent", "Parent", events(4))
-    write_conversation(
-        top / "conversations" / f"{CHILD}-child", "Child", events(4, "c"), parent_id=f"jp-c{PARENT}"
-    )
+    write_conversation(top / "conversations" / f"{CHILD}-child", "Child", events(4, "c"), parent=PARENT)
     write_conversation(world.workspace / f"{OTHER}-other", "Other", events(4, "o"))
     git(world.project, "init", "-q", ".")
     commit(world, "first version")
     world.reconcile()
-    write_conversation(world.store / f"{PRIVATE}-private", SECRET, events(3, "p"))
+    write_conversation(world.store / f"{PRIVATE}-private", PRIVATE_TITLE, events(3, "p"))
     world.reconcile()
     check_git(world)
     git(world.project, "switch", "-qc", "feature")
@@ -184,10 +182,69 @@ def test_a_branch_without_a_subtree_and_back(story: World) -> None:
 
 
 def test_a_branch_before_any_conversation(story: World) -> None:
-    """All are gone at once: nothing is inferred, and nothing written."""
-    git(story.project, "switch", "-q", "--orphan", "bare")
-    (story.project / ".jp").mkdir(exist_ok=True)
-    shutil.copyfile(story.silo / "id-for-tests", story.project / ".jp" / ".id") if False else None
+    """All are gone at once: nothing is inferred from that, and nothing written."""
+    git(story.project, "switch", "-qc", "bare")
+    git(story.project, "rm", "-rq", ".jp/conversations")
+    git(story.project, "commit", "-qm", "bare")
+    before = listing(story.store)
+    for _ in range(2):
+        found = json.loads(story.reconcile("--json", code=4).stdout)
+        assert [item["reason"] for item in found["held"]] == ["workspace-emptied"]
+        assert found["intents"] == {}
+        assert listing(story.store) == before
+        check_git(story)
+    git(story.project, "switch", "-q", "feature")
+    found = json.loads(story.reconcile("--json").stdout)
+    assert found["summary"] == {"in-sync": 3, "available": 1, "held": 0, "aside": 0}
+    check_git(story)
+
+
+def test_a_branch_from_before_the_tree_was_nested(story: World) -> None:
+    """Directories on a flat branch stay where git has put them."""
+    git(story.project, "switch", "-qc", "flat")
+    story.reconcile("--layout", "flat", settled=False)
+    assert len(list(story.workspace.iterdir())) == 3
+    commit(story, "flat")
+    git(story.project, "switch", "-q", "feature")
+    story.reconcile("--layout", "flat", settled=False)
+    git(story.project, "checkout", "-qf", "feature")
+    git(story.project, "clean", "-qfd")
+    story.reconcile()
+    check_git(story)
+    git(story.project, "switch", "-q", "flat")
+    found = json.loads(story.reconcile("--json").stdout)
+    assert {item["reason"] for item in found["aside"]} == {"displaced"}
+    check_git(story)
+    git(story.project, "switch", "-q", "feature")
+    story.reconcile()
+    check_git(story)
+
+
+def test_what_was_projected_and_then_thrown_away_with_git_checkout(story: World) -> None:
+    """JP goes on in the store, a run brings it here, `git checkout .` takes it back: the store is as it was."""
+    (stored,) = story.store.glob(f"{OTHER}*")
+    append(stored, 5, "k", LONG_AGO + 200 * SECOND)
+    story.reconcile()
+    assert story.event_count(OTHER, story.workspace) == 9
+    git(story.project, "checkout", "-q", ".")
+    found = json.loads(story.reconcile("--json").stdout)
+    assert [item["reason"] for item in found["aside"]] == ["behind-aside"]
+    assert story.event_count(OTHER) == 9
+    check_git(story)
+    story.reconcile("resolve", str(OTHER), "--take", "store")
+    assert story.event_count(OTHER, story.workspace) == 9
+
+
+def test_archived_in_the_store_and_brought_back_by_git(story: World) -> None:
+    """The workspace follows into `.archive/`, git puts the directory back where it was: one of them stays."""
+    (stored,) = story.store.glob(f"{OTHER}*")
+    (story.store / ".archive").mkdir()
+    stored.rename(story.store / ".archive" / stored.name)
+    story.reconcile()
+    assert (story.workspace / ".archive" / stored.name).is_dir()
+    git(story.project, "checkout", "-q", ".")
+    story.reconcile()
+    assert sorted(path.parent.name for path in story.workspace.rglob(f"{OTHER}*")) == [".archive"]
 
 
 def test_a_title_changed_on_a_branch(story: World) -> None:

@@ -29,7 +29,7 @@ from reconcile.schema import plan_schema
 from tests.support.scenario import read_scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
@@ -95,6 +95,7 @@ class Documents:
             "reasons": lambda about, _: _reasons(about),
             "options": lambda command, _: _options(command),
             "commands": lambda *_: _command_table(),
+            "scenario": lambda name, _: _fenced("text", _scenario(name)),
             "demo": lambda command, _: _fenced("text", self._demo.picture(command)),
             "json": lambda arguments, _: _fenced("json", self._demo.json(arguments)),
         }
@@ -109,7 +110,7 @@ def _fenced(language: str, text: str) -> str:
     return f"```{language}\n{text}\n```\n"
 
 
-def _table(head: str, rows: list[tuple[str, ...]]) -> str:
+def _table(head: str, rows: Sequence[tuple[str, ...]]) -> str:
     columns = head.split(" | ")
     lines = [f"| {head} |", "|" + " --- |" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join(lines) + "\n"
@@ -129,6 +130,10 @@ def _links(case: int) -> Iterator[str]:
     for path in sorted(SCENARIOS.glob("cases/*.scenario")):
         if case in read_scenario(path).cases:
             yield f"[{path.stem}](../{path.relative_to(PROJECT).as_posix()})"
+
+
+def _scenario(name: str) -> str:
+    return (SCENARIOS / f"{name}.scenario").read_text(encoding="utf-8").rstrip()
 
 
 def reason_groups() -> dict[str, list[Reason]]:

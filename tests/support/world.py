@@ -168,15 +168,12 @@ def files(directory: Path) -> list[Path]:
 
 def listing(directory: Path) -> dict[str, tuple[bytes, int]]:
     """Return content and time of every file, by its path below a directory."""
-    return {
-        str(path.relative_to(directory)): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in files(directory)
-    }
+    return {str(path.relative_to(directory)): (path.read_bytes(), path.stat().st_mtime_ns) for path in files(directory)}
 
 
 def stamps(directory: Path) -> dict[str, tuple[int, ...]]:
     """Return inode, size and times of everything below a directory and of itself."""
-    found = {}
+    found: dict[str, tuple[int, ...]] = {}
     for parent, _, names in os.walk(directory):
         for path in (Path(parent), *(Path(parent, name) for name in names)):
             status = path.lstat()
@@ -209,10 +206,12 @@ def write_conversation(
     stream: Iterable[Mapping[str, str]],
     *,
     mtime_ns: int = LONG_AGO,
-    **metadata: object,
+    parent: int | None = None,
 ) -> Path:
     """Write the three files of a conversation, and return its directory."""
-    described = {"title": title, "last_activated_at": "2026-01-01 00:00:00.0"} | metadata
+    described = {"title": title, "last_activated_at": "2026-01-01 00:00:00.0"}
+    if parent is not None:
+        described["parent_id"] = f"jp-c{parent}"
     write_json(directory / "metadata.json", described, mtime_ns)
     config = {"assistant": {"name": f"for {directory.name}"}}
     write_json(directory / "base_config.json", config, mtime_ns + 1)

@@ -1,0 +1,164 @@
+"""The documentation says what the program does: its generated parts, its tables, and where its links lead."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pytest
+
+from reconcile import config
+from reconcile.core.cases import CASES
+from reconcile.core.plan import Kind
+from reconcile.core.reasons import Reason
+from reconcile.schema import plan_schema
+from tests.support.documents import (
+    DOCS,
+    PROJECT,
+    SCHEMA,
+    Documents,
+    commands,
+    exit_codes,
+    options_of,
+    own_options,
+    reason_groups,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+README = PROJECT / "README.md"
+REMAKE = "out of date: run `.venv/bin/python -m tests.support.documents`"
+
+_LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def pages() -> list[Path]:
+    """Every page that git knows or would add; without git, those that a reader is sent to."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = listed.stdout.split() if listed.returncode == 0 else []
+    found = {PROJECT / name for name in names} | {README, PROJECT / "CHANGELOG.md", *DOCS.glob("*.md")}
+    return sorted(path for path in found if path.exists())
+
+
+def links(path: Path) -> Iterator[str]:
+    for found in _LINK.finditer(_FENCE.sub("", text(path))):
+        if not re.match(r"[a-z]+:", found["target"]):
+            yield unquote(found["target"])
+
+
+def anchors(path: Path) -> set[str]:
+    """The names that a git host gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", text(path)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def rows(path: Path, heading: str) -> list[list[str]]:
+    """The rows of the tables below a heading."""
+    below = text(path).split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    lines = re.findall(r"^\| (.*) \|$", below, re.MULTILINE)
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)] for line in lines]
+
+
+def test_generated_parts_are_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    documents = Documents()
+    for path in [*documents.paths(), SCHEMA]:
+        assert text(path) == documents.wanted(path), f"{path.name} is {REMAKE}"
+
+
+def test_the_readme_shows_a_plan_and_a_tree() -> None:
+    assert re.findall(r"^\$ (.*)$", text(README), re.MULTILINE) == ["reconcile --dry-run", "reconcile ls --tree"]
+
+
+def test_the_two_commands_of_set_up_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text(PROJECT / "Makefile"), re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z-]+)", "\n".join(text(page) for page in pages()), re.MULTILINE))
+    assert {"demo", "test"} <= named <= targets
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_commands_and_their_options_are_documented(name: str) -> None:
+    assert re.search(rf"^\| \[`reconcile {name}[` ]", text(README), re.MULTILINE), f"README: no row for {name}"
+    section = text(DOCS / "commands.md").split(f"\n## reconcile {name}\n", 1)[1].split("\n## ", 1)[0]
+    for option in own_options(commands()[name]):
+        assert option.help, f"{name} {option.opts[-1]} has no help"
+        assert all(f"`{spelling}`" in section for spelling in option.opts), f"{name}: {option.opts}"
+
+
+def test_common_options_are_documented() -> None:
+    first_cells = " ".join(row[0] for row in rows(DOCS / "commands.md", "Common options"))
+    documented = set(re.findall(r"`(-.*?)`", first_cells))
+    for command in commands().values():
+        own = {spelling for option in own_options(command) for spelling in option.opts}
+        assert {spelling for option in options_of(command) for spelling in option.opts} - own <= documented
+
+
+@pytest.mark.parametrize("page", [README, DOCS / "commands.md"], ids=lambda page: page.name)
+def test_exit_codes_are_documented(page: Path) -> None:
+    documented = {int(row[0]) for row in rows(page, "Exit codes") if row[0].isdigit()}
+    assert documented == set(exit_codes().values())
+
+
+def test_settings_and_variables_are_documented() -> None:
+    keys = set(config.Settings.__slots__)
+    documented = [row[0].strip("`") for row in rows(DOCS / "commands.md", "Configuration")]
+    assert set(documented[2:]) == keys
+    variables = "".join(row[0] for row in rows(DOCS / "commands.md", "Environment"))
+    assert {name for key in keys if f"`{(name := config.PREFIX + key.upper())}`" not in variables} == set()
+
+
+def test_every_reason_has_its_row() -> None:
+    assert [reason for group in reason_groups().values() for reason in group] == list(Reason)
+    page = text(DOCS / "reasons.md")
+    assert [group for group in reason_groups() if f"generated: reasons {group} -->" not in page] == []
+    explained = {row[0].strip("`") for row in rows(DOCS / "reasons.md", "Why something is held")}
+    held = {reason.value for reason in reason_groups()["why something is held"]}
+    ways_out = text(DOCS / "reasons.md").split("What to do about each:")[1].split("\n## ")[0]
+    assert {keyword for keyword in held if f"| `{keyword}` |" not in ways_out} == set()
+    assert held <= explained
+
+
+def test_every_case_has_a_result_and_a_scenario() -> None:
+    found = [row for row in rows_of_cases() if row[3] in ("", "?") or "(../fixtures/" not in row[4]]
+    assert len(rows_of_cases()) == len(CASES)
+    assert found == []
+
+
+def rows_of_cases() -> list[list[str]]:
+    lines = re.findall(r"^\| (\d+ \|.*) \|$", text(DOCS / "cases.md"), re.MULTILINE)
+    return [[cell.strip() for cell in line.split("|")] for line in lines]
+
+
+def test_every_key_and_kind_of_a_plan_is_documented() -> None:
+    schema = plan_schema()
+    defined = schema["$defs"]
+    assert isinstance(defined, dict)
+    keys = {*schema["properties"], *defined["ActionModel"]["properties"]} - {"format", "conversation", "title"}  # type: ignore[misc]
+    page = text(DOCS / "json.md")
+    assert sorted(name for name in {*keys, *(kind.value for kind in Kind)} if f"`{name}`" not in page) == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(PROJECT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.is_relative_to(PROJECT), f"{link} leads out of the project"
+        assert target.exists(), f"{link} leads nowhere"
+        if anchor:
+            assert anchor in anchors(target), f"{link}: no such heading"
