@@ -25,6 +25,16 @@ class PlanElsewhereError(ReconcileError):
     exit_code = 2
 
 
+def _text(file: str) -> str:
+    from reconcile.schema import PlanFileError
+
+    try:
+        with open(file, encoding="utf-8", errors="surrogateescape") as opened:
+            return opened.read()
+    except OSError as error:
+        raise PlanFileError(f"{file}: {error.strerror}, expected a plan saved with --out") from None
+
+
 @click.command(name="apply")
 @common_options
 @click.argument("file", type=click.Path())
@@ -37,8 +47,7 @@ def command(context: click.Context, file: str) -> None:
     from reconcile.schema import read_plan
 
     options = options_of(context)
-    with open(file, encoding="utf-8", errors="surrogateescape") as opened:
-        plan, workspace, store = read_plan(opened.read(), file)
+    plan, workspace, store = read_plan(_text(file), file)
     options.workspace = options.workspace or workspace
     # A store that the plan is the first to fill isn't there yet; it is found as it was when the plan was made.
     options.store = options.store or (store if os.path.isdir(store) else None)

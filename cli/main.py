@@ -37,6 +37,11 @@ class Program(click.Group):
         """Run, and turn what goes wrong into one clear line."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            if not options_of(ctx).json:
+                raise
+            _complain(ctx, error.format_message(), None)
+            raise click.exceptions.Exit(exits.USAGE) from None
         except ReconcileError as error:
             _complain(ctx, error.message, error.hint)
             raise click.exceptions.Exit(error.exit_code) from None

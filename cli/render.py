@@ -186,17 +186,24 @@ def heading(roots: Roots, layout: str, style: Style) -> str:
 
 
 def summary(plan: Plan, style: Style, *, done: Outcome | None = None) -> str:
-    """Return the one line that counts everything."""
-    counts = plan.summary()
-    held, aside = counts.pop("held"), counts.pop("aside")
-    kinds = {kind.value for kind in Kind}
-    steps = [f"{count} {name}" for name, count in counts.items() if name in kinds]
-    states = [f"{count} {name}" for name, count in sorted(counts.items()) if name not in kinds]
+    """Return the one line that counts everything: what is planned, or what was really done."""
+    deeds = [] if done is None else list(done.deeds.values())
+    kinds = Counter(action.kind.value for action in plan.actions)
+    if done is not None:
+        kinds = Counter(deed.action.kind.value for deed in deeds if deed.result == "done")
+    steps = [f"{kinds[kind.value]} {kind.value}" for kind in Kind if kinds[kind.value]]
+    for result in ("skipped", "failed"):
+        count = sum(deed.result == result for deed in deeds)
+        steps += [f"{count} {result}"] if count else []
     text = f"{'Plan' if done is None else 'Done'}: {', '.join(steps) if steps else 'nothing to do'}"
-    text += f"; {held} held" if held else ""
-    text += f"; {aside} set aside" if aside else ""
-    text += f". Conversations: {', '.join(states)}" if states else ""
-    color = "yellow" if held else "green" if not steps or done is not None else None
+    text += f"; {len(plan.held)} held" if plan.held else ""
+    text += f"; {len(plan.aside)} set aside" if plan.aside else ""
+    if not deeds and plan.states:
+        total = sum(count for _, count in plan.states)
+        states = ", ".join(f"{count} {state}" for state, count in plan.states)
+        text += f". {total} conversation{'' if total == 1 else 's'}: {states}"
+    attention = plan.held or any(deed.result != "done" for deed in deeds)
+    color = "yellow" if attention else "green" if not plan.actions or deeds else None
     return style(text + ".", color, bold=True)
 
 
@@ -207,4 +214,5 @@ def results(outcome: Outcome, style: Style) -> Iterable[str]:
             continue
         color = "red" if deed.result == "failed" else "yellow"
         what = f"{deed.action.kind} {clean(str(deed.action.target))}"
-        yield f"{style(str(deed.result), color, bold=True)}: {what}: {deed.reason.words}: {clean(deed.message)}"
+        words = f"{deed.reason.words}: " if deed.reason is Reason.DRIFT else ""
+        yield f"{style(str(deed.result), color, bold=True)}: {what}: {words}{clean(deed.message)}"

@@ -42,6 +42,8 @@ def command(context: click.Context, ids: tuple[str, ...], everything: bool, take
         if everything:
             plan = session.plan(look, policy)
             chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
+            if not chosen:
+                raise click.UsageError("nothing is held or set aside")
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 
     run_pass(context, adjust)

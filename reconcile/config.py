@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NAME = "reconcile.toml"
 PREFIX = "RECONCILE_"
+OTHER_VARIABLES = ("RECONCILE_STATE_DIR",)
+"""Variables that are no settings."""
 
 
 class ConfigError(ReconcileError):
@@ -71,6 +73,11 @@ def load_settings(environ: Mapping[str, str], workspace_id: str | None) -> Setti
             if name == workspace_id:
                 settings = merged
     known = {PREFIX + key.upper(): key for key in _KEYS}
+    for name in environ:
+        if name.startswith(PREFIX) and name not in known and name not in OTHER_VARIABLES:
+            near = difflib.get_close_matches(name, [*known, *OTHER_VARIABLES], n=1)
+            hint = f"did you mean {near[0]}?" if near else "known variables: " + ", ".join([*known, *OTHER_VARIABLES])
+            raise ConfigError(f"the environment: found the unknown variable {name}", hint)
     variables = {known[name]: value for name, value in environ.items() if name in known and value}
     return _merged(settings, {key: _typed(key, value) for key, value in variables.items()}, "the environment")
 

@@ -223,6 +223,9 @@ class Session:
         A plan with nothing to do, on sides that are known, writes nothing at all.
         """
         outcome = Outcome()
+        if plan.quiet:
+            self._save_indexes()
+            return outcome
         kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
         remembers = bool(plan.intents or plan.asides or plan.tombstones)
         if plan.actions or kept or remembers:
@@ -292,6 +295,9 @@ class Session:
         memory = self.state.load(self.checkout)
         changes = fold(after.store, after.workspace, memory, plan, policy, self.rules)
         self.state.save_fold(self.checkout, _learned(changes, outcome.run))
+        self._save_indexes()
+
+    def _save_indexes(self) -> None:
         for side in self._moved:
             self.state.save_index(self._index_key(side), self._indexes[side].encode())
         self._moved.clear()

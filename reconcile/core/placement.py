@@ -50,7 +50,7 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
     reason = _reason_to_move(board, view, main, container)
     if reason is None and node.container is not target:
         message = "somebody else moved it; it stays there"
-        board.set_aside(view, WHOLE, Reason.DISPLACED, message, f"reconcile project {view.id}")
+        board.set_aside(view, WHOLE, Reason.DISPLACED, message)
         target = node.container
     name = _dirname(board, view, main)
     if node.is_at(target, "", name) or not _may_move(board, view, node, target, name):

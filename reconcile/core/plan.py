@@ -153,6 +153,8 @@ class Plan:
     """The conversations that the plan speaks of and their ancestors, in the order of the tree."""
     places: tuple[tuple[str, str], ...] = ()
     """The workspace directory that each conversation has once the plan is carried out."""
+    quiet: bool = False
+    """Both sides are as they were agreed on: there is nothing to do, and nothing to remember."""
     rooted: tuple[str, ...] = ()
     """Conversations that lose their parent on purpose, though an absent key alone would not say so."""
 

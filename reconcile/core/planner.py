@@ -22,18 +22,20 @@ from reconcile.core.parents import Parentage, decide_parent
 from reconcile.core.placement import archive, place, place_in_store
 from reconcile.core.plan import Action, Heading, Item, Kind, Plan
 from reconcile.core.presence import Goal, decide_presence
+from reconcile.core.quiet import quiet_plan
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
 from reconcile.core.settle import final_metadata, save, set_parents, stated_content, update_workspace
 from reconcile.core.tree import TreeIndex
+from reconcile.core.units import joined_digest
 from reconcile.core.views import views_of, without_speakers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconcile.core.memory import Memory
-    from reconcile.core.model import Snapshot
+    from reconcile.core.model import Digest, Snapshot
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
     from reconcile.core.views import View
@@ -44,6 +46,9 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
 
     Streams that differ must have their events (`needs_events`); ``now_ns`` only names forks.
     """
+    quiet = quiet_plan(store, workspace, memory, policy, rules)
+    if quiet is not None:
+        return quiet
     board = decide(store, workspace, memory, policy, rules, now_ns)
     for conversation in board.order:
         save(board, board.views[conversation])
@@ -158,7 +163,13 @@ def _is_live(board: Board, view: View) -> bool:
 
 def needs_events(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> frozenset[str]:
     """Return the ids whose streams differ between the sides, so that the scan can load their events."""
-    views = views_of(store, workspace, memory, rules)
+    streams: dict[str, set[Digest | None]] = {}
+    for copy in (*store.copies, *workspace.copies):
+        files = {file.name: file for file in copy.files}
+        stream = tuple(files[name] for name in rules.format.stream_files if name in files)
+        streams.setdefault(copy.conversation, set()).add(joined_digest(stream))
+    differ = {conversation for conversation, digests in streams.items() if len(digests) > 1}
+    views = views_of(store, workspace, memory, rules, differ) if differ else {}
     return frozenset(
         view.id
         for view in views.values()
@@ -217,7 +228,7 @@ def without_git(plan: Plan, busy: str | None) -> Plan:
     if busy is None or not touching:
         return plan
     refused = withheld(plan.actions, touching)
-    message = f"git has {busy} under way here: {len(refused)} changes of the workspace wait for its end"
+    message = f"git is in the middle of something here ({busy}): {len(refused)} changes wait for its end"
     kept = [action for action in plan.actions if action.id not in refused]
     return replace(plan, actions=renumbered(kept), held=(*plan.held, _whole(Reason.GIT_BUSY, message)))
 
@@ -253,13 +264,14 @@ def _select_rest(board: Board, wanted: set[str]) -> None:
 
 
 def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:
-    """Count the conversations by how they stand."""
-    touched = {action.conversation for action in actions} | {item.conversation for item in board.held + board.aside}
+    """Count every conversation once; ``changing`` and ``open`` are in sync but for what the plan says of them."""
+    changing = {action.conversation for action in actions}
+    mentioned = {item.conversation for item in board.held + board.aside}
     states: Counter[str] = Counter()
     for view in board.views.values():
         state = board.presences[view.id].state
-        if state == "in-sync" and view.id in touched:
-            continue
+        if state == "in-sync" and view.id in changing | mentioned:
+            state = "changing" if view.id in changing else "open"
         if state != "gone":
             states[state] += 1
     return states

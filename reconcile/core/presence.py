@@ -129,13 +129,14 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
         return Presence(Goal.NOTHING, case, "removed")
     if view.intent is not None:
         goal = Goal.WAIT if view.intent.waits_for else Goal.PROJECT
-        return Presence(goal, case, "projected", Reason.PROJECTED, view.intent)
+        state = "waiting" if goal is Goal.WAIT else "projected"
+        return Presence(goal, case, state, Reason.PROJECTED, view.intent)
     if view.agreed is None:
         return Presence(Goal.NOTHING, case, "available")
     container = view.agreed.container
     if container is not None and policy.layout is Layout.NESTED and _is_absent(views.get(container)):
         waiting = Intent(IntentKind.PROJECTED, waits_for=container, place=view.agreed.place)
-        return Presence(Goal.WAIT, case, "projected", Reason.WAITING, waiting)
+        return Presence(Goal.WAIT, case, "waiting", Reason.WAITING, waiting)
     return removed_here(view, case)
 
 

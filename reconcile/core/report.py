@@ -39,8 +39,6 @@ def report_conversation(board: Board, view: View) -> None:
             WHOLE,
             Reason.LOCAL_PRESENT,
             "it is local, but a copy is in this checkout; that copy is neither written nor removed",
-            f"reconcile local {view.id}",
-            f"reconcile project {view.id}",
         )
     for verdict in board.verdicts.get(view.id, {}).values():
         _report_unit(board, view, verdict)
@@ -137,7 +135,7 @@ def _remember(board: Board, view: View) -> None:
 
 def _note_intent(board: Board, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
-        message = f"its directory is gone from the workspace; `reconcile project {view.id}` brings it back"
+        message = "its directory is gone from the workspace; it stays in the store, and is not made again unasked"
         board.note(view.id, Reason.REMOVED_HERE, message)
     else:
         board.note(view.id, Reason.WAITING, f"went with its parent and comes back with {intent.waits_for}")
@@ -148,8 +146,7 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
     if board.sides.workspace_emptied:
         message = "the workspace is empty, though conversations were there; nothing is inferred from that"
         reason = Reason.WORKSPACE_EMPTIED
-        commands = ("reconcile recover",)
-        board.held.append(_whole_side(reason, message, *commands))
+        board.held.append(_whole_side(reason, message, "git checkout -- .jp"))
     if board.sides.store_replaced:
         board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
     for cycle in board.tree.cycles:

@@ -88,7 +88,7 @@ def _word(board: Board, view: View, actions: list[Action], item: Item | None) ->
 
 def _settled(board: Board, view: View) -> tuple[str, str, bool]:
     presence = board.presences[view.id]
-    if presence.state == "projected" and presence.intent is not None and presence.intent.waits_for:
+    if presence.state == "waiting" and presence.intent is not None:
         return "waiting", f"comes back with {presence.intent.waits_for}", True
     details = {
         "available": "in the store only",

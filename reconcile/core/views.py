@@ -94,8 +94,10 @@ class View:
         return self.store if side is Side.STORE else self.workspace
 
 
-def views_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> dict[str, View]:
-    """Return the view of every id that is on either side or remembered, in the order of ids."""
+def views_of(
+    store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules, only: Collection[str] | None = None
+) -> dict[str, View]:
+    """Return the view of every id that is on either side or remembered, in the order of ids; or of some."""
     copies: dict[str, tuple[list[Copy], list[Copy]]] = {}
     for index, snapshot in enumerate((store, workspace)):
         for copy in snapshot.copies:
@@ -105,7 +107,7 @@ def views_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules)
     marker = f"/{CHILDREN}/"
     enclosing = frozenset(copy.path[: copy.path.rfind(marker)] for copy in workspace.copies if copy.container)
     views = {}
-    for conversation in sorted(copies, key=rules.format.order):
+    for conversation in sorted(copies if only is None else only, key=rules.format.order):
         agreed = memory.agreed.get(conversation)
         known = memory.parents.get(conversation, agreed.parent if agreed else None)
         base = agreed.parent if agreed else known

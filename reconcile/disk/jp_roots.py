@@ -33,7 +33,7 @@ def locate_jp(request: Request) -> Roots:
     if project is None:
         raise LocateError(
             f"found no directory {MARKER} in {start} or in any directory above it, expected one",
-            "go to the project or name it with --workspace; after a deleted .jp: reconcile recover",
+            "go to the project or name it with --workspace; a deleted .jp: git checkout -- .jp",
         )
     workspace = os.path.join(project, MARKER)
     workspace_id = read_id(workspace)
@@ -75,7 +75,7 @@ def find_project(start: str) -> str | None:
 def read_id(workspace: str) -> str:
     """The workspace id in ``.id``: its last line, five characters."""
     path = os.path.join(workspace, ID_FILE)
-    hint = "put the right file back (git log -- .jp/.id), or run reconcile recover"
+    hint = "put the right file back (git log -- .jp/.id); its silo's `storage` link points here"
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise LocateError(f"{path}: found something that is no file, expected the workspace id", hint)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class LocateError(ReconcileError):
     """The sides of a run can't be told: what was found, what was expected, what to do next."""
 
+    exit_code = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -209,7 +209,7 @@ class Vault:
             os.close(fd)
 
 
-_HINT = "`reconcile log` lists the other versions; a copy of this one may be in a backup of the state directory"
+_HINT = "a copy of it may be in a backup of the state directory"
 
 
 def _chunks(fd: int) -> Iterator[bytes]:

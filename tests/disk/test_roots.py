@@ -74,7 +74,7 @@ def test_no_workspace(root: Path) -> None:
     assert str(root) in caught.value.message
     assert ".jp" in caught.value.message
     assert "--format plain" in str(caught.value.hint)
-    assert caught.value.exit_code == 1
+    assert caught.value.exit_code == 2
     with pytest.raises(LocateError, match=r"found no directory \.jp"):
         locate("jp", None, None, str(root), {}, "linux")
 

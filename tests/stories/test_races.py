@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import random
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,6 +96,14 @@ def test_a_conversation_that_jp_has_locked_is_busy_and_the_rest_is_done(world: W
         assert sorted(path.name for path in world.store.iterdir()) == [f"{FIRST}-it", f"{THIRD}-it"]
     world.reconcile()
     assert listing(world.store) == listing(world.workspace)
+
+
+def test_the_last_line_counts_what_was_done_and_what_was_not(world: World) -> None:
+    three(world)
+    with held(world.silo / "locks" / f"jp-c{SECOND_ID}.lock"):
+        lines = world.reconcile(code=4, settled=False).stdout.splitlines()
+    assert lines[-1].startswith("Done: 2 copy, 1 skipped.")
+    assert lines[-2].startswith("skipped: copy store:")
 
 
 def test_nothing_below_a_parent_moves_while_jp_has_the_child(world: World) -> None:
@@ -256,7 +266,7 @@ def test_a_missing_plan_is_one_line(world: World, tmp_path: Path) -> None:
     assert world.run("--workspace", world.project, "apply", tmp_path).exit_code in (1, 2)
 
 
-MANY = 120
+MANY = 60
 
 
 def many(world: World) -> None:
@@ -300,3 +310,74 @@ def test_killed_at_any_moment_the_next_run_gets_to_the_same_trees(
     assert listing(world.workspace) == listing(whole.workspace)
     assert listing(world.store) == listing(whole.store)
     world.reconcile("--check")
+
+
+def test_interrupted_by_the_user(world: World) -> None:
+    many(world)
+    before = {digest_of(path) for path in files(world.workspace)}
+    with subprocess.Popen(
+        command("--workspace", world.project), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not list(world.silo.glob("conversations/.reconcile-*")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert errors.splitlines() == ["reconcile: interrupted; what was begun is finished or cleaned up by the next run"]
+    assert before <= world.kept()
+    world.reconcile()
+    world.reconcile("--check")
+
+
+def test_a_full_disk_leaves_nothing_half_done(world: World) -> None:
+    """One file is larger than may be written: that conversation fails, the others are done."""
+    three(world)
+    big = [event | {"content": "x" * 10_000} for event in events(300)]
+    write_conversation(world.workspace / f"{THIRD}-it", "It", big)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, limit[1]))
+    try:
+        result = world.reconcile(code=1, settled=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert "File too large" in result.stdout
+    assert sorted(path.name for path in world.store.iterdir()) == [f"{FIRST}-it", f"{SECOND_ID}-it"]
+    world.reconcile()
+    assert listing(world.store) == listing(world.workspace)
+
+
+def upset(world: World) -> None:
+    """After a first run, change every conversation: here, there, on both sides, or remove it from the store."""
+    many(world)
+    world.reconcile()
+    for number in range(MANY):
+        (stored,) = world.store.glob(f"{17500000000 + number}-*")
+        (projected,) = (path.parent for path in world.workspace.rglob(f"{17500000000 + number}-*/events.json"))
+        if number % 6 in (0, 1, 4):
+            edit(projected, "w", LONG_AGO + 10 * SECOND)
+        if number % 6 in (2, 4):
+            edit(stored, "s", LONG_AGO + 20 * SECOND)
+        if number % 12 == 5:
+            shutil.rmtree(stored)
+
+
+def told(world: World) -> tuple[dict[str, tuple[bytes, int]], list[bytes]]:
+    """Return the workspace as it is, and the store's streams without the names of the directories."""
+    return listing(world.workspace), sorted(path.read_bytes() for path in world.store.rglob("events.json"))
+
+
+def test_killed_while_replacing_forking_and_removing(world: World, tmp_path: Path, run: Run) -> None:
+    upset(world)
+    whole = make_project(tmp_path / "other" / "project", run)
+    (whole.project / ".jp" / ".id").write_text("x\nother\n")
+    upset(whole)
+    begin = time.monotonic()
+    whole.reconcile()
+    took = time.monotonic() - begin
+    before, chance = world.sides(), random.Random(7)
+    assert any(killed(world, chance.uniform(0, took / 2)) for _ in range(3))
+    for _ in range(3):
+        killed(world, chance.uniform(0, took / 2))
+        assert before <= world.kept()
+    world.reconcile()
+    assert told(world) == told(whole)

@@ -1,0 +1,128 @@
+"""The common case, told at a glance: both sides are as they were agreed on, so that there is nothing to plan.
+
+It only recognises what the planner would find too; in any doubt it says nothing, and the planner decides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from reconcile.core.memory import IntentKind
+from reconcile.core.model import METADATA, STREAM, Metadata, Partition, Stream
+from reconcile.core.parents import states
+from reconcile.core.plan import Plan
+from reconcile.core.policy import Layout, Missing
+from reconcile.core.tree import TreeIndex
+from reconcile.core.units import joined_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.core.memory import Agreed, Memory
+    from reconcile.core.model import Copy, Snapshot
+    from reconcile.core.policy import Policy
+    from reconcile.core.units import Rules
+
+
+def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules) -> Plan | None:
+    """Return the empty plan where nothing has changed since the last run, None where that isn't certain."""
+    if _is_special(store, workspace, memory, policy):
+        return None
+    here = {copy.conversation: copy for copy in workspace.copies}
+    kept = {copy.conversation: copy for copy in store.copies}
+    if len(here) < len(workspace.copies) or len(kept) < len(store.copies) or here.keys() - kept.keys():
+        return None
+    if memory.agreed.keys() - kept.keys():
+        return None
+    counted: Counter[str] = Counter()
+    for conversation, copy in kept.items():
+        state = _state(copy, here.get(conversation), memory, rules)
+        if state is None:
+            return None
+        counted[state] += 1
+    if not _is_placed(kept, here, policy, rules):
+        return None
+    return Plan(layout=policy.layout.value, states=tuple(sorted(counted.items())), quiet=True)
+
+
+def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> bool:
+    """Tell whether a side as a whole, or the user, gives cause to look closer."""
+    return bool(
+        store.problems
+        or workspace.problems
+        or store.foreign
+        or workspace.foreign
+        or memory.asides
+        or policy.decisions
+        or policy.missing is Missing.REPROJECT
+        or memory.layout != policy.layout.value
+        or memory.store_identity != store.identity
+        or not workspace.copies
+    )
+
+
+def _state(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> str | None:
+    """Return the state to count a conversation under, None where the planner must look at it."""
+    metadata = copy.metadata
+    agreed = memory.agreed.get(copy.conversation)
+    known = memory.parents.get(copy.conversation)
+    sound = isinstance(metadata, Metadata) and isinstance(copy.stream, Stream) and not metadata.local
+    if not sound or copy.container is not None or copy.partition is Partition.TRASH:
+        return None
+    assert isinstance(metadata, Metadata)  # noqa: S101 - it is sound
+    if not states(metadata, known):
+        return None
+    intent = memory.intents.get(copy.conversation)
+    if other is None:
+        if intent is not None:
+            return intent.kind.value if intent.kind is not IntentKind.PROJECTED else None
+        return None if agreed is not None else "archived" if copy.archived else "available"
+    if intent is not None or agreed is None or copy.archived != other.archived:
+        return None
+    return "in-sync" if _agrees(copy, other, agreed, known, rules) else None
+
+
+def _agrees(copy: Copy, other: Copy, agreed: Agreed, known: str | None, rules: Rules) -> bool:
+    """Tell whether both copies hold what was agreed on, in the place that was agreed on."""
+    metadata = copy.metadata
+    return (
+        isinstance(metadata, Metadata)
+        and agreed.parent == known
+        and agreed.title == metadata.title
+        and agreed.place == other.path
+        and agreed.container == other.container
+        and _digests(copy, rules) == agreed.units
+        and _digests(other, rules) == agreed.units
+    )
+
+
+def _digests(copy: Copy, rules: Rules) -> dict[str, str | None]:
+    """Name the content of each unit by the bytes as they are."""
+    fmt = rules.format
+    stream = tuple(file for name in fmt.stream_files for file in copy.files if file.name == name)
+    units = {STREAM: joined_digest(stream)} if stream else {}
+    for file in copy.files:
+        if file.name == fmt.metadata_file:
+            units[METADATA] = file.digest
+        elif file.name not in fmt.stream_files:
+            units[fmt.unit_of(file.name) or ""] = file.digest
+    return units
+
+
+def _is_placed(kept: Mapping[str, Copy], here: Mapping[str, Copy], policy: Policy, rules: Rules) -> bool:
+    """Tell whether every directory lies where the layout puts it."""
+    parents = {
+        conversation: copy.metadata.parent.id
+        for conversation, copy in kept.items()
+        if not copy.archived and isinstance(copy.metadata, Metadata)
+    }
+    tree = TreeIndex(parents, rules.format.order)
+    if tree.cycles:
+        return False
+    if policy.layout is Layout.FLAT:
+        return all(copy.container is None for copy in here.values())
+    return all(
+        copy.container == (tree.parent_of(conversation) if conversation in tree else None)
+        for conversation, copy in here.items()
+    )
