@@ -100,6 +100,8 @@ def _is_edited(view: View) -> bool:
 
 def _is_old(view: View, memory: Memory) -> bool:
     """Tell whether the workspace has a version that a removal left a tombstone of, or one replaced long ago."""
+    if view.agreed is not None and not _is_edited(view):
+        return False  # row 7: still to be removed here, though the tombstone was written ahead, or by another checkout
     buried = memory.tombstones.get(view.id, frozenset())
     names = (METADATA, STREAM)
     if all(view.workspace.digest(name) in buried for name in names):

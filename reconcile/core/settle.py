@@ -37,8 +37,9 @@ def save(board: Board, view: View) -> None:
     verdicts = board.verdicts.get(view.id, {})
     for verdict in verdicts.values():
         after = []
-        if verdict.forks is not None:
-            after.append(_fork(board, view, view.side(verdict.forks).units[verdict.unit]))
+        loser = view.side(verdict.forks).units[verdict.unit] if verdict.forks is not None else None
+        if loser is not None and not _lives_on(board, view, loser):
+            after.append(_fork(board, view, loser))
         if verdict.outcome is Outcome.TO_STORE:
             winner = view.workspace.units[verdict.unit]
             _put(board, view, verdict, Kind.COPY, winner, board.homes[view.id], after)
@@ -115,6 +116,12 @@ def _put(board: Board, view: View, verdict: Verdict, kind: Kind, winner: Unit, t
 
 def _files_of(board: Board, unit: str) -> tuple[str, ...]:
     return board.rules.format.stream_files if unit == STREAM else ()
+
+
+def _lives_on(board: Board, view: View, loser: Unit) -> bool:
+    """Tell whether a child has that very stream: an interrupted run, or another checkout, has forked it already."""
+    children = board.tree.children_of(view.id) if view.id in board.tree else ()
+    return any(board.views[child].store.raw(loser.name) == loser.raw for child in children)
 
 
 def _fork(board: Board, view: View, loser: Unit) -> int:
