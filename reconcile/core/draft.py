@@ -33,6 +33,15 @@ class Step:
     events: tuple[int, int] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A file as it is to be: from another directory's file of the same name, or with the bytes given."""
+
+    file: File
+    origin: Node | None = None
+    content: bytes | None = None
+
+
 class Draft:
     """The steps so far, and who changed what."""
 
@@ -64,63 +73,53 @@ class Draft:
         return self._actions[index]
 
     def write(
+        self, step: Step, target: Node, puts: Sequence[Put], *, removes: Iterable[str] = (), after: Iterable[int] = ()
+    ) -> int:
+        """Put files into a directory that is there; one that is the same already is expected but not written."""
+        gone = tuple(removes)
+        names = (*(put.file.name for put in puts), *gone)
+        return self._write(step, target, puts, gone, after, [_expect_current(target, name) for name in names])
+
+    def create(self, step: Step, target: Node, puts: Sequence[Put]) -> int:
+        """Make a directory with these files; several sources may feed it."""
+        index = self._write(step, target, puts, (), (), [Expect(target.place, 0, 0, None)])
+        self._placed[id(target)] = index
+        return index
+
+    def _write(
         self,
         step: Step,
         target: Node,
-        files: Sequence[tuple[File, Node | None, bytes | None]],
-        *,
-        removes: Iterable[str] = (),
-        creates: bool = False,
-        after: Iterable[int] = (),
+        puts: Sequence[Put],
+        gone: tuple[str, ...],
+        after: Iterable[int],
+        expect: list[Expect],
     ) -> int:
-        """Put files into a directory, each from another directory or with the bytes given.
-
-        Several sources may feed one step (an import takes each unit from the copy that speaks for it). A file that is
-        there already, with the same time, is expected but not written.
-        """
         needs = set(after) | self._path_needs(target)
-        expect: list[Expect] = []
-        writes = []
-        source = None
-        for file, origin, content in files:
-            if origin is not None:
-                source = source or origin
-                needs |= self._path_needs(origin) | self._file_needs(origin, file.name)
-                expect.append(_expect_file(origin, origin.files[file.name]))
-            needs |= self._file_needs(target, file.name)
-            if target.files.get(file.name) != file:
-                writes.append(_write(target, file, origin, content))
-            if not creates:
-                expect.append(_expect_current(target, file.name))
-        gone = tuple(removes)
-        expect += [_expect_current(target, name) for name in gone]
-        if creates:
-            expect.append(Expect(target.place, 0, 0, None))
-        if len(files) == 1 and step.unit != WHOLE:
-            only = files[0]
-            at = target.file(only[0].name)
-            origin_place = only[1].file(only[0].name) if only[1] else None
-        else:
-            at, origin_place = target.place, source.place if source else None
+        origins = [(put.origin, put.file.name) for put in puts if put.origin is not None]
+        for origin, name in origins:
+            needs |= self._path_needs(origin) | self._file_needs(origin, name)
+        for put in puts:
+            needs |= self._file_needs(target, put.file.name)
+        written = [put for put in puts if target.files.get(put.file.name) != put.file]
+        writes = tuple(_write(target, put) for put in written)
+        source, at = _ends(step, target, puts)
         index = self._add(
             step,
             needs,
             target=at,
-            source=origin_place,
-            writes=tuple(writes),
+            source=source,
+            writes=writes,
             removes=tuple(target.file(name) for name in gone),
             bytes=sum(write.size for write in writes),
-            expect=tuple(expect),
+            expect=(*(_expect_file(origin, origin.files[name]) for origin, name in origins), *expect),
         )
-        self._uses(index, target, *(origin for _, origin, _ in files if origin is not None))
-        for file, _, _ in files:
-            if target.files.get(file.name) != file:
-                target.files[file.name] = file
-                self._wrote[id(target), file.name] = index
+        self._uses(index, target, *(origin for origin, _ in origins))
+        for put in written:
+            target.files[put.file.name] = put.file
+            self._wrote[id(target), put.file.name] = index
         for name in gone:
             del target.files[name]
-        if creates:
-            self._placed[id(target)] = index
         return index
 
     def move(
@@ -249,10 +248,20 @@ class Draft:
         return set() if index is None else {index}
 
 
-def _write(target: Node, file: File, origin: Node | None, content: bytes | None) -> Write:
+def _write(target: Node, put: Put) -> Write:
+    file = put.file
     assert file.digest is not None  # noqa: S101 - only valid units are written
-    source = origin.file(file.name) if origin is not None else None
-    return Write(target.file(file.name), source, content, file.size, file.mtime_ns, file.digest)
+    source = put.origin.file(file.name) if put.origin is not None else None
+    return Write(target.file(file.name), source, put.content, file.size, file.mtime_ns, file.digest)
+
+
+def _ends(step: Step, target: Node, puts: Sequence[Put]) -> tuple[Place | None, Place]:
+    """Return source and target of a step: the one file that it is about, or the directories."""
+    if len(puts) == 1 and step.unit != WHOLE:
+        only = puts[0]
+        return (only.origin.file(only.file.name) if only.origin else None), target.file(only.file.name)
+    origin = next((put.origin for put in puts if put.origin is not None), None)
+    return (origin.place if origin else None), target.place
 
 
 def _expect_file(node: Node, file: File) -> Expect:

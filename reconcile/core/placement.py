@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.draft import Step
+from reconcile.core.draft import Put, Step
 from reconcile.core.memory import IntentKind
 from reconcile.core.model import ARCHIVE, CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Partition, Side, Stream
 from reconcile.core.nodes import Node
@@ -173,8 +173,8 @@ def _project(board: Board, view: View, presence: Presence) -> None:
     home = board.homes[view.id]
     node = Node(Side.WORKSPACE, target, "", name)
     managed = {board.rules.format.metadata_file, *board.rules.format.stream_files}
-    files = [
-        (file, home, None)
+    puts = [
+        Put(file, home)
         for file in home.files.values()
         if file.name in managed or (view.agreed is not None and EXTRA + file.name in view.agreed.units)
     ]
@@ -188,7 +188,7 @@ def _project(board: Board, view: View, presence: Presence) -> None:
         case=presence.case,
         events=(0, count),
     )
-    board.draft.write(step, node, files, creates=True)
+    board.draft.create(step, node, puts)
     board.present[view.id] = node
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome, Verdict
-from reconcile.core.draft import Step
+from reconcile.core.draft import Put, Step
 from reconcile.core.model import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, File, Metadata, Side, Stream
 from reconcile.core.nodes import Node
 from reconcile.core.parents import states
@@ -71,10 +71,10 @@ def _import(board: Board, view: View) -> None:
     title = view.workspace.metadata.title if view.workspace.metadata else None
     home = Node(Side.STORE, None, prefix, board.rules.format.dirname(view.id, title))
     units = view.workspace.units.values()
-    sources = [(file, board.node(unit.copy)) for unit in units if unit.digest for file in unit.files]
+    puts = [Put(file, board.node(unit.copy)) for unit in units if unit.digest for file in unit.files]
     stream = view.workspace.units[STREAM].stream
     step = _step(view, Kind.COPY, presence.reason or Reason.EXTERNAL, WHOLE, presence.case, (0, stream.count))
-    board.draft.write(step, home, [(file, node, None) for file, node in sources], creates=True)
+    board.draft.create(step, home, puts)
     board.homes[view.id] = home
 
 
@@ -102,8 +102,8 @@ def _put(board: Board, view: View, verdict: Verdict, kind: Kind, winner: Unit, t
     origin = board.node(winner.copy)
     names = {file.name for file in winner.files}
     gone = [name for name in _files_of(board, winner.name) if name in target.files and name not in names]
-    files = [(origin.files[file.name], origin, None) for file in winner.files]
-    if not gone and all(file.digest == _digest_of(target, file.name) for file, _, _ in files):
+    puts = [Put(origin.files[file.name], origin) for file in winner.files]
+    if not gone and all(put.file.digest == _digest_of(target, put.file.name) for put in puts):
         return
     events = None
     if winner.name == STREAM:
@@ -111,7 +111,7 @@ def _put(board: Board, view: View, verdict: Verdict, kind: Kind, winner: Unit, t
         events = (facts.count if isinstance(facts, Stream) else 0, winner.stream.count)
     reason = verdict.reason or Reason.DUPLICATE
     step = _step(view, kind, reason, winner.name, verdict.case, events)
-    board.draft.write(step, target, files, removes=gone, after=after)
+    board.draft.write(step, target, puts, removes=gone, after=after)
 
 
 def _files_of(board: Board, unit: str) -> tuple[str, ...]:
@@ -137,8 +137,7 @@ def _fork(board: Board, view: View, loser: Unit) -> int:
     time = loser.mtime_ns
     described = File(fmt.metadata_file, len(content), time, board.rules.digest(content))
     origin = board.node(loser.copy)
-    files: list[tuple[File, Node | None, bytes | None]] = [(described, None, content)]
-    files += [(file, origin, None) for file in loser.files]
+    puts = [Put(described, content=content), *(Put(file, origin) for file in loser.files)]
     step = Step(
         kind=Kind.FORK,
         conversation=new,
@@ -151,7 +150,7 @@ def _fork(board: Board, view: View, loser: Unit) -> int:
     board.forks[new] = view.id
     if view.local and view.intent is not None:
         board.intents[new] = view.intent
-    index = board.draft.write(step, home, files, creates=True)
+    index = board.draft.create(step, home, puts)
     board.draft.belongs(index, view.id)
     return index
 
@@ -207,7 +206,7 @@ def _edit(board: Board, view: View, node: Node, own: Metadata, content: bytes) -
     stripped = own.parent.id is None and view.parent_is_known and parent == view.known_parent
     reason = Reason.PARENT_STRIPPED if stripped else Reason.PARENT_CHANGED
     file = File(name, len(content), node.files[name].mtime_ns, board.rules.digest(content))
-    board.draft.write(_step(view, Kind.SET_PARENT, reason, METADATA), node, [(file, None, content)])
+    board.draft.write(_step(view, Kind.SET_PARENT, reason, METADATA), node, [Put(file, content=content)])
 
 
 def update_workspace(board: Board, view: View) -> None:
@@ -255,7 +254,7 @@ def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: 
         events = (before.count if isinstance(before, Stream) else 0, winner.units[STREAM].stream.count)
     step = _step(view, Kind.PROJECT, verdict.reason or Reason.DUPLICATE, verdict.unit, verdict.case, events)
     after = [index for index in board.draft.steps_of(view.id) if board.draft.action(index).kind is Kind.FORK]
-    board.draft.write(step, node, [(file, home, None) for file in wanted], removes=gone, after=after)
+    board.draft.write(step, node, [Put(file, home) for file in wanted], removes=gone, after=after)
 
 
 def _age(board: Board, view: View, verdict: Verdict, node: Node) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.git_world import tell
 from tests.support.world import make_project
 
 if TYPE_CHECKING:
@@ -19,3 +20,9 @@ if TYPE_CHECKING:
 def world(tmp_path: Path, run: Run) -> World:
     """A project without conversations, and no store yet."""
     return make_project(tmp_path / "project", run)
+
+
+@pytest.fixture
+def story(world: World) -> World:
+    """Two branches of a repository, as `tell` says."""
+    return tell(world)

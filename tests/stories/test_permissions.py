@@ -121,7 +121,7 @@ def test_new_files_have_the_mode_that_the_umask_gives(world: World) -> None:
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can be another user")
 def test_run_as_nobody(world: World) -> None:
     """The installed command, where another user may reach it."""
-    drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", sys.executable, SCRIPT]
+    drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", sys.executable, str(SCRIPT)]
     if subprocess.run([*drop, "--version"], capture_output=True, check=False, cwd="/").returncode != 0:
         pytest.skip("this Python is out of another user's reach")
     with tempfile.TemporaryDirectory() as name:
@@ -131,7 +131,7 @@ def test_run_as_nobody(world: World) -> None:
             os.chown(path, NOBODY, NOBODY)
         for expected in ("2 copy", "2 in-sync"):
             done = subprocess.run(
-                [*drop, "--workspace", home / "project"],
+                [*drop, "--workspace", f"{name}/project"],
                 env={"HOME": name, "PATH": os.environ["PATH"]},
                 capture_output=True,
                 text=True,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from reconcile.core.model import WHOLE
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Diverged, Layout, Missing, Policy, Prefer, StreamRule, Take
+from reconcile.formats import get_format
 from tests.support.words import ScenarioError
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
     from reconcile.core.plan import Item, Note, Plan
 
+_FORMAT = get_format("jp")
 _KINDS = {kind.value for kind in Kind}
-_LATER = ("held", "aside", "skipped", "note")
+_LATER = ("held", "aside", "skipped", "failed", "note")
+_REFUSED = "refused "
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,9 @@ def read_command(text: str) -> Command:
     return Command(tuple(argv), checkout, policy, given.dry_run)
 
 
-def _id(number: str) -> str:
-    return f"jp-c{number}"
+def _id(text: str) -> str:
+    """Return the id that a spelling names; one that is none is for the command to refuse."""
+    return _FORMAT.parse_id(text) or text
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,19 @@ class Outcome:
 
     @property
     def usual_exit_code(self) -> int:
+        if any(line.startswith("failed ") for line in self.items):
+            return 1
         return 4 if self.held else 0
+
+    @property
+    def refused(self) -> bool:
+        """Whether there was no plan at all."""
+        return any(line.startswith(_REFUSED) for line in self.items)
+
+
+def refusal(message: str, exit_code: int) -> Outcome:
+    """Write what a command says that has come to no plan."""
+    return Outcome((), (f"{_REFUSED}{message}",), (), exit_code)
 
 
 def outcome_of(plan: Plan) -> Outcome:
@@ -144,7 +160,7 @@ def outcome_of_json(printed: Mapping[str, Any], exit_code: int) -> Outcome:
         tuple(_action(action) for action in printed["actions"]),
         (
             *(_json_item(kind, item) for kind in ("held", "aside") for item in printed[kind]),
-            *_skipped(printed),
+            *_not_done(printed),
         ),
         tuple(_json_item("note", note) for note in printed["notes"]),
         exit_code,
@@ -189,12 +205,12 @@ def _json_item(kind: str, item: Mapping[str, Any]) -> str:
     return f"{kind} {_short(item['conversation'])} {item['unit']} {item['reason']}"
 
 
-def _skipped(printed: Mapping[str, Any]) -> list[str]:
+def _not_done(printed: Mapping[str, Any]) -> list[str]:
     """Say which actions were not carried out after all."""
     actions = {action["id"]: action for action in printed["actions"]}
     results = printed.get("outcome", {}).get("results", ())
-    skipped = [(actions[each["id"]], each["reason"]) for each in results if each["result"] == "skipped"]
-    return [_json_item("skipped", {**action, "reason": reason}) for action, reason in skipped]
+    left = [each for each in results if each["result"] != "done"]
+    return [_json_item(each["result"], {**actions[each["id"]], "reason": each["reason"]}) for each in left]
 
 
 def _short(conversation: str | None) -> str:
@@ -205,14 +221,14 @@ def read_plan_line(line: str) -> str:
     """Check one expected line, and bring it into the form that is compared."""
     text = re.sub(r"\s+#.*", "", line).strip()
     words = text.split()
-    if text == "(nothing)" or re.fullmatch(r"exit \d+", text):
+    if text == "(nothing)" or text.startswith(_REFUSED) or re.fullmatch(r"exit \d+", text):
         return text
     if words[0] in _LATER and len(words) == 4:
         return " ".join(words)
     if len(words) < 5 or words[1] not in _KINDS:
         raise ScenarioError(
-            f"found {text!r}, expected CASE KIND ID UNIT REASON, held|aside|skipped|note ID UNIT REASON, "
-            "exit N or (nothing)"
+            f"found {text!r}, expected CASE KIND ID UNIT REASON, {'|'.join(_LATER)} ID UNIT REASON, "
+            "refused MESSAGE, exit N or (nothing)"
         )
     return " ".join(words)
 
@@ -220,7 +236,8 @@ def read_plan_line(line: str) -> str:
 def aligned_plan(lines: Iterable[str]) -> list[str]:
     """Write expected lines in columns, as `Outcome.lines` does."""
     checked = [read_plan_line(line) for line in lines]
-    actions = [line for line in checked if line.partition(" ")[0] not in (*_LATER, "exit", "(nothing)")]
+    others = (*_LATER, "refused", "exit", "(nothing)")
+    actions = [line for line in checked if line.partition(" ")[0] not in others]
     return [*_aligned(actions), *(line for line in checked if line not in actions)]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.support.pure_level import Names
-from tests.support.scenario import SIDES, Given, Run, Then, Verb, read_scenario
+from tests.support.scenario import Given, Run, Then, Verb, read_scenario
 from tests.support.words import ScenarioError
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class Played:
 def play(scenario: Scenario, level: Level, shadow: Level | None = None) -> Played:
     """Play every block. ``shadow`` is a second level that must come to the same sides after every command."""
     played = Played(scenario)
-    player = _Player(level, shadow, played)
+    names = (Names.beside(scenario.source) for _ in range(2))
+    player = _Player(level, shadow, played, *names)
     for block in scenario.blocks:
         try:
             player.play(block)
@@ -62,8 +63,8 @@ class _Player:
     level: Level
     shadow: Level | None
     played: Played
-    names: Names = field(default_factory=Names)
-    shadow_names: Names = field(default_factory=Names)
+    names: Names
+    shadow_names: Names
     before: dict[str, Tree | None] = field(default_factory=dict)
 
     def play(self, block: AnyBlock) -> None:
@@ -89,16 +90,17 @@ class _Player:
         level.change(block.side, block.after(tree, lines), another=another)
 
     def _run(self, block: Run) -> None:
-        self.before = {side: self.level.tree(side) for side in SIDES}
+        sides = self.played.scenario.sides
+        self.before = {side: self.level.tree(side) for side in sides}
         self.played.expected[block.line] = block.expected()
         outcome = self.level.run(block.command).renamed(self.names.shown)
         self.played.found[block.line] = [block.header, *(f"  {line}" for line in outcome.lines(block.body))]
         if not outcome.actions:
-            touched = [side for side in SIDES if self.level.tree(side) != self.before[side]]
+            touched = [side for side in sides if self.level.tree(side) != self.before[side]]
             assert not touched, f"nothing was planned, but something was done: {touched}"
         if self.shadow is not None:
             self.shadow.run(block.command).renamed(self.shadow_names.shown)
-            for side in SIDES:
+            for side in sides:
                 _compare(side, self.level, self.names, self.shadow, self.shadow_names)
 
 

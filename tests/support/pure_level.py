@@ -23,6 +23,8 @@ from tests.support.trees import Blob, Entry, Tree
 from tests.support.words import DAY_NS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
     from reconcile.core.plan import Plan
@@ -58,6 +60,12 @@ class Names:
     """Ids that a run has made up, by the names that scenarios have for them: ``new``, ``new2``, ..."""
 
     known: dict[str, str] = field(default_factory=dict)
+    """By number. Those that the scenario itself has are called by it."""
+
+    @classmethod
+    def beside(cls, source: Iterable[str]) -> Names:
+        """Return names for the ids that aren't in the scenario's text."""
+        return cls({number: number for line in source for number in _MADE.findall(line)})
 
     def shown(self, text: str) -> str:
         return _MADE.sub(lambda match: self._name(match[0]), text)
@@ -78,7 +86,7 @@ class Names:
         return replace(entry, content=self.shown(entry.content.decode()).encode())
 
     def _name(self, number: str) -> str:
-        count = len(self.known) + 1
+        count = sum(name.startswith("new") for name in self.known.values()) + 1
         return self.known.setdefault(number, f"new{count}" if count > 1 else "new")
 
 
@@ -109,6 +117,8 @@ class PureLevel:
                 self.config[key] = value
             case ("git", what):
                 self.git_busy = _GIT[what]
+            case ("killed", *_):
+                pass  # a plan that isn't carried out here can't be interrupted either
             case _:
                 message = f"the pure level can't {' '.join(words)}"
                 raise AssertionError(message)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tests.support.commands import Command, aligned_plan, read_command
 from tests.support.listing import read_line, read_tree, show_tree
-from tests.support.words import ScenarioError
+from tests.support.words import ScenarioError, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,9 +93,13 @@ AnyBlock: TypeAlias = Given | Verb | Run | Then
 _VERBS = {
     "forget": r"forget state",
     "config": r"config (stream|diverged|missing) \w+",
-    "lock": r"lock \d+",
+    "lock": r"lock \d+( workspace)?",
     "unlock": r"unlock \d+",
+    "sweep": r"sweep \d+",
+    "steal": r"steal \d+",
+    "killed": r"killed at every step",
     "git": r"git (merge|rebase|clean)",
+    "disk": r"disk (full|full after \d+|readonly|fine)",
 }
 
 
@@ -110,6 +114,17 @@ class Scenario:
     cases: tuple[int, ...] = ()
     edges: tuple[int, ...] = ()
     levels: tuple[str, ...] = LEVELS
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Every side that may be there: the three, and the silos that are named."""
+        named = (block.side for block in self.blocks if isinstance(block, Given | Then))
+        return tuple(dict.fromkeys((*SIDES, *named)))
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the store is the silo that is found, as in life, rather than one that is named."""
+        return len(self.sides) > len(SIDES)
 
     def rewritten(self, replaced: dict[int, list[str]]) -> str:
         """Return the file's text with other lines for the blocks that begin at these lines."""
@@ -182,11 +197,16 @@ def _block(block: Block, reading: _Reading) -> AnyBlock:
     reading.line = block.line
     text = re.sub(r"\s+#.*", "", block.header)
     words = text.split()
+    if words[1:2] == ["silo"] and len(words) > 2:
+        words[1:3] = [" ".join(words[1:3])]
+    if words[:2] == ["given", "id"] and not block.body:
+        content = json_text(text.partition(" id ")[2])
+        return Verb(block.line, block.header, block.body, ("id", content))
     if words[0] == "$":
         run = Run(block.line, block.header, block.body, read_command(text.removeprefix("$")))
         _check_lines(block, reading, aligned_plan)
         return run
-    if words[0] in ("given", "then") and words[1:2] and words[1] in SIDES:
+    if words[0] in ("given", "then") and words[1:2] and (words[1] in SIDES or words[1].startswith("silo ")):
         how = words[2] if len(words) > 2 else "listing" if words[0] == "then" else ""
         if len(words) > 3 or how not in ("", "listing", "gone", *_allowed(words[0])):
             raise ScenarioError(f"found {text!r}, expected: {words[0]} {words[1]} [{'|'.join(_allowed(words[0]))}]")
@@ -196,7 +216,7 @@ def _block(block: Block, reading: _Reading) -> AnyBlock:
     verb = words[1:] if words[0] == "given" else words
     if verb and re.fullmatch(_VERBS.get(verb[0], "(?!)"), " ".join(verb)) and not block.body:
         return Verb(block.line, block.header, block.body, tuple(verb))
-    raise ScenarioError(f"found {text!r}, expected given, $, then, forget state, config, lock or unlock")
+    raise ScenarioError(f"found {text!r}, expected given, $, then or one of: {', '.join(_VERBS)}")
 
 
 def _allowed(word: str) -> tuple[str, ...]:

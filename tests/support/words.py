@@ -79,6 +79,14 @@ class Words:
             self._at += 1
 
 
+def json_text(text: str) -> str:
+    """Read a JSON string that is all there is."""
+    words = Words(text)
+    value = words.json('a text in quotes: "..."')
+    words.end()
+    return str(value)
+
+
 def time_ns(text: str) -> int:
     """Read a time of day, ``09:30`` or ``09:30:00.000000001``, as nanoseconds since the epoch."""
     stamp = _STAMP.fullmatch(text)

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
 import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,6 +218,12 @@ def write_conversation(
     return directory
 
 
+def append(directory: Path, count: int, voice: str, mtime_ns: int) -> None:
+    """Have a conversation go on, by so many events."""
+    path = directory / "events.json"
+    write_json(path, [*json.loads(path.read_bytes()), *events(count, voice)], mtime_ns)
+
+
 def set_key(directory: Path, key: str, value: object, mtime_ns: int) -> None:
     """Change one key of a conversation's metadata by hand."""
     path = directory / "metadata.json"
@@ -238,16 +243,3 @@ def copy_tree(source: Path, target: Path) -> None:
         copied = target / path.relative_to(source)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copied)
-
-
-def git(directory: Path, *args: str, check: bool = True) -> str:
-    """Run git in a checkout; its standard output."""
-    done = subprocess.run(
-        ["git", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false", *args],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0 or not check, done.stderr + done.stdout
-    return done.stdout

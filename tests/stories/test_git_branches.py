@@ -1,92 +1,23 @@
-"""A workspace under git: branches, worktrees and merges, with real git, and a store that never goes back."""
+"""Branches and worktrees, with real git: the store never goes back, and git is never in our way nor we in its."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import (
-    LONG_AGO,
-    SECOND,
-    contents,
-    digest_of,
-    events,
-    git,
-    listing,
-    set_key,
-    write_conversation,
-)
+from tests.support.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
+from tests.support.world import LONG_AGO, SECOND, append, contents, listing, set_key
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.world import World
 
-PARENT, CHILD, OTHER = 17500000001, 17500000002, 17500000003
-PRIVATE = 17500000009
-PRIVATE_TITLE = "nobody else's business"
-
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
-
-
-def place(world: World, number: int) -> Path:
-    """Return the workspace directory of a conversation."""
-    (found,) = (path.parent for path in world.workspace.rglob(f"{number}*/metadata.json"))
-    return found
-
-
-def append(directory: Path, count: int, voice: str, mtime_ns: int) -> None:
-    """Have a conversation go on."""
-    stream = directory / "events.json"
-    longer = [*json.loads(stream.read_bytes()), *events(count, voice)]
-    stream.write_text(json.dumps(longer, indent=2) + "\n")
-    os.utime(stream, ns=(mtime_ns, mtime_ns))
-
-
-def commit(world: World, message: str) -> None:
-    git(world.project, "add", "-A")
-    git(world.project, "commit", "-qm", message)
-
-
-def check_git(world: World) -> None:
-    assert git(world.project, "status", "--porcelain") == ""
-
-
-def check_private(world: World) -> None:
-    """What is in the store alone is nowhere in the checkout, and git has never seen it."""
-    assert not list(world.project.rglob(f"{PRIVATE}*"))
-    for path in world.workspace.rglob("*.json"):
-        assert PRIVATE_TITLE.encode() not in path.read_bytes()
-
-
-@pytest.fixture
-def story(world: World) -> World:
-    """Two branches: a parent with a child, and another one; on `feature` parent and child have gone on.
-
-    The last run was on `feature`.
-    """
-    top = write_conversation(world.workspace / f"{PARENT}-parent", "Parent", events(4))
-    write_conversation(top / "conversations" / f"{CHILD}-child", "Child", events(4, "c"), parent=PARENT)
-    write_conversation(world.workspace / f"{OTHER}-other", "Other", events(4, "o"))
-    git(world.project, "init", "-q", ".")
-    commit(world, "first version")
-    world.reconcile()
-    write_conversation(world.store / f"{PRIVATE}-private", PRIVATE_TITLE, events(3, "p"))
-    world.reconcile()
-    check_git(world)
-    git(world.project, "switch", "-qc", "feature")
-    append(place(world, PARENT), 3, "x", LONG_AGO + 50 * SECOND)
-    append(place(world, CHILD), 2, "y", LONG_AGO + 60 * SECOND)
-    commit(world, "second version")
-    world.reconcile()
-    check_git(world)
-    return world
 
 
 def test_switching_branches_never_takes_the_store_back(story: World) -> None:
@@ -275,54 +206,3 @@ def test_a_conversation_reparented_on_a_branch(story: World) -> None:
         (stored,) = story.store.glob(f"{CHILD}*/metadata.json")
         assert json.loads(stored.read_bytes())["parent_id"] == f"jp-c{OTHER}"
         assert len(list(story.workspace.rglob(f"{CHILD}*/events.json"))) == 1
-
-
-def conflicted(story: World) -> World:
-    """Have a merge stop at real conflicts in the parent's events and metadata."""
-    git(story.project, "switch", "-qc", "ours", "feature")
-    append(place(story, PARENT), 2, "g", LONG_AGO + 100 * SECOND)
-    set_key(place(story, PARENT), "title", "Parent", LONG_AGO + 100 * SECOND)
-    set_key(place(story, PARENT), "last_activated_at", "2026-02-02 00:00:00.0", LONG_AGO + 100 * SECOND)
-    commit(story, "ours")
-    story.reconcile()
-    git(story.project, "switch", "-qc", "theirs", "feature")
-    append(place(story, PARENT), 2, "h", LONG_AGO + 90 * SECOND)
-    set_key(place(story, PARENT), "last_activated_at", "2026-03-03 00:00:00.0", LONG_AGO + 90 * SECOND)
-    commit(story, "theirs")
-    git(story.project, "switch", "-q", "ours")
-    done = subprocess.run(["git", "merge", "theirs"], cwd=story.project, capture_output=True, check=False)
-    assert done.returncode == 1
-    return story
-
-
-def test_a_merge_conflict_reaches_neither_side(story: World) -> None:
-    conflicted(story)
-    directory = place(story, PARENT)
-    broken = [directory / name for name in ("events.json", "metadata.json")]
-    assert all(b"<<<<<<<" in path.read_bytes() for path in broken)
-    stored, before = listing(story.store), listing(story.workspace)
-    found = json.loads(story.reconcile("--json", code=4).stdout)
-    assert {(item["unit"], item["reason"]) for item in found["held"]} == {
-        ("stream", "invalid"),
-        ("metadata", "invalid"),
-    }
-    assert listing(story.store) == stored
-    assert listing(story.workspace) == before
-    assert {digest_of(path) for path in broken} <= contents(story.vault)
-
-
-def test_writes_to_the_workspace_wait_for_the_end_of_a_merge(story: World) -> None:
-    conflicted(story)
-    (stored,) = story.store.glob(f"{OTHER}*")
-    append(stored, 5, "k", LONG_AGO + 200 * SECOND)
-    append(place(story, CHILD), 1, "j", LONG_AGO + 200 * SECOND)
-    found = json.loads(story.reconcile("--json", code=4).stdout)
-    assert "git-busy" in {item["reason"] for item in found["held"]}
-    assert story.event_count(OTHER, story.workspace) == 4
-    assert story.event_count(CHILD) == 7, "what saves into the store is done all the same"
-    git(story.project, "checkout", "-q", "--ours", ".")
-    git(story.project, "add", "-A")
-    git(story.project, "commit", "-qm", "merged")
-    story.reconcile()
-    assert story.event_count(OTHER, story.workspace) == 9
-    assert story.event_count(PARENT) == story.event_count(PARENT, story.workspace) == 9

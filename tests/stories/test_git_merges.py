@@ -1,0 +1,123 @@
+"""Merges, stashes and clones, with real git: nothing half merged reaches the store."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
+from tests.support.world import LONG_AGO, SECOND, append, contents, digest_of, listing, set_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.world import World
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+
+
+def conflicted(story: World) -> World:
+    """Have a merge stop at real conflicts in the parent's events and metadata."""
+    git(story.project, "switch", "-qc", "ours", "feature")
+    append(place(story, PARENT), 2, "g", LONG_AGO + 100 * SECOND)
+    set_key(place(story, PARENT), "title", "Parent", LONG_AGO + 100 * SECOND)
+    set_key(place(story, PARENT), "last_activated_at", "2026-02-02 00:00:00.0", LONG_AGO + 100 * SECOND)
+    commit(story, "ours")
+    story.reconcile()
+    git(story.project, "switch", "-qc", "theirs", "feature")
+    append(place(story, PARENT), 2, "h", LONG_AGO + 90 * SECOND)
+    set_key(place(story, PARENT), "last_activated_at", "2026-03-03 00:00:00.0", LONG_AGO + 90 * SECOND)
+    commit(story, "theirs")
+    git(story.project, "switch", "-q", "ours")
+    done = subprocess.run(["git", "merge", "theirs"], cwd=story.project, capture_output=True, check=False)
+    assert done.returncode == 1
+    return story
+
+
+def test_a_merge_conflict_reaches_neither_side(story: World) -> None:
+    conflicted(story)
+    directory = place(story, PARENT)
+    broken = [directory / name for name in ("events.json", "metadata.json")]
+    assert all(b"<<<<<<<" in path.read_bytes() for path in broken)
+    stored, before = listing(story.store), listing(story.workspace)
+    found = json.loads(story.reconcile("--json", code=4).stdout)
+    assert {(item["unit"], item["reason"]) for item in found["held"]} == {
+        ("stream", "invalid"),
+        ("metadata", "invalid"),
+    }
+    assert listing(story.store) == stored
+    assert listing(story.workspace) == before
+    assert {digest_of(path) for path in broken} <= contents(story.vault)
+
+
+def test_writes_to_the_workspace_wait_for_the_end_of_a_merge(story: World) -> None:
+    conflicted(story)
+    (stored,) = story.store.glob(f"{OTHER}*")
+    append(stored, 5, "k", LONG_AGO + 200 * SECOND)
+    append(place(story, CHILD), 1, "j", LONG_AGO + 200 * SECOND)
+    found = json.loads(story.reconcile("--json", code=4).stdout)
+    assert "git-busy" in {item["reason"] for item in found["held"]}
+    assert story.event_count(OTHER, story.workspace) == 4
+    assert story.event_count(CHILD) == 7, "what saves into the store is done all the same"
+    git(story.project, "checkout", "-q", "--ours", ".")
+    git(story.project, "add", "-A")
+    git(story.project, "commit", "-qm", "merged")
+    story.reconcile()
+    assert story.event_count(OTHER, story.workspace) == 9
+    assert story.event_count(PARENT) == story.event_count(PARENT, story.workspace) == 9
+
+
+def test_a_removal_waits_for_the_end_of_a_merge_too(story: World) -> None:
+    conflicted(story)
+    (stored,) = story.store.glob(f"{OTHER}*")
+    shutil.rmtree(stored)
+    story.reconcile(code=4)
+    assert place(story, OTHER).is_dir()
+    git(story.project, "merge", "--abort")
+    found = json.loads(story.reconcile("--json").stdout)
+    assert [(action["kind"], action["case"]) for action in found["actions"]] == [("remove-stale", 7)]
+    assert not list(story.workspace.glob(f"{OTHER}*"))
+
+
+def test_an_aborted_merge_leaves_no_trace(story: World) -> None:
+    conflicted(story)
+    stored = listing(story.store)
+    story.reconcile(code=4)
+    git(story.project, "merge", "--abort")
+    found = json.loads(story.reconcile("--json").stdout)
+    assert found["summary"] == {"in-sync": 3, "available": 1, "held": 0, "aside": 0}
+    assert listing(story.store) == stored
+    check_git(story)
+
+
+def test_stashed_and_popped(story: World) -> None:
+    (stored,) = story.store.glob(f"{OTHER}*")
+    append(stored, 5, "k", LONG_AGO + 200 * SECOND)
+    story.reconcile()
+    git(story.project, "stash", "-q")
+    found = json.loads(story.reconcile("--json").stdout)
+    assert [item["reason"] for item in found["aside"]] == ["behind-aside"]
+    check_git(story)
+    git(story.project, "stash", "pop", "-q")
+    found = json.loads(story.reconcile("--json").stdout)
+    assert found["summary"] == {"in-sync": 3, "available": 1, "held": 0, "aside": 0}
+    assert story.event_count(OTHER) == 9
+
+
+def test_a_clone_and_a_jp_directory_made_anew_publish_nothing(story: World, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", str(story.project), "clone")
+    clone = replace(story, project=tmp_path / "clone")
+    shutil.rmtree(story.project / ".jp")
+    git(story.project, "checkout", "-q", ".")
+    stored = listing(story.store)
+    for world in (clone, story):
+        found = json.loads(world.reconcile("--json").stdout)
+        assert found["summary"] == {"in-sync": 3, "available": 1, "held": 0, "aside": 0}
+        check_git(world)
+        check_private(world)
+    assert listing(story.store) == stored

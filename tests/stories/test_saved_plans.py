@@ -1,0 +1,133 @@
+"""Plans that were saved: edits between plan and apply, and files that are no plans."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.three import FIRST, SECOND_ID, THIRD, results, three
+from tests.support.world import (
+    LONG_AGO,
+    SECOND,
+    append,
+    listing,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.world import World
+
+
+def test_a_saved_plan_refuses_what_was_edited_meanwhile_and_does_the_rest(world: World, tmp_path: Path) -> None:
+    three(world)
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    assert not world.store.exists()
+    append(world.workspace / f"{SECOND_ID}-it", 2, "b", LONG_AGO + SECOND)
+    result = world.reconcile("apply", saved, "--json", code=4, settled=False)
+    assert results(json.loads(result.stdout)) == {
+        f"jp-c{FIRST}": {("done", None)},
+        f"jp-c{SECOND_ID}": {("skipped", "drift")},
+        f"jp-c{THIRD}": {("done", None)},
+    }
+    assert "changed meanwhile, run again" in world.reconcile("apply", saved, code=4, settled=False).stdout
+    world.reconcile()
+    assert listing(world.store) == listing(world.workspace)
+
+
+def test_a_saved_plan_is_carried_out_once(world: World, tmp_path: Path) -> None:
+    three(world, parent=FIRST)
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    world.reconcile("apply", saved)
+    assert (world.workspace / f"{FIRST}-it" / "conversations" / f"{SECOND_ID}-it").is_dir()
+    before = listing(world.workspace) | listing(world.store)
+    world.reconcile("apply", saved, code=4)
+    assert listing(world.workspace) | listing(world.store) == before
+
+
+def test_an_edit_without_another_time_or_size_is_noticed(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    append(world.workspace / f"{FIRST}-it", 2, "b", LONG_AGO + SECOND)
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    stream = world.workspace / f"{FIRST}-it" / "events.json"
+    before = stream.stat()
+    stream.write_bytes(stream.read_bytes().replace(b"b1", b"b9"))
+    os.utime(stream, ns=(before.st_atime_ns, before.st_mtime_ns))
+    world.reconcile("apply", saved, code=4, settled=False)
+    assert world.event_count(FIRST) == 3
+    world.reconcile()
+    assert b"b9" in (world.store / f"{FIRST}-it" / "events.json").read_bytes()
+
+
+ACTION: dict[str, Any] = {
+    "id": "1", "kind": "copy", "case": 2, "conversation": "jp-c17500000001", "title": None, "unit": "conversation",
+    "reason": "external", "source": None, "target": "store:17500000001-it", "bytes": 0, "events": None,
+    "needs": [], "expect": [], "writes": [], "removes": [], "mtime_ns": None, "touches": ["jp-c17500000001"],
+}  # fmt: skip
+
+
+def spoiled(saved: dict[str, Any], **changes: object) -> str:
+    return json.dumps(saved | {"actions": [ACTION | changes]})
+
+
+def bad_plans(saved: dict[str, Any]) -> dict[str, str]:
+    """Return files that are no plans, by what is wrong with them."""
+    write = {"target": "store:x", "source": None, "content": "!", "size": 1, "mtime_ns": 1, "digest": "0"}
+    return {
+        "no JSON": "hello",
+        "nothing": "",
+        "a list": "[]",
+        "deep": "[" * 100_000,
+        "another format": json.dumps(saved | {"format": "reconcile.plan/2"}),
+        "no format": "{}",
+        "a path upwards": spoiled(saved, target="store:../x"),
+        "an absolute path": spoiled(saved, target="store:/etc/x"),
+        "a path upwards inside": spoiled(saved, source="workspace:a/../../b"),
+        "no side": spoiled(saved, target="elsewhere:x"),
+        "a NUL": spoiled(saved, target="store:a\0b"),
+        "an unknown kind": spoiled(saved, kind="explode"),
+        "an unknown reason": spoiled(saved, reason="because"),
+        "an unknown need": spoiled(saved, needs=["99"]),
+        "content that is no base64": spoiled(saved, writes=[write]),
+        "an unknown key": spoiled(saved, extra=1),
+        "an unknown layout": json.dumps(saved | {"layout": "spiral"}),
+        "two actions of one id": json.dumps(saved | {"actions": [ACTION, ACTION]}),
+        "numbers beyond all bounds": spoiled(saved, mtime_ns=10**30, kind="age"),
+        "another workspace": json.dumps(saved | {"workspace": "/nowhere"}),
+        "no id": spoiled(saved, conversation="hello", touches=["../../x"]),
+    }
+
+
+BAD = tuple(bad_plans({}))
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_file_that_is_no_plan_is_refused_in_one_line(world: World, tmp_path: Path, what: str) -> None:
+    three(world)
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    bad = tmp_path / "bad.json"
+    bad.write_text(bad_plans(json.loads(saved.read_bytes()))[what])
+    result = world.run("--workspace", world.project, "apply", bad)
+    assert result.exit_code == 2, result.output
+    message = result.stderr.splitlines()
+    assert message[0].startswith("reconcile: ")
+    assert len(message) <= 2, "one line, and a hint"
+    assert not world.store.exists()
+
+
+def test_a_missing_plan_is_one_line(world: World, tmp_path: Path) -> None:
+    result = world.run("--workspace", world.project, "apply", tmp_path / "nothing.json")
+    assert result.exit_code == 2
+    assert "nothing.json" in result.stderr
+    assert "Traceback" not in result.output
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\0")
+    assert world.run("--workspace", world.project, "apply", tmp_path / "bytes").exit_code == 2
+    assert world.run("--workspace", world.project, "apply", tmp_path).exit_code == 2

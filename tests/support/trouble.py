@@ -1,0 +1,103 @@
+"""What other processes, a full disk and ``kill -9`` do to a command while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from reconcile.disk.changes import Root
+from reconcile.disk.jp_locks import Busy, HeldLock, LockRoots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_SYSTEM_CALLS = ("fsync", "ftruncate", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "utime", "write")
+_CREATES = ("create_file", "make_directories")
+_CHANGES = (*_CREATES, "rename", "publish_new", "unlink", "remove_directory", "set_time")
+
+
+def hold(path: Path) -> ExitStack:
+    """Hold a lock file as another process would: another descriptor is another holder."""
+    path.parent.mkdir(exist_ok=True)
+    stack = ExitStack()
+    file = stack.enter_context(path.open("w"))
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return stack
+
+
+@contextlib.contextmanager
+def unlinked(name: str, then: Callable[[], None]) -> Iterator[None]:
+    """Have JP's cleanup take the name of a lock away as soon as it is held, and do something ``then``."""
+    take = HeldLock.take
+
+    def taken(cls: type[HeldLock], asked: str, roots: LockRoots) -> HeldLock | Busy:
+        got = take(asked, roots)
+        if asked == name and isinstance(got, HeldLock):
+            path = roots.path(name)
+            assert path is not None
+            os.unlink(path)
+            then()
+        return got
+
+    with mock.patch.object(HeldLock, "take", classmethod(taken)):
+        yield
+
+
+@contextlib.contextmanager
+def spoilt_disk(workspace: str, how: str) -> Iterator[None]:
+    """Let nothing be added to the workspace (``full``), a number of files and nothing more, or nothing be changed."""
+    fits = int(how) if how.isdecimal() else 0
+    code = errno.EROFS if how == "readonly" else errno.ENOSPC
+
+    def refusing(name: str) -> Callable[..., Any]:
+        change = getattr(Root, name)
+
+        def refused(root: Root, path: str, *more: Any) -> Any:
+            nonlocal fits
+            if root.path == workspace:
+                if not fits:
+                    raise OSError(code, os.strerror(code), root.absolute(path))
+                fits -= name == "create_file"
+            return change(root, path, *more)
+
+        return refused
+
+    with ExitStack() as stack:
+        for name in _CHANGES if how == "readonly" else _CREATES:
+            stack.enter_context(mock.patch.object(Root, name, refusing(name)))
+        yield
+
+
+class Killed(BaseException):
+    """The command is dead from here on; no handler for errors catches it."""
+
+
+@contextlib.contextmanager
+def killed_at(step: int) -> Iterator[None]:
+    """Kill at the ``step``-th call that changes anything: that one and every later one does nothing any more."""
+    left = step
+
+    def fatal(name: str) -> Callable[..., Any]:
+        call = getattr(os, name)
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            if name == "open" and not args[1] & os.O_CREAT:
+                return call(*args, **kwargs)
+            left -= 1
+            if left <= 0:
+                raise Killed
+            return call(*args, **kwargs)
+
+        return called
+
+    with ExitStack() as stack:
+        for name in _SYSTEM_CALLS:
+            stack.enter_context(mock.patch.object(os, name, fatal(name)))
+        yield
