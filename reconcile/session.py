@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from reconcile.apply.executor import Executor
 from reconcile.apply.leftovers import clean_leftovers
 from reconcile.apply.outcome import Outcome, Result
+from reconcile.apply.record import Recorder, decided_ahead, learned, planned_steps, preserved
 from reconcile.apply.steps import Stage
 from reconcile.core.fold import fold
 from reconcile.core.model import Side
@@ -23,18 +24,15 @@ from reconcile.disk.durable import Durability
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
 from reconcile.disk.index import Index
-from reconcile.disk.journal import Step
 from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
 from reconcile.disk.lock_report import held_locks
 from reconcile.disk.own_lock import own_lock
 from reconcile.disk.reading import read_files
 from reconcile.disk.scan import inspect, scan
-from reconcile.disk.state import Fold, State
+from reconcile.disk.state import State
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
-from reconcile.disk.versions import Version
 from reconcile.formats import get_format
-from reconcile.planjson import action_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,11 +40,10 @@ if TYPE_CHECKING:
 
     from reconcile.apply.executor import Progress
     from reconcile.core.board import Board
-    from reconcile.core.fold import Changes
     from reconcile.core.format import Format
     from reconcile.core.memory import Memory
     from reconcile.core.model import Copy, Snapshot
-    from reconcile.core.plan import Action, Plan, Preserve
+    from reconcile.core.plan import Plan, Preserve
     from reconcile.core.policy import Policy
     from reconcile.core.views import View
     from reconcile.disk.roots import Roots
@@ -240,9 +237,8 @@ class Session:
         assert self.checkout is not None  # noqa: S101 - only a dry run has none
         journal = self.state.journal
         run = journal.begin_run(self.checkout, command, self._clock(), summary=json.dumps(plan.summary()))
-        steps = [_step(action) for action in plan.actions]
-        journal.plan_steps(run, steps, self._clock())
-        journal.record_intents(run, self.checkout, _ahead(plan, run))
+        journal.plan_steps(run, planned_steps(plan), self._clock())
+        journal.record_intents(run, self.checkout, decided_ahead(plan, run))
         conflicts = [
             (note.conversation, note.unit)
             for note in plan.notes
@@ -260,7 +256,8 @@ class Session:
             )
             stack.callback(stage.close)
             self._preserve(kept, stage)
-            executor = Executor(stage, self._locks(), self.format, _Recorder(self, run), progress)
+            recorder = Recorder(journal, run, self._clock)
+            executor = Executor(stage, self._locks(), self.format, recorder, progress)
             outcome = executor.run(plan)
         outcome.run = run
         failed = outcome.count(Result.FAILED) > 0
@@ -285,7 +282,7 @@ class Session:
             finally:
                 os.close(fd)
             if found.xxh3 == version.digest:
-                versions.append(_version(version, found.digest, stage.run))
+                versions.append(preserved(version, found.digest, stage.run))
         self.vault.flush()
         self.state.versions.add(versions)
 
@@ -294,74 +291,10 @@ class Session:
         # The plan's own intents are written already: the fold starts from what is remembered now.
         memory = self.state.load(self.checkout)
         changes = fold(after.store, after.workspace, memory, plan, policy, self.rules)
-        self.state.save_fold(self.checkout, _learned(changes, outcome.run))
+        self.state.save_fold(self.checkout, learned(changes, outcome.run))
         self._save_indexes()
 
     def _save_indexes(self) -> None:
         for side in self._moved:
             self.state.save_index(self._index_key(side), self._indexes[side].encode())
         self._moved.clear()
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorder:
-    """The executor's journal: rows of this run."""
-
-    session: Session
-    run: str
-
-    def begun(self, actions: Sequence[Action]) -> None:
-        journal = self.session.state.journal
-        journal.step_begun(self.run, [action.id for action in actions], time.time_ns())
-
-    def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
-        journal = self.session.state.journal
-        deeds = [outcome.deeds[action.id] for action in actions]
-        by: dict[Result, dict[str, str]] = {result: {} for result in Result}
-        for deed in deeds:
-            by[deed.result][deed.action.id] = deed.message
-        now = time.time_ns()
-        journal.step_done(self.run, by[Result.DONE], now)
-        journal.step_failed(self.run, by[Result.FAILED], now)
-        journal.step_skipped(self.run, by[Result.SKIPPED], now)
-
-
-def _step(action: Action) -> Step:
-    record = json.dumps(action_to_json(action))
-    return Step(action.id, action.conversation, action.unit, action.kind.value, record)
-
-
-def _version(version: Preserve, digest: str, run: str) -> Version:
-    return Version(
-        digest=digest,
-        xxh3=version.digest,
-        size=version.size,
-        conversation=version.conversation,
-        unit=version.unit,
-        file=version.place.path.rpartition("/")[2],
-        side=version.place.side,
-        path=version.place.path,
-        mtime_ns=version.mtime_ns,
-        run=run,
-        why="kept",
-    )
-
-
-def _ahead(plan: Plan, run: str) -> Fold:
-    """What a plan decides about intents, set-aside states and tombstones, written before its first step."""
-    intents = {
-        key: intent if intent is None or intent.run else replace(intent, run=run) for key, intent in plan.intents
-    }
-    return Fold(intents=intents, asides=dict(plan.asides), tombstones=dict(plan.tombstones), run=run)
-
-
-def _learned(changes: Changes, run: str | None) -> Fold:
-    return Fold(
-        agreed=changes.agreed,
-        history={key: (digest,) for key, digest in changes.history.items()},
-        parents=changes.parents,
-        intents=changes.intents,
-        run=run,
-        store_identity=changes.store_identity,
-        layout=changes.layout,
-    )

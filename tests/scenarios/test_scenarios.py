@@ -54,6 +54,7 @@ def level(root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Itera
     config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
     level = DiskLevel(root, run, config)
     monkeypatch.setenv("RECONCILE_STATE_DIR", str(level.state))
+    monkeypatch.setenv("JP_USER_DATA_DIR", str(root / "data"))
     if root.name != "root-of-test":
         yield level
         return
@@ -67,6 +68,7 @@ def level(root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Itera
 @pytest.mark.parametrize(("scenario", "root"), on("fake", "real"), indirect=["root"])
 def test_command(scenario: Scenario, level: DiskLevel) -> None:
     shadow = PureLevel() if "pure" in scenario.levels else None
+    level.looks_up = scenario.looks_up
     complaint = play(scenario, level, shadow).complaint()
     assert not complaint, complaint
 
@@ -74,3 +76,12 @@ def test_command(scenario: Scenario, level: DiskLevel) -> None:
 def test_all_cases_have_a_scenario() -> None:
     covered = {case for scenario in SCENARIOS for case in scenario.cases}
     assert covered == set(range(1, 16))
+
+
+EDGES = {*range(1, 45), *range(55, 73), *range(77, 95)}
+"""Those of formats/jp.md 9 that concern names, the two roots, silos and nested placement."""
+
+
+def test_all_edge_cases_have_a_scenario() -> None:
+    covered = {edge for scenario in SCENARIOS for edge in scenario.edges}
+    assert not EDGES - covered, f"in no scenario's edge: {sorted(EDGES - covered)}"

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.support.three import FIRST, SECOND_ID, THIRD, results, three
 from tests.support.world import (
     command,
@@ -20,6 +18,8 @@ from tests.support.world import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import pytest
 
     from tests.support.world import World
 

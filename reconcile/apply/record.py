@@ -1,0 +1,94 @@
+"""What the state is told of a run: its steps ahead, how far they came, and what was learned."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reconcile.apply.outcome import Outcome, Result
+from reconcile.disk.journal import Journal, Step
+from reconcile.disk.state import Fold
+from reconcile.disk.versions import Version
+from reconcile.planjson import action_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from reconcile.core.fold import Changes
+    from reconcile.core.plan import Action, Plan, Preserve
+
+_OF_THE_PLAN = ("id", "needs", "expect", "touches", "title")
+"""Fields of an action that say how to carry it out, not what it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """The executor's journal: rows of one run."""
+
+    journal: Journal
+    run: str
+    clock: Callable[[], int]
+
+    def begun(self, actions: Sequence[Action]) -> None:
+        """Note that these actions are about to change files."""
+        self.journal.step_begun(self.run, [action.id for action in actions], self.clock())
+
+    def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
+        """Note what became of these actions."""
+        by: dict[Result, dict[str, str]] = {result: {} for result in Result}
+        for action in actions:
+            deed = outcome.deeds[action.id]
+            by[deed.result][action.id] = deed.message
+        now = self.clock()
+        self.journal.step_done(self.run, by[Result.DONE], now)
+        self.journal.step_failed(self.run, by[Result.FAILED], now)
+        self.journal.step_skipped(self.run, by[Result.SKIPPED], now)
+
+
+def planned_steps(plan: Plan) -> Iterator[Step]:
+    """Yield the rows of a plan's actions, each with all that an undo must know of it."""
+    for action in plan.actions:
+        record = action_to_json(action)
+        for name in _OF_THE_PLAN:
+            del record[name]
+        text = json.dumps(record, separators=(",", ":"))
+        yield Step(action.id, action.conversation, action.unit, action.kind.value, text)
+
+
+def preserved(version: Preserve, digest: str, run: str) -> Version:
+    """Return the row of a version that was put into the vault although nothing replaces it."""
+    return Version(
+        digest=digest,
+        xxh3=version.digest,
+        size=version.size,
+        conversation=version.conversation,
+        unit=version.unit,
+        file=version.place.path.rpartition("/")[2],
+        side=version.place.side,
+        path=version.place.path,
+        mtime_ns=version.mtime_ns,
+        run=run,
+        why="kept",
+    )
+
+
+def decided_ahead(plan: Plan, run: str) -> Fold:
+    """Return what a plan decides about intents, set-aside states and tombstones, written before its first step."""
+    intents = {
+        key: intent if intent is None or intent.run else replace(intent, run=run) for key, intent in plan.intents
+    }
+    return Fold(intents=intents, asides=dict(plan.asides), tombstones=dict(plan.tombstones), run=run)
+
+
+def learned(changes: Changes, run: str | None) -> Fold:
+    """Return the rows of what a run has achieved."""
+    return Fold(
+        agreed=changes.agreed,
+        history={key: (digest,) for key, digest in changes.history.items()},
+        parents=changes.parents,
+        intents=changes.intents,
+        run=run,
+        store_identity=changes.store_identity,
+        layout=changes.layout,
+    )
