@@ -69,7 +69,7 @@ def command(context: click.Context, file: str) -> None:
             look = session.look()
             policy = session.surroundings(Policy(layout=Layout(plan.layout)))
             plan = session.allowed(plan, policy)
-            outcome = apply_plan(options, roots, session, look, policy, plan)
+            outcome = apply_plan(options, roots, session, look, policy, plan, f"reconcile apply {file}")
         context.exit(exit_code(plan, outcome, options))
 
 

@@ -47,20 +47,23 @@ def run_pass(context: click.Context, adjust: Callable[[Policy, Session, Look], P
             _save(options, roots, plan)
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
-        with session.exclusively("reconcile", settings.lock_timeout):
+        with session.exclusively(_called(context), settings.lock_timeout):
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
-            if is_interactive(options):
+            if is_interactive(options) and any(_is_question(item) for item in plan.held):
+                report(options, roots, session, plan, None)
                 policy, plan = _ask(session, look, policy, plan)
-            outcome = apply_plan(options, roots, session, look, policy, plan)
+            outcome = apply_plan(options, roots, session, look, policy, plan, _called(context))
         context.exit(exit_code(plan, outcome, options))
 
 
-def apply_plan(options: Options, roots: Roots, session: Session, look: Look, policy: Policy, plan: Plan) -> Outcome:
-    """Carry out a plan with progress on long work, and report."""
+def apply_plan(
+    options: Options, roots: Roots, session: Session, look: Look, policy: Policy, plan: Plan, command: str
+) -> Outcome:
+    """Carry out a plan with progress on long work, and report; ``command`` is what the journal calls it."""
     with progress_bar(options, len(plan.actions)) as progress:
-        outcome = session.apply(plan, look, policy, "reconcile", progress)
+        outcome = session.apply(plan, look, policy, command, progress)
     report(options, roots, session, plan, outcome)
     return outcome
 
@@ -126,11 +129,11 @@ def _ask(session: Session, look: Look, policy: Policy, plan: Plan) -> tuple[Poli
     accept = policy.accept_bulk
     for item in plan.held:
         if item.reason is Reason.BULK:
-            accept = click.confirm(f"{clean(item.message)}. Remove them (they stay in the vault)?")
+            accept = click.confirm(f"\n{clean(item.message)}.\n  Remove them (they stay in the vault)?")
         elif item.conversation is not None and (takes := _takes(item)):
             name = clean(item.title or item.conversation)
             answer = click.prompt(
-                f"{name}: {clean(item.message)}\n  take which side?",
+                f"\n{name}: {clean(item.message)}\n  Take which side?",
                 type=click.Choice([*takes, "skip"]),
                 default="skip",
             )
@@ -140,6 +143,15 @@ def _ask(session: Session, look: Look, policy: Policy, plan: Plan) -> tuple[Poli
         return policy, plan
     policy = replace(policy, decisions=decisions, accept_bulk=accept)
     return policy, session.plan(look, policy)
+
+
+def _called(context: click.Context) -> str:
+    """Return what the user ran, for the journal and for whoever waits for the lock."""
+    return "reconcile" if context.parent is None else f"reconcile {context.info_name}"
+
+
+def _is_question(item: Item) -> bool:
+    return item.reason is Reason.BULK or bool(_takes(item))
 
 
 def _takes(item: Item) -> list[str]:

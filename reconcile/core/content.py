@@ -36,7 +36,7 @@ class Outcome(Enum):
     ASIDE = "aside"
     """Kept or undone: nothing until a side changes."""
     WAIT = "wait"
-    """The stream is behind, and the copy's other units wait with it."""
+    """Another unit is behind or held, and this one waits with it."""
     HELD = "held"
 
 
@@ -70,7 +70,7 @@ def decide_carried(view: View, memory: Memory, policy: Policy) -> tuple[Verdict,
     """Decide what a directory that JP carried into its trash brings: newer content is saved, nothing is written."""
     names = sorted(set(view.store.units) & set(view.workspace.units), key=_unit_order)
     verdicts = [_unwritten(view, decide_unit(view, name, memory, policy)) for name in names]
-    return tuple(v for v in verdicts if v.outcome is Outcome.TO_STORE or v.reason is Reason.LOCAL_PRESENT)
+    return tuple(verdict for verdict in verdicts if verdict.outcome in (Outcome.TO_STORE, Outcome.ASIDE))
 
 
 def _unwritten(view: View, verdict: Verdict) -> Verdict:

@@ -23,7 +23,7 @@ def choose_directories(board: Board) -> None:
     """Settle which directory of each conversation stays, parents before children."""
     for conversation in board.order:
         view = board.views[conversation]
-        if view.workspace.stale:
+        if view.workspace.stale and not view.local:
             view = replace(view, workspace=_chosen(board, view, view.workspace, _workspace_place(board, view)))
         if view.store.stale:
             view = replace(view, store=_chosen(board, view, view.store, ""))
@@ -49,11 +49,17 @@ def _chosen(board: Board, view: View, side: SideView, place: str | None) -> Side
     prefix = f"{ARCHIVE}/" if main.side is Side.STORE and main.archived else ""
     wanted = f"{place}{prefix}{_name(board, view, main)}"
     for copy in side.stale:
-        if copy.path == wanted and isinstance(copy.metadata, Metadata) and isinstance(copy.stream, Stream):
+        if copy.path == wanted and _may_stay(copy, main):
             others = tuple(sorted((main, *(c for c in side.stale if c is not copy)), key=lambda c: c.path))
             known = view.known_parent if copy.side is Side.STORE else view.base_parent
             return replace(side, main=copy, stale=others, own=units_of(copy, board.rules, known))
     return side
+
+
+def _may_stay(copy: Copy, main: Copy) -> bool:
+    """Tell whether a directory is sound, or has the one that would stay below it, which can't take its place."""
+    sound = isinstance(copy.metadata, Metadata) and isinstance(copy.stream, Stream)
+    return sound or main.path.startswith(f"{copy.path}/")
 
 
 def _name(board: Board, view: View, main: Copy) -> str:

@@ -35,6 +35,9 @@ class Format(Protocol):
     def parse_id(self, text: str) -> str | None:
         """The id that a user's spelling names, or None where it is no full spelling of one."""
 
+    def is_whole(self, text: str) -> bool:
+        """Tell whether a user's spelling can only be a whole id, never the beginning of one."""
+
     def order(self, conversation: str) -> tuple[int, str]:
         """A total order of ids; "the smallest id" of section 3 is by this."""
 

@@ -48,6 +48,8 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
         return
     target = board.present[container] if container is not None else None
     reason = _reason_to_move(board, view, main, container)
+    if reason is None and _is_leaving(board, node.container):
+        reason = Reason.PARENT_GONE
     if reason is None and node.container is not target:
         message = "somebody else moved it; it stays there"
         board.set_aside(view, WHOLE, Reason.DISPLACED, message)
@@ -65,6 +67,11 @@ def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | Non
     after = vacate(board, view, at, node.side)
     if after is not None:
         board.draft.move(step, node, *at, after)
+
+
+def _is_leaving(board: Board, container: Node | None) -> bool:
+    """Tell whether a directory is on its way out of the tree, with everything that stays in it."""
+    return container is not None and container.copy is not None and container.copy.conversation not in board.tree
 
 
 def _kind(main: Copy) -> Kind:

@@ -26,7 +26,7 @@ from reconcile.core.quiet import quiet_plan
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
-from reconcile.core.settle import final_metadata, save, set_parents, stated_content, update_workspace
+from reconcile.core.settle import final_metadata, is_undecided, save, set_parents, stated_content, update_workspace
 from reconcile.core.tree import TreeIndex
 from reconcile.core.units import joined_digest
 from reconcile.core.views import views_of, without_speakers
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
     from reconcile.core.views import View
+
+BULK_NAMES = 5
+"""Directories that a bulk removal is told by name."""
 
 
 def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int) -> Plan:
@@ -117,6 +120,18 @@ def _decide_one(board: Board, view: View) -> None:
     stream = board.verdicts.get(view.id, {}).get(STREAM)
     if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
         board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
+    _wait_for_decision(board, view)
+
+
+def _wait_for_decision(board: Board, view: View) -> None:
+    """Let nothing be settled among several directories of one conversation while one of its units is held.
+
+    They all stay until then, so that what lost now would speak again in every run.
+    """
+    verdicts = board.verdicts.get(view.id, {})
+    if is_undecided(verdicts.values()) and (view.store.stale or view.workspace.stale):
+        board.verdicts[view.id] = {unit: _waiting(verdict) for unit, verdict in verdicts.items()}
+        board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
 
 
 def _speaks_for_another(view: View, name: str) -> bool:
@@ -133,7 +148,7 @@ def _with_metadata(view: View, verdict: Verdict) -> Verdict:
 
 
 def _waiting(verdict: Verdict) -> Verdict:
-    """While the stream is behind, metadata and extras of that copy wait too (section 4)."""
+    """While the stream is behind, or a unit held, the others of that conversation wait too (section 4)."""
     if verdict.outcome in (Outcome.BEHIND, Outcome.HELD, Outcome.ASIDE):
         return verdict
     return Verdict(verdict.unit, verdict.case, Outcome.WAIT, Reason.BEHIND_ASIDE)
@@ -213,7 +228,9 @@ def _without_bulk(board: Board, actions: list[Action], directories: int) -> list
     refused = withheld(actions, {action.id for action in removals})
     for action in removals:
         board.tombstones.pop(action.conversation, None)
-    message = f"{len(removals)} of {directories} directories would be removed"
+    names = [action.target.path.rpartition("/")[2] for action in removals[:BULK_NAMES]]
+    names += [f"{len(removals) - BULK_NAMES} more"] if len(removals) > BULK_NAMES else []
+    message = f"{len(removals)} of {directories} directories would be removed: {', '.join(names)}"
     board.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
     return [action for action in actions if action.id not in refused]
 

@@ -9,7 +9,7 @@ from reconcile.core.model import WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
-from reconcile.core.settle import is_undecided
+from reconcile.core.settle import is_undecided, keep_in_step
 
 if TYPE_CHECKING:
     from reconcile.core.board import Board
@@ -66,12 +66,11 @@ def remove(board: Board, copy: Copy) -> int | None:
     below = board.doomed.pop((copy.side, copy.path))
     view = board.views[copy.conversation]
     node = board.node(copy)
-    staying = [inner.copy.conversation for inner in node.subtree() if inner.copy is not None]
-    unsaved = [other for other in below if _is_unsaved(board, other)]
-    if staying or unsaved:
-        names = ", ".join(sorted({*staying, *unsaved}))
-        message = f"its directory stays: {names} below it can't be saved or moved now"
+    staying = {inner.copy.conversation for inner in node.subtree() if inner.copy is not None}
+    if staying:
+        message = f"its directory stays: {', '.join(sorted(staying))} below it can't be saved or moved now"
         board.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
+        keep_in_step(board, view, copy)
         return None
     presence = board.presences[view.id]
     removed = presence.goal is Goal.REMOVE
@@ -90,11 +89,6 @@ def remove(board: Board, copy: Copy) -> int | None:
 
 def _why_stale(copy: Copy) -> Reason:
     return Reason.FLATTENED if copy.side is Side.STORE and copy.container else Reason.DUPLICATE
-
-
-def _is_unsaved(board: Board, conversation: str) -> bool:
-    undecided = is_undecided(board.verdicts.get(conversation, {}).values())
-    return undecided or board.presences[conversation].goal is Goal.HELD
 
 
 def _digests(board: Board, view: View) -> set[str]:

@@ -14,7 +14,7 @@ from reconcile.core.reasons import Reason
 if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.content import Verdict
-    from reconcile.core.model import Snapshot
+    from reconcile.core.model import Copy, Snapshot
     from reconcile.core.views import View
 
 
@@ -48,23 +48,19 @@ def report_conversation(board: Board, view: View) -> None:
 
 def _invalid(board: Board, view: View) -> None:
     """A conversation in the workspace alone that can't be imported as it is."""
-    faults = view.workspace.faults
-    for name in sorted({METADATA, STREAM} | set(faults)):
-        unit = view.workspace.units.get(name)
-        fault = faults[name].fault if name in faults else None
-        if unit is None:
-            files = {METADATA: board.rules.format.metadata_file, STREAM: board.rules.format.stream_files[-1]}
-            fault = Fault(files[name], "no such file", "one beside the others")
-        if fault is not None:
-            board.hold(view, name, Reason.INVALID, _sentence(view, fault))
+    files = {METADATA: board.rules.format.metadata_file, STREAM: board.rules.format.stream_files[-1]}
+    found = {name: (unit.copy, unit.fault) for name, unit in view.workspace.faults.items()}
+    for name in files.keys() - view.workspace.units.keys():
+        found[name] = (view.workspace.main, Fault(files[name], "no such file", "one beside the others"))
+    for name, (copy, fault) in sorted(found.items()):
+        if copy is not None and fault is not None:
+            board.hold(view, name, Reason.INVALID, _sentence(copy, fault))
     for unit in view.workspace.units.values():
         board.keep_version(unit)
 
 
-def _sentence(view: View, fault: Fault, side: str = "workspace") -> str:
-    main = view.workspace.main if side == "workspace" else view.store.main
-    where = f"{main.path}/{fault.file}" if main else fault.file
-    return f"{side}:{where}: found {fault.found}, expected {fault.expected}"
+def _sentence(copy: Copy, fault: Fault) -> str:
+    return f"{copy.place}/{fault.file}: found {fault.found}, expected {fault.expected}"
 
 
 def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
@@ -102,12 +98,11 @@ def _report_held(board: Board, view: View, verdict: Verdict) -> None:
         return
     for unit in verdict.faulty:
         board.keep_version(unit)
-        side = unit.copy.side.value
         other = unit.copy.side.other
         sound = view.side(other).digest(verdict.unit) is not None
         resolve = (f"reconcile resolve {view.id} --take {other.value}",) if sound else ()
         if unit.fault is not None:
-            board.hold(view, verdict.unit, Reason.INVALID, _sentence(view, unit.fault, side), *resolve)
+            board.hold(view, verdict.unit, Reason.INVALID, _sentence(unit.copy, unit.fault), *resolve)
     if not verdict.faulty:
         board.hold(view, verdict.unit, Reason.INVALID, f"neither side has a whole {verdict.unit}")
 

@@ -17,16 +17,20 @@ from reconcile.core.parents import states
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
+from reconcile.core.units import units_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reconcile.core.board import Board
+    from reconcile.core.model import Copy
     from reconcile.core.units import Unit
     from reconcile.core.views import View
 
 AGE_NS = 2_000_000_000
 """How far below the store's an older version's time is put: the coarsest step of a common file system."""
+
+_PROJECTED = (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.NOTHING)
 
 
 def save(board: Board, view: View) -> None:
@@ -217,11 +221,29 @@ def update_workspace(board: Board, view: View) -> None:
     node, home = board.node(main), board.homes[view.id]
     for verdict in _verdicts(board, view):
         if verdict.outcome is Outcome.BEHIND:
-            _age(board, view, verdict, node)
+            _age(board, view, verdict, node, home)
         elif verdict.outcome is Outcome.DROP:
-            step = _step(view, Kind.REMOVE_STALE, Reason.REMOVED_IN_STORE, verdict.unit, verdict.case)
-            board.draft.remove(step, node, (), [verdict.unit.removeprefix(EXTRA)])
-        elif verdict.outcome in (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.NOTHING):
+            _drop(board, view, verdict, node)
+        elif verdict.outcome in _PROJECTED:
+            _project_unit(board, view, verdict, node, home)
+
+
+def _drop(board: Board, view: View, verdict: Verdict, node: Node) -> None:
+    """Take an extra out of the workspace; the directory that stays may be another than the one that had it."""
+    name = verdict.unit.removeprefix(EXTRA)
+    if name in node.files:
+        step = _step(view, Kind.REMOVE_STALE, Reason.REMOVED_IN_STORE, verdict.unit, verdict.case)
+        board.draft.remove(step, node, (), [name])
+
+
+def keep_in_step(board: Board, view: View, copy: Copy) -> None:
+    """Have a workspace directory that should go but can't hold what was decided, or it would speak again next time."""
+    if copy.side is Side.STORE or board.presences[view.id].goal is Goal.REMOVE:
+        return
+    node, home = board.node(copy), board.homes[view.id]
+    valid = {name for name, unit in units_of(copy, board.rules, None).items() if unit.digest is not None}
+    for verdict in _verdicts(board, view):
+        if verdict.outcome in _PROJECTED and verdict.unit in valid:
             _project_unit(board, view, verdict, node, home)
 
 
@@ -249,7 +271,7 @@ def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: 
         return
     events = None
     if verdict.unit == STREAM:
-        before = main.stream if (main := view.workspace.main) else None
+        before = node.copy.stream if node.copy else None
         winner = view.store if verdict.outcome is Outcome.TO_WORKSPACE else view.workspace
         events = (before.count if isinstance(before, Stream) else 0, winner.units[STREAM].stream.count)
     step = _step(view, Kind.PROJECT, verdict.reason or Reason.DUPLICATE, verdict.unit, verdict.case, events)
@@ -257,11 +279,12 @@ def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: 
     board.draft.write(step, node, [Put(file, home) for file in wanted], removes=gone, after=after)
 
 
-def _age(board: Board, view: View, verdict: Verdict, node: Node) -> None:
+def _age(board: Board, view: View, verdict: Verdict, node: Node, home: Node) -> None:
     """Put an older version's time below the store's, so that JP's newest-wins rule can't rewind the store."""
     store, workspace = view.store.units[verdict.unit], view.workspace.units[verdict.unit]
-    if workspace.mtime_ns < store.mtime_ns or workspace.copy is not view.workspace.main:
+    kept_ns = max((home.files[file.name].mtime_ns for file in store.files if file.name in home.files), default=0)
+    if workspace.mtime_ns < kept_ns or workspace.copy is not view.workspace.main:
         return
     names = [file.name for file in workspace.files]
     step = _step(view, Kind.AGE, Reason.BEHIND, verdict.unit, verdict.case)
-    board.draft.age(step, node, names, store.mtime_ns - AGE_NS)
+    board.draft.age(step, node, names, kept_ns - AGE_NS)

@@ -37,8 +37,8 @@ class SideView:
 
     @property
     def faults(self) -> Mapping[str, Unit]:
-        """The faulty units of ``main``."""
-        return {name: unit for name, unit in self.own.items() if unit.fault is not None}
+        """The faulty units of ``main``, and those of other directories where no sound one speaks."""
+        return {name: unit for name, unit in {**self.units, **self.own}.items() if unit.fault is not None}
 
     def digest(self, name: str) -> Digest | None:
         """Return the digest of the unit that speaks, None where there is none that can."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _DECISECOND = 100_000_000
 """In nanoseconds."""
+_WHOLE_DIGITS = 10
+"""Of the ids up to September 2001; since then they have eleven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class JpFormat(ManagedFiles):
     def parse_id(self, text: str) -> str | None:
         """A full id, with or without a workspace suffix, a bare decimal, or a directory's name."""
         return ids.from_text(text) or ids.from_dirname(text)
+
+    def is_whole(self, text: str) -> bool:
+        """A number of ten digits is an id of its own, not that of eleven digits which it begins (edge case 12)."""
+        found = ids.from_text(text) or ids.from_decimal(text)
+        return found is not None and len(ids.decimal(found)) >= _WHOLE_DIGITS
 
     def parent_of(self, value: object) -> str | None:
         """The four spellings of DESIGN.md 3.1: number, id, id with a suffix, decimal text."""

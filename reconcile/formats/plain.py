@@ -36,6 +36,10 @@ class PlainFormat(ManagedFiles):
         """Every valid name is a full spelling of an id; whether it exists is for others to say."""
         return self.id_of(text)
 
+    def is_whole(self, text: str) -> bool:  # noqa: ARG002
+        """Any name may be the beginning of another."""
+        return False
+
     def parent_of(self, value: object) -> str | None:
         """A text that could be the name of a directory."""
         return self.id_of(value) if isinstance(value, str) else None

@@ -38,11 +38,11 @@ def main() -> None:
         print(_heading(base), flush=True)
         results = _measure(options, base)
         floor = race.measure(race.Job((("true",),)), dict(os.environ)).peak
+        print(table.render(results, sections.REFERENCES, floor), flush=True)
     except race.BenchError as error:
         sys.exit(f"bench: {error}")
     finally:
         shutil.rmtree(base)
-    print(table.render(results, sections.REFERENCES, floor))
 
 
 def _options() -> argparse.Namespace:

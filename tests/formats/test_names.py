@@ -134,6 +134,10 @@ def test_parse_id(text: str, expected: str | None) -> None:
 def test_a_short_id_is_not_found_through_a_longer_one() -> None:
     # edge 12: JP archives 17528832001 when asked for 1752883200
     assert JP.parse_id("1752883200") != JP.id_of("17528832001-long")
+    assert JP.is_whole("1752883200")
+    assert JP.is_whole("jp-c1752883200-otvo8")
+    assert not JP.is_whole("175288320")
+    assert not JP.is_whole("17528832001-lo")
 
 
 def test_smaller_ids_come_first_by_number() -> None:

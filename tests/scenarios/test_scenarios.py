@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,13 +56,13 @@ def level(root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Itera
     level = DiskLevel(root, run, config)
     monkeypatch.setenv("RECONCILE_STATE_DIR", str(level.state))
     monkeypatch.setenv("JP_USER_DATA_DIR", str(root / "data"))
-    if root.name != "root-of-test":
+    with ExitStack() as stack:
+        stack.callback(level.close)
+        if root.name == "root-of-test":
+            state = MemoryState(monkeypatch)
+            level.real, level.forget = False, state.forget
+            stack.callback(state.close)
         yield level
-        return
-    state = MemoryState(monkeypatch)
-    level.real, level.forget = False, state.forget
-    yield level
-    state.close()
 
 
 @pytest.mark.skipif(not CAN_PRINT_JSON, reason="the command has no --json yet")

@@ -38,7 +38,9 @@ def carry_out(plan: Plan, before: Trees, listing: Listing) -> Trees:
         assert state.digest is not None
         tree[place.path] = Blob(contents[state.digest], state.mtime_ns)
     for place, entry in others.items():
-        (after[place.side] or {})[place.path] = entry
+        tree = after[place.side]
+        if tree is not None:
+            tree[place.path] = entry
     return after
 
 

@@ -131,7 +131,7 @@ class Outcome:
     def usual_exit_code(self) -> int:
         if any(line.startswith("failed ") for line in self.items):
             return 1
-        return 4 if self.held else 0
+        return 2 if self.refused else 4 if self.held else 0
 
     @property
     def refused(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import CHILDREN, Metadata, Side
+from reconcile.core.model import CHILDREN, Metadata, Partition, Side
 from reconcile.core.plan import Kind
 from reconcile.core.simulate import listing_of, simulate
 from reconcile.disk.hashing import digest
@@ -56,7 +56,10 @@ def _check_local(run: Carried) -> None:
     local = {
         copy.conversation
         for copy in run.store.copies
-        if isinstance(copy.metadata, Metadata) and copy.metadata.local and not run.memory.intents.get(copy.conversation)
+        if isinstance(copy.metadata, Metadata)
+        and copy.metadata.local
+        and copy.partition is not Partition.TRASH
+        and not run.memory.intents.get(copy.conversation)
     }
     local |= {key for key, intent in run.memory.intents.items() if intent.kind is IntentKind.LOCAL}
     for action in run.plan.actions:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import warnings
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SYSTEM_CALLS = ("fsync", "ftruncate", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "utime", "write")
+_KILLED = 137
 _CREATES = ("create_file", "make_directories")
 _CHANGES = (*_CREATES, "rename", "publish_new", "unlink", "remove_directory", "set_time")
 
@@ -60,7 +62,8 @@ def spoilt_disk(workspace: str, how: str) -> Iterator[None]:
 
         def refused(root: Root, path: str, *more: Any) -> Any:
             nonlocal fits
-            if root.path == workspace:
+            there = name == "make_directories" and os.path.isdir(root.absolute(path))
+            if root.path == workspace and not there:
                 if not fits:
                     raise OSError(code, os.strerror(code), root.absolute(path))
                 fits -= name == "create_file"
@@ -74,13 +77,23 @@ def spoilt_disk(workspace: str, how: str) -> Iterator[None]:
         yield
 
 
-class Killed(BaseException):
-    """The command is dead from here on; no handler for errors catches it."""
+def dies_at(step: int, command: Callable[[], object]) -> bool:
+    """Run a command in a process that is killed at its ``step``-th call that changes anything; tell whether it was."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads, which the child has no use for
+        child = os.fork()
+    if child == 0:
+        try:
+            with _fatal(step):
+                command()
+        finally:
+            os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return status == _KILLED
 
 
 @contextlib.contextmanager
-def killed_at(step: int) -> Iterator[None]:
-    """Kill at the ``step``-th call that changes anything: that one and every later one does nothing any more."""
+def _fatal(step: int) -> Iterator[None]:
     left = step
 
     def fatal(name: str) -> Callable[..., Any]:
@@ -88,11 +101,9 @@ def killed_at(step: int) -> Iterator[None]:
 
         def called(*args: Any, **kwargs: Any) -> Any:
             nonlocal left
-            if name == "open" and not args[1] & os.O_CREAT:
-                return call(*args, **kwargs)
-            left -= 1
-            if left <= 0:
-                raise Killed
+            left -= name != "open" or bool(args[1] & os.O_CREAT)
+            if left == 0:
+                os._exit(_KILLED)
             return call(*args, **kwargs)
 
         return called
