@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from reconcile.apply.executor import Executor
-from reconcile.apply.leftovers import clean_leftovers
+from reconcile.apply.leftovers import clean_leftovers, remove_emptied
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.record import Recorder, decided_ahead, learned, planned_steps, preserved
 from reconcile.apply.steps import Stage
@@ -196,11 +196,16 @@ class Session:
         """
         with own_lock(self._directory, command=command, timeout=timeout):
             for run in self.state.journal.open_runs():
+                mine = run.checkout in (None, self.checkout)
+                records = [step.record for step in self.state.journal.steps(run.id)] if mine else []
                 with ExitStack() as stack:
-                    cleaned = clean_leftovers(run.id, self._open_roots(stack, make=False), self.vault)
+                    roots = self._open_roots(stack, make=False)
+                    cleaned = clean_leftovers(run.id, roots, self.vault)
+                    remove_emptied(records, roots)
                 self.state.versions.add(cleaned)
-                self.state.journal.finish_run(run.id, 1, self._clock())
-                self.messages.append(f"run {run.id} was interrupted; what it left open has been cleaned up")
+                if mine:  # another checkout's is finished there, where the rest of it lies
+                    self.state.journal.finish_run(run.id, 1, self._clock())
+                    self.messages.append(f"run {run.id} was interrupted; what it left open has been cleaned up")
             yield
 
     def _open_roots(self, stack: ExitStack, *, make: bool = True) -> dict[Side, Root]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from typing import TYPE_CHECKING
 
+from reconcile.core.model import CHILDREN
 from reconcile.disk.versions import Version
+from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from reconcile.core.model import Side
     from reconcile.disk.changes import Root
@@ -47,3 +50,16 @@ def clean_leftovers(run: str, roots: Mapping[Side, Root], vault: Vault) -> list[
         vault.flush()
         root.remove_tree(name)
     return versions
+
+
+def remove_emptied(records: Iterable[str], roots: Mapping[Side, Root]) -> None:
+    """Remove the `conversations` directories that a run's moves and removals left empty (edge case 93).
+
+    ``records`` are the run's actions as JSON.
+    """
+    for record in records:
+        action = json.loads(record)
+        left = place_from_json(action["source"] or action["target"])
+        above = left.path.rpartition("/")[0]
+        if above.rpartition("/")[2] == CHILDREN and left.side in roots:
+            roots[left.side].remove_if_empty(above)

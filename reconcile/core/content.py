@@ -93,7 +93,7 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     damaged = _damaged(view, name, case, policy)
     if damaged is not None:
         return damaged
-    if store == workspace:
+    if store == workspace or (view.local and view.store.raw(name) == view.workspace.raw(name)):
         return Verdict(name, case, Outcome.NOTHING)
     if name.startswith(EXTRA) and (store is None or workspace is None):
         return _lone_extra(view, name, case)

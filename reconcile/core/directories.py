@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import ARCHIVE, CHILDREN, METADATA, Metadata, Side, Stream
-from reconcile.core.settle import final_metadata
+from reconcile.core.settle import final_metadata, is_undecided
 from reconcile.core.units import units_of
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ def choose_directories(board: Board) -> None:
     """Settle which directory of each conversation stays, parents before children."""
     for conversation in board.order:
         view = board.views[conversation]
-        if view.workspace.stale and not view.local:
+        waits = is_undecided(board.verdicts.get(conversation, {}).values())
+        if view.workspace.stale and not view.local and not waits:
             view = replace(view, workspace=_chosen(board, view, view.workspace, _workspace_place(board, view)))
-        if view.store.stale:
+        if view.store.stale and not waits:
             view = replace(view, store=_chosen(board, view, view.store, ""))
         board.views[conversation] = view
         if view.store.main is not None:

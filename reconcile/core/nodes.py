@@ -69,6 +69,13 @@ class Node:
             node = node.container
         return node is other
 
+    def lies_in(self, prefix: str) -> bool:
+        """Tell whether it, or a directory that it lies in, is in such a partition now."""
+        node: Node | None = self
+        while node is not None and node.prefix != prefix:
+            node = node.container
+        return node is not None
+
     def subtree(self) -> Iterator[Node]:
         """Yield everything below it, containers before what they hold."""
         stack = list(self.below.values())
@@ -92,12 +99,7 @@ def nodes_of(snapshot: Snapshot) -> dict[str, Node]:
 
 
 def _enclosing(path: str, nodes: dict[str, Node]) -> tuple[Node | None, str]:
-    """Find the nearest copy that a path lies in, and what remains of the path below its children."""
-    marker = f"/{CHILDREN}/"
-    end = path.rfind(marker)
-    while end >= 0:
-        container = nodes.get(path[:end])
-        if container is not None:
-            return container, path[end + len(marker) :]
-        end = path.rfind(marker, 0, end)
-    return None, path
+    """Find the copy that a path lies in, and what remains of the path below its children."""
+    above, _, rest = path.rpartition(f"/{CHILDREN}/")
+    container = nodes.get(above)
+    return (None, path) if container is None else (container, rest)

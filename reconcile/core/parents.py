@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome
+from reconcile.core.memory import AsideKind
 from reconcile.core.model import METADATA, ParentKind
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
     store. An absent key in the store or at the workspace's top level means unchanged.
     """
     store, workspace = view.store.metadata, view.workspace.metadata
-    waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE)
-    if waits or (store is None and workspace is None):
+    if (verdict is not None and _waits(verdict)) or (store is None and workspace is None):
         return Parentage(view.known_parent, frozen=True)
     claims = (
         (view.store, _stated(store, view.known_parent, absence=view.parent_is_known)),
@@ -43,6 +43,12 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
         return Parentage(view.base_parent)
     _, claim = max(said, key=lambda entry: (_mtime(entry[0]), entry[0] is view.store))
     return Parentage(claim.parent)
+
+
+def _waits(verdict: Verdict) -> bool:
+    """Tell whether the metadata is left as it is on both sides; of what is local the store's goes on alone."""
+    unwritten = verdict.record is not None and verdict.record.kind is AsideKind.LOCAL
+    return verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE) and not unwritten
 
 
 @dataclass(frozen=True, slots=True)

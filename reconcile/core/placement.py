@@ -202,10 +202,10 @@ def _project(board: Board, view: View, presence: Presence) -> None:
 def archive(board: Board, view: View) -> None:
     """Follow the store's partition: what is archived there goes into the workspace's `.archive/`."""
     main, store = view.workspace.main, view.store.main
-    if main is None or store is None or main.partition is Partition.ARCHIVE or view.local:
+    if main is None or store is None or view.local:
         return
     node = board.node(main)
-    if not store.archived or _is_frozen(board, view.id):
+    if not store.archived or node.lies_in(f"{ARCHIVE}/") or _is_frozen(board, view.id):
         return
     _move(board, view, _step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, (None, f"{ARCHIVE}/", node.name))
 

@@ -124,7 +124,7 @@ def _decide_one(board: Board, view: View) -> None:
 
 
 def _wait_for_decision(board: Board, view: View) -> None:
-    """Let nothing be settled among several directories of one conversation while one of its units is held.
+    """Let nothing be settled among several directories of one conversation while one of its units is undecided.
 
     They all stay until then, so that what lost now would speak again in every run.
     """

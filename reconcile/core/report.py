@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from reconcile.core.model import Copy, Snapshot
     from reconcile.core.views import View
 
+_LEFT = {AsideKind.KEPT: Reason.KEPT, AsideKind.UNDONE: Reason.UNDONE}
+
 
 def report_conversation(board: Board, view: View) -> None:
     """Say what is held, set aside or noted of one conversation."""
@@ -76,9 +78,8 @@ def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
         )
         for side in (view.store, view.workspace):
             board.keep_version(side.units[verdict.unit])
-    elif verdict.outcome is Outcome.ASIDE and verdict.reason is not Reason.LOCAL_PRESENT and verdict.record is not None:
-        undone = verdict.record.kind is AsideKind.UNDONE
-        reason = Reason.UNDONE if undone else Reason.KEPT
+    elif verdict.record is not None and verdict.record.kind in _LEFT:
+        reason = _LEFT[verdict.record.kind]
         board.set_aside(view, verdict.unit, reason, reason.words, f"reconcile resolve {view.id} --take store")
     if verdict.conflict:
         board.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept", verdict.unit)

@@ -52,8 +52,8 @@ def save(board: Board, view: View) -> None:
 
 
 def is_undecided(verdicts: Iterable[Verdict]) -> bool:
-    """Tell whether a unit waits for a decision: then no version of the conversation goes."""
-    return any(verdict.outcome is Outcome.HELD for verdict in verdicts)
+    """Tell whether a unit is held or behind: then no directory of the conversation goes."""
+    return any(verdict.outcome in (Outcome.HELD, Outcome.BEHIND) for verdict in verdicts)
 
 
 def _gather(board: Board, view: View, verdicts: Mapping[str, Verdict]) -> None:

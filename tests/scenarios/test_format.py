@@ -69,6 +69,9 @@ MISTAKES = [
     ("$ reconcile --prefer neither\n", 3, "argument --prefer: invalid Prefer value: 'neither'"),
     ("$ reconcile resolve 1\n", 3, "expected ids and --take or --keep"),
     ("$ reconcile\n  11 copies 2 stream edited-workspace\n", 4, "expected CASE KIND ID UNIT REASON"),
+    ("given silo\n", 3, "found 'given silo', expected given"),
+    ("given id abcde\n", 3, "found 'abcde', expected a text in quotes"),
+    ("lock 1 store\n", 3, "found 'lock 1 store', expected given, $, then or one of: forget,"),
     ("  1-a/\n", 3, "found an indented line"),
 ]
 

@@ -32,7 +32,11 @@ def name(scenario: Scenario) -> str:
 def on(*levels: str) -> list[object]:
     """Return the scenarios of these levels; with several, each with its level."""
     return [
-        pytest.param(*([scenario] if len(levels) == 1 else [scenario, level]), id=f"{name(scenario)}-{level}")
+        pytest.param(
+            *([scenario] if len(levels) == 1 else [scenario, level]),
+            id=f"{name(scenario)}-{level}",
+            marks=[pytest.mark.timeout(600)] if "killed at every step" in scenario.source else [],
+        )
         for scenario in SCENARIOS
         for level in levels
         if level in scenario.levels

@@ -47,8 +47,7 @@ class Played:
 def play(scenario: Scenario, level: Level, shadow: Level | None = None) -> Played:
     """Play every block. ``shadow`` is a second level that must come to the same sides after every command."""
     played = Played(scenario)
-    names = (Names.beside(scenario.source) for _ in range(2))
-    player = _Player(level, shadow, played, *names)
+    player = _Player(level, shadow, played, Names.beside(scenario.source), Names.beside(scenario.source))
     for block in scenario.blocks:
         try:
             player.play(block)

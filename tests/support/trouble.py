@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import warnings
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_SYSTEM_CALLS = ("fsync", "ftruncate", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "utime", "write")
+_SYSTEM_CALLS = ("ftruncate", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "utime", "write")
 _KILLED = 137
 _CREATES = ("create_file", "make_directories")
 _CHANGES = (*_CREATES, "rename", "publish_new", "unlink", "remove_directory", "set_time")
@@ -26,6 +25,8 @@ _CHANGES = (*_CREATES, "rename", "publish_new", "unlink", "remove_directory", "s
 
 def hold(path: Path) -> ExitStack:
     """Hold a lock file as another process would: another descriptor is another holder."""
+    import fcntl
+
     path.parent.mkdir(exist_ok=True)
     stack = ExitStack()
     file = stack.enter_context(path.open("w"))
