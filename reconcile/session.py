@@ -229,7 +229,7 @@ class Session:
             self._save_indexes()
             return outcome
         kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
-        remembers = bool(plan.intents or plan.asides or plan.tombstones)
+        remembers = bool(plan.intents or plan.asides or plan.tombstones or plan.voided)
         if plan.actions or kept or remembers:
             outcome = self._run(plan, kept, command, progress)
             after = self.look() if plan.actions else look

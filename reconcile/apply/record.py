@@ -78,7 +78,13 @@ def decided_ahead(plan: Plan, run: str) -> Fold:
     intents = {
         key: intent if intent is None or intent.run else replace(intent, run=run) for key, intent in plan.intents
     }
-    return Fold(intents=intents, asides=dict(plan.asides), tombstones=dict(plan.tombstones), run=run)
+    return Fold(
+        agreed=dict.fromkeys(plan.voided),
+        intents=intents,
+        asides=dict(plan.asides),
+        tombstones=dict(plan.tombstones),
+        run=run,
+    )
 
 
 def learned(changes: Changes, run: str | None) -> Fold:
@@ -88,6 +94,7 @@ def learned(changes: Changes, run: str | None) -> Fold:
         history={key: (digest,) for key, digest in changes.history.items()},
         parents=changes.parents,
         intents=changes.intents,
+        tombstones={key: None for key, digests in changes.tombstones.items() if digests is None},
         run=run,
         store_identity=changes.store_identity,
         layout=changes.layout,

@@ -10,13 +10,14 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from reconcile.core.cases import case_of
-from reconcile.core.memory import AsideKind, AsideRecord
+from reconcile.core.memory import AsideKind, AsideRecord, IntentKind
 from reconcile.core.model import EXTRA, STREAM, Side
 from reconcile.core.policy import Diverged, Prefer, StreamRule, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.streams import Direction, direction, loses_its_end
 
 if TYPE_CHECKING:
+    from reconcile.core.guards import Sides
     from reconcile.core.memory import Memory
     from reconcile.core.model import Digest
     from reconcile.core.policy import Policy
@@ -59,11 +60,17 @@ class Verdict:
     record: AsideRecord | None = None
 
 
-def decide_units(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, ...]:
+def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
     """Decide every unit of a conversation that is on both sides."""
     names = sorted(set(view.store.units) | set(view.workspace.units), key=_unit_order)
-    verdicts = (decide_unit(view, name, memory, policy) for name in names)
+    verdicts = [decide_unit(view, name, memory, policy) for name in names]
+    if view.store.main is not None and not sides.believes_absence(view.store.main.path):
+        verdicts = [_kept(verdict) if verdict.outcome is Outcome.DROP else verdict for verdict in verdicts]
     return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
+
+
+def _kept(verdict: Verdict) -> Verdict:
+    return Verdict(verdict.unit, verdict.case, Outcome.WAIT)
 
 
 def decide_carried(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, ...]:
@@ -113,7 +120,11 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
 
 
 def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None:
-    """Deal with a side whose unit is missing or faulty; None where both are valid or it is a lone extra."""
+    """Deal with a side whose unit is missing or faulty; None where both are valid or it is a lone extra.
+
+    Damage is refilled, but into the workspace only where the conversation is known to belong there: some files of a
+    private one must not bring the others along.
+    """
     sides = ((Side.STORE, view.store), (Side.WORKSPACE, view.workspace))
     units = {side: seen.units.get(name) for side, seen in sides}
     sound = [side for side, unit in units.items() if unit is not None and unit.digest is not None]
@@ -123,9 +134,12 @@ def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None
         return None
     incomplete = all(unit.fault is not None and unit.fault.incomplete for unit in faulty)
     take = policy.decisions.get(view.id)
-    if len(sound) == 1 and (incomplete or take == sound[0].value):
+    agreed = view.agreed is not None and name in view.agreed.units
+    published = agreed and (view.intent is None or view.intent.kind is not IntentKind.REMOVED)
+    refills = incomplete and (published or sound != [Side.STORE])
+    if len(sound) == 1 and (refills or take == sound[0].value):
         outcome = Outcome.TO_WORKSPACE if sound[0] is Side.STORE else Outcome.TO_STORE
-        reason = Reason.INCOMPLETE if incomplete else Reason.DECIDED
+        reason = Reason.INCOMPLETE if refills else Reason.DECIDED
         return Verdict(name, case, outcome, reason, faulty=faulty)
     return Verdict(name, case, Outcome.HELD, Reason.INVALID, faulty=faulty)
 

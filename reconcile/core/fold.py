@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.guards import look_at_sides
 from reconcile.core.memory import Agreed, Intent, IntentKind
-from reconcile.core.model import METADATA, Metadata, ParentKind
+from reconcile.core.model import METADATA, WHOLE, Metadata, ParentKind
 from reconcile.core.reasons import Reason
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of
@@ -15,6 +15,7 @@ from reconcile.core.views import views_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reconcile.core.guards import Sides
     from reconcile.core.memory import AsideRecord, Memory
     from reconcile.core.model import Copy, Digest, Snapshot
     from reconcile.core.plan import Plan
@@ -35,7 +36,7 @@ class Changes:
     parents: dict[str, str | None] = field(default_factory=dict)
     intents: dict[str, Intent | None] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord | None] = field(default_factory=dict)
-    tombstones: Mapping[str, tuple[Digest, ...]] = field(default_factory=dict)
+    tombstones: dict[str, tuple[Digest, ...] | None] = field(default_factory=dict)
     store_identity: str | None = None
     layout: str | None = None
 
@@ -51,21 +52,33 @@ def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, polic
         places=dict(plan.places),
         displaced=frozenset(item.conversation for item in plan.aside if item.reason is Reason.DISPLACED),
         rooted=frozenset(plan.rooted),
+        written=frozenset((action.conversation, action.unit) for action in plan.actions),
     )
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
-    sides = look_at_sides(store, workspace, memory)
+    sides = look_at_sides(store, workspace, memory, rules.format)
     for view in views_of(store, workspace, memory, rules).values():
         if view.store.main is None and view.workspace.main is None:
-            if view.agreed is not None and sides.may_forget(view.agreed.place):
-                changes.agreed[view.id] = changes.intents[view.id] = None
+            if _may_forget(view, policy, sides):
+                changes.agreed[view.id] = None
+                if view.intent is not None and view.intent.kind is not IntentKind.LOCAL:
+                    changes.intents[view.id] = None
         elif view.store.main is not None:
             _fold_one(view, run, changes)
+    saved = {copy.conversation for copy in store.copies}
+    changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
     if memory.store_identity != store.identity and store.exists:
         changes.store_identity = store.identity
     if memory.layout != plan.layout and not (policy.only or policy.below):
         changes.layout = plan.layout
     changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes
+
+
+def _may_forget(view: View, policy: Policy, sides: Sides) -> bool:
+    """Tell whether what is on neither side is forgotten (row 6); a run over a part forgets nothing."""
+    if view.agreed is None or view.store.trashed or policy.only or policy.below:
+        return False
+    return sides.may_forget(view.id, view.agreed.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +90,16 @@ class _Run:
     places: Mapping[str, str]
     displaced: frozenset[str | None]
     rooted: frozenset[str]
+    written: frozenset[tuple[str, str]]
+
+    def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
+        """Tell whether a content that both sides hold is a new version, or an old one that this run has chosen.
+
+        An old version that somebody else put on both sides stays old: the history goes on from the newest one.
+        """
+        known = self.memory.history.get((conversation, unit), ())
+        chosen = not self.written.isdisjoint({(conversation, unit), (conversation, WHOLE)})
+        return digest not in known or (chosen and known[-1] != digest)
 
 
 def _fold_one(view: View, run: _Run, changes: Changes) -> None:
@@ -86,8 +109,10 @@ def _fold_one(view: View, run: _Run, changes: Changes) -> None:
         changes.parents[view.id] = parent
     workspace = _staying(view, run.places.get(view.id))
     legacy = view.store.metadata is not None and view.store.metadata.local
-    if legacy and view.intent is None:
+    if legacy and view.local:
         changes.intents[view.id] = Intent(IntentKind.LOCAL)
+    if view.id in run.memory.tombstones:
+        changes.tombstones[view.id] = None
     if workspace is None:
         return
     agreed = _agreed(view, workspace, parent, run, changes)
@@ -103,10 +128,11 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
     ours, theirs = units_of(view.store.main, run.rules, None), units_of(workspace, run.rules, None)
     units = {name: digest for name, digest in _units_before(view).items() if name in ours or name in theirs}
     for name, unit in theirs.items():
-        if unit.digest is None or name not in ours or ours[name].digest != unit.digest:
+        said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}
+        if unit.digest is None or name not in ours or {ours[name].digest} != said:
             continue
         units[name] = unit.digest
-        if run.memory.history.get((view.id, name), ())[-1:] != (unit.digest,):
+        if run.becomes_newest(view.id, name, unit.digest):
             changes.history[view.id, name] = unit.digest
     if not units:
         return None

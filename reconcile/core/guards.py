@@ -9,6 +9,7 @@ from reconcile.core.memory import IntentKind
 from reconcile.core.model import ARCHIVE, TRASH, Partition
 
 if TYPE_CHECKING:
+    from reconcile.core.format import Format
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
 
@@ -28,29 +29,54 @@ class Sides:
     store_replaced: bool
     workspace_emptied: bool
     store_hidden: bool = False
-    """The store, or a partition of it, could not be read whole: what seems absent may be there."""
+    """The store, or a partition of it, could not be read whole: any conversation may be there."""
+    store_doubtful: tuple[str, ...] = ()
+    """Directories and links of the store below which something may be that the scan has not seen."""
+    linked: frozenset[str] = frozenset()
+    """Conversations in whose place the store has a symbolic link."""
     workspace_hidden: tuple[str, ...] = ()
-    """Directories of the workspace that could not be read whole; an empty path is all of it."""
+    """Directories of the workspace that could not be read whole, and links; an empty path is all of it."""
+
+    @property
+    def store_renewed(self) -> bool:
+        """The store isn't the one that the baseline speaks of: absence there is no removal."""
+        return self.store_emptied or self.store_replaced
+
+    def believes_removal(self, conversation: str) -> bool:
+        """Tell whether a conversation that is absent from the store was removed from it (row 7)."""
+        return not (self.store_renewed or self.store_hidden or self.store_doubtful or conversation in self.linked)
+
+    def believes_absence(self, store_path: str) -> bool:
+        """Tell whether a file that is absent from a store directory was removed from it."""
+        below = any(path.startswith(f"{store_path}/") for path in self.store_doubtful)
+        return not (self.store_renewed or self.store_hidden or below)
 
     def hides(self, place: str) -> bool:
         """Tell whether a workspace directory may be there although the scan has not seen it."""
         return any(not path or place == path or place.startswith(f"{path}/") for path in self.workspace_hidden)
 
-    def may_forget(self, place: str) -> bool:
+    def may_forget(self, conversation: str, place: str) -> bool:
         """Tell whether absence on both sides may be believed (row 6)."""
-        doubtful = self.store_emptied or self.store_replaced or self.store_hidden or self.workspace_emptied
-        return not doubtful and not self.hides(place)
+        return self.believes_removal(conversation) and not self.workspace_emptied and not self.hides(place)
 
 
-def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory) -> Sides:
+def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: Format) -> Sides:
     """Compare both sides as wholes with the memory."""
     expected = any(_expected_here(memory, conversation) for conversation in memory.agreed)
+    hidden = hidden_directories(store)
+    links = [foreign.path for foreign in store.foreign if foreign.link]
+    names = [(path, path.rpartition("/")[2]) for path in links]
     return Sides(
-        store_emptied=bool(memory.agreed) and not _live_or_archived(store),
+        store_emptied=bool(memory.agreed) and not _holds_any(store),
         store_replaced=memory.store_identity is not None and memory.store_identity != store.identity,
-        workspace_emptied=expected and not _live_or_archived(workspace),
-        store_hidden=any(path in ("", ARCHIVE, TRASH) for path in hidden_directories(store)),
-        workspace_hidden=hidden_directories(workspace),
+        workspace_emptied=expected and not _holds_any(workspace),
+        store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
+        store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),
+        linked=frozenset(found for _, name in names if (found := fmt.id_of(name)) is not None),
+        workspace_hidden=(
+            *hidden_directories(workspace),
+            *(foreign.path for foreign in workspace.foreign if foreign.link),
+        ),
     )
 
 
@@ -70,8 +96,10 @@ def _expected_here(memory: Memory, conversation: str) -> bool:
     return intent is None or (intent.kind is IntentKind.PROJECTED and intent.waits_for is None)
 
 
-def _live_or_archived(snapshot: Snapshot) -> bool:
-    return any(copy.partition is not Partition.TRASH for copy in snapshot.copies)
+def _holds_any(snapshot: Snapshot) -> bool:
+    """Tell whether a conversation is there, with a file of its own: JP makes a directory for the draft of a query."""
+    there = (copy for copy in snapshot.copies if copy.partition is not Partition.TRASH)
+    return any(copy.metadata is not None or copy.stream is not None for copy in there)
 
 
 def is_bulk(removed: int, directories: int) -> bool:

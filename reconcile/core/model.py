@@ -171,6 +171,8 @@ class Foreign:
 
     path: str
     what: str
+    link: bool = False
+    """A symbolic link: what it stands for is not looked at, so that it says nothing about what is there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,28 +27,25 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
     """Decide the parent, given the verdict on the metadata unit (None: only one side has it).
 
     Changed on one side wins whatever the mtimes are; changed on both goes by the metadata's mtime, a tie to the
-    store. An absent key in the store or at the workspace's top level means unchanged.
+    store. An absent key in the store or at the workspace's top level means unchanged. Where the workspace's metadata
+    has lost and stays as it is (local), the store's speaks alone.
     """
     store, workspace = view.store.metadata, view.workspace.metadata
-    if (verdict is not None and _waits(verdict)) or (store is None and workspace is None):
+    unwritten = verdict is not None and verdict.record is not None and verdict.record.kind is AsideKind.LOCAL
+    waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE)
+    if (waits and not unwritten) or (store is None and workspace is None):
         return Parentage(view.known_parent, frozen=True)
     claims = (
         (view.store, _stated(store, view.known_parent, absence=view.parent_is_known)),
         (view.workspace, _workspace_claim(view, workspace)),
     )
-    said = [(side, claim) for side, claim in claims if claim.says]
+    said = [(side, claim) for side, claim in claims if claim.says and not (unwritten and side is view.workspace)]
     if view.parent_is_known:
         said = [(side, claim) for side, claim in said if claim.parent != view.base_parent]
     if not said:
         return Parentage(view.base_parent)
     _, claim = max(said, key=lambda entry: (_mtime(entry[0]), entry[0] is view.store))
     return Parentage(claim.parent)
-
-
-def _waits(verdict: Verdict) -> bool:
-    """Tell whether the metadata is left as it is on both sides; of what is local the store's goes on alone."""
-    unwritten = verdict.record is not None and verdict.record.kind is AsideKind.LOCAL
-    return verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE) and not unwritten
 
 
 @dataclass(frozen=True, slots=True)

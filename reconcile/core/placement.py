@@ -13,7 +13,7 @@ from reconcile.core.policy import Layout
 from reconcile.core.presence import Goal, removed_here
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import vacate
-from reconcile.core.settle import final_metadata
+from reconcile.core.settle import final_metadata, is_undecided
 
 if TYPE_CHECKING:
     from reconcile.core.board import Board
@@ -31,10 +31,19 @@ def place(board: Board, view: View) -> None:
     if main is not None and goal is not Goal.REMOVE:
         _place_existing(board, view, main)
         board.present[view.id] = board.node(main)
+        if _is_broken(board, view):
+            board.broken.add(view.id)
     elif main is None and goal in (Goal.PROJECT, Goal.WAIT):
         presence = board.presences[view.id] = _may_return(board, view)
         if presence.goal is Goal.PROJECT:
             _project(board, view, presence)
+
+
+def _is_broken(board: Board, view: View) -> bool:
+    """Tell whether a directory, or one above it, isn't complete: nothing new is made below it (section 5)."""
+    container = board.container_of(view.id)
+    undecided = is_undecided(board.verdicts.get(view.id, {}).values())
+    return undecided or board.presences[view.id].goal is Goal.HELD or container in board.broken
 
 
 def _place_existing(board: Board, view: View, main: Copy) -> None:
@@ -142,7 +151,7 @@ def _may_return(board: Board, view: View) -> Presence:
     """Decide whether what waits for an ancestor, or was asked for, can be made now (section 5)."""
     presence = board.presences[view.id]
     container = board.container_of(view.id)
-    ready = container is None or container in board.present
+    ready = container is None or (container in board.present and container not in board.broken)
     awaited = presence.intent.waits_for if presence.intent else None
     if presence.goal is Goal.PROJECT:
         if ready and _complete(view):
@@ -151,11 +160,12 @@ def _may_return(board: Board, view: View) -> Presence:
     if awaited is not None and awaited in board.tree:
         if board.policy.layout is Layout.NESTED and container != awaited:
             return removed_here(view, presence.case)
-        if ready and _complete(view):
+        if ready and awaited in board.present and _complete(view):
             return _as(presence, Goal.PROJECT, Reason.ANCESTOR_RETURNED)
         return presence
     intent = board.memory.intents.get(awaited) if awaited else None
-    if intent is not None and intent.kind is not IntentKind.PROJECTED:
+    was_projected = awaited in board.memory.agreed and (intent is None or intent.kind is IntentKind.PROJECTED)
+    if not was_projected:
         return removed_here(view, presence.case)
     if ready and _complete(view):
         return _as(presence, Goal.PROJECT, Reason.ANCESTOR_LEFT)
@@ -205,7 +215,8 @@ def archive(board: Board, view: View) -> None:
     if main is None or store is None or view.local:
         return
     node = board.node(main)
-    if not store.archived or node.lies_in(f"{ARCHIVE}/") or _is_frozen(board, view.id):
+    stays = main.partition is Partition.ARCHIVE and node.lies_in(f"{ARCHIVE}/")
+    if not store.archived or stays or _is_frozen(board, view.id):
         return
     _move(board, view, _step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, (None, f"{ARCHIVE}/", node.name))
 

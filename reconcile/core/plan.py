@@ -153,6 +153,9 @@ class Plan:
     """The conversations that the plan speaks of and their ancestors, in the order of the tree."""
     places: tuple[tuple[str, str], ...] = ()
     """The workspace directory that each conversation has once the plan is carried out."""
+    voided: tuple[str, ...] = ()
+    """Conversations whose baseline ends, because the store that it spoke of is no more: what is left of them in the
+    workspace is saved anew, however many runs that takes."""
     quiet: bool = False
     """Both sides are as they were agreed on: there is nothing to do, and nothing to remember."""
     rooted: tuple[str, ...] = ()

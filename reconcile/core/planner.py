@@ -82,7 +82,7 @@ def decide(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy,
         memory=memory,
         policy=policy,
         rules=rules,
-        sides=look_at_sides(store, workspace, memory),
+        sides=look_at_sides(store, workspace, memory, rules.format),
         now_ns=now_ns,
         nodes={Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)},
         tree=TreeIndex({}, rules.format.order),
@@ -103,10 +103,10 @@ def _decide_one(board: Board, view: View) -> None:
     presence = decide_presence(view, board.views, board.memory, board.policy, board.sides)
     board.presences[view.id] = presence
     if presence.goal is Goal.SYNC:
-        verdicts = decide_units(view, board.memory, board.policy)
+        verdicts = decide_units(view, board.memory, board.policy, board.sides)
         if replaced := {v.unit for v in verdicts if v.outcome is Outcome.BEHIND and _speaks_for_another(view, v.unit)}:
             view = board.views[view.id] = without_speakers(view, replaced)
-            verdicts = decide_units(view, board.memory, board.policy)
+            verdicts = decide_units(view, board.memory, board.policy, board.sides)
         verdicts = tuple(_with_metadata(view, verdict) for verdict in verdicts)
         if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
             verdicts = tuple(_waiting(verdict) for verdict in verdicts)
@@ -211,6 +211,7 @@ def _finish(board: Board, workspace: Snapshot) -> Plan:
         tombstones=tuple(sorted(board.tombstones.items())),
         states=tuple(sorted(_states(board, actions).items())),
         outline=_outline(board, actions),
+        voided=_voided(board),
         places=tuple((key, node.path) for key, node in sorted(board.present.items())),
         rooted=tuple(
             view.id
@@ -292,6 +293,16 @@ def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:
         if state != "gone":
             states[state] += 1
     return states
+
+
+def _voided(board: Board) -> tuple[str, ...]:
+    if not board.sides.store_renewed:
+        return ()
+    return tuple(
+        view.id
+        for view in board.views.values()
+        if view.agreed is not None and view.store.main is None and view.workspace.main is not None
+    )
 
 
 def _outline(board: Board, actions: Sequence[Action]) -> tuple[Heading, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.cases import case_of
 from reconcile.core.memory import Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM
-from reconcile.core.policy import Layout, Missing
+from reconcile.core.policy import Layout, Missing, Take
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def decide_presence(view: View, views: Mapping[str, View], memory: Memory, polic
     if view.store.main is not None and view.workspace.main is not None:
         return Presence(Goal.SYNC, _case(view), "local" if view.local else "in-sync")
     if view.workspace.main is not None:
-        return _workspace_only(view, memory, sides)
+        return _workspace_only(view, memory, policy, sides)
     if view.store.main is not None:
         return _store_only(view, views, policy, sides)
     return Presence(Goal.NOTHING, _case(view), "gone")
@@ -74,22 +74,26 @@ def _case(view: View) -> int:
     return case_of(base, store, workspace)
 
 
-def _workspace_only(view: View, memory: Memory, sides: Sides) -> Presence:
+def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) -> Presence:
     """Rows 2, 7 and 8: new here, or removed from the store."""
-    if sides.store_hidden:
+    if sides.store_hidden or view.id in sides.linked:
         return Presence(Goal.NOTHING, _case(view), "unreadable")
     if view.workspace.faults or METADATA not in view.workspace.units or STREAM not in view.workspace.units:
         return Presence(Goal.HELD, _case(view), "invalid", Reason.INVALID)
+    if policy.decisions.get(view.id) is Take.WORKSPACE:
+        return Presence(Goal.IMPORT, 2, "external", Reason.DECIDED)
+    if view.agreed is not None and sides.store_renewed:
+        return Presence(Goal.IMPORT, 2, "external", Reason.REFILL)
     if _is_old(view, memory):
         return Presence(Goal.REMOVED_BEFORE, _case(view), "removed-before")
     if view.store.trashed:
         return Presence(Goal.IMPORT, 2, "external", Reason.TRASHED)
     if view.agreed is None:
         return Presence(Goal.IMPORT, 2, "external", Reason.EXTERNAL)
-    if sides.store_replaced or sides.store_emptied:
-        return Presence(Goal.IMPORT, 2, "external", Reason.REFILL)
     if _is_edited(view):
         return Presence(Goal.IMPORT, 8, "external", Reason.EDIT_WINS)
+    if not sides.believes_removal(view.id):
+        return Presence(Goal.NOTHING, _case(view), "unreadable")
     return Presence(Goal.REMOVE, 7, "removed-in-store", Reason.REMOVED_IN_STORE)
 
 

@@ -51,17 +51,19 @@ def report_conversation(board: Board, view: View) -> None:
 def _invalid(board: Board, view: View) -> None:
     """A conversation in the workspace alone that can't be imported as it is."""
     files = {METADATA: board.rules.format.metadata_file, STREAM: board.rules.format.stream_files[-1]}
-    found = {name: (unit.copy, unit.fault) for name, unit in view.workspace.faults.items()}
-    for name in files.keys() - view.workspace.units.keys():
-        found[name] = (view.workspace.main, Fault(files[name], "no such file", "one beside the others"))
-    for name, (copy, fault) in sorted(found.items()):
-        if copy is not None and fault is not None:
-            board.hold(view, name, Reason.INVALID, _sentence(copy, fault))
+    assert view.workspace.main is not None  # noqa: S101 - it is in the workspace alone
+    for name in (METADATA, STREAM):
+        if name not in view.workspace.units:
+            missing = Fault(files[name], "no such file", "one beside the others")
+            board.hold(view, name, Reason.INVALID, _sentence(view.workspace.main, missing))
+    for name, unit in sorted(view.workspace.faults.items()):
+        board.hold(view, name, Reason.INVALID, _sentence(unit.copy, unit.fault))
     for unit in view.workspace.units.values():
         board.keep_version(unit)
 
 
-def _sentence(copy: Copy, fault: Fault) -> str:
+def _sentence(copy: Copy, fault: Fault | None) -> str:
+    assert fault is not None  # noqa: S101 - the callers have faulty units
     return f"{copy.place}/{fault.file}: found {fault.found}, expected {fault.expected}"
 
 
@@ -102,8 +104,7 @@ def _report_held(board: Board, view: View, verdict: Verdict) -> None:
         other = unit.copy.side.other
         sound = view.side(other).digest(verdict.unit) is not None
         resolve = (f"reconcile resolve {view.id} --take {other.value}",) if sound else ()
-        if unit.fault is not None:
-            board.hold(view, verdict.unit, Reason.INVALID, _sentence(unit.copy, unit.fault), *resolve)
+        board.hold(view, verdict.unit, Reason.INVALID, _sentence(unit.copy, unit.fault), *resolve)
     if not verdict.faulty:
         board.hold(view, verdict.unit, Reason.INVALID, f"neither side has a whole {verdict.unit}")
 

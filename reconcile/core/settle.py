@@ -283,7 +283,7 @@ def _age(board: Board, view: View, verdict: Verdict, node: Node, home: Node) -> 
     """Put an older version's time below the store's, so that JP's newest-wins rule can't rewind the store."""
     store, workspace = view.store.units[verdict.unit], view.workspace.units[verdict.unit]
     kept_ns = max((home.files[file.name].mtime_ns for file in store.files if file.name in home.files), default=0)
-    if workspace.mtime_ns < kept_ns or workspace.copy is not view.workspace.main:
+    if workspace.mtime_ns < kept_ns or view.workspace.stale or workspace.copy is not view.workspace.main:
         return
     names = [file.name for file in workspace.files]
     step = _step(view, Kind.AGE, Reason.BEHIND, verdict.unit, verdict.case)

@@ -116,7 +116,7 @@ def views_of(
         archived = ours.main is not None and ours.main.archived
         theirs = replace(inputs, known_parent=base)
         intent = memory.intents.get(conversation)
-        local = intent.kind is IntentKind.LOCAL if intent is not None else _says_local(ours)
+        local = _is_local(ours, intent)
         views[conversation] = View(
             id=conversation,
             store=ours,
@@ -129,6 +129,14 @@ def views_of(
             parent_is_known=agreed is not None or conversation in memory.parents,
         )
     return views
+
+
+def _is_local(store: SideView, intent: Intent | None) -> bool:
+    """A legacy flag in the store's metadata counts unless `project` has overruled it."""
+    if intent is not None and intent.kind is IntentKind.LOCAL:
+        return True
+    asked = intent is not None and intent.kind is IntentKind.PROJECTED and intent.waits_for is None
+    return _says_local(store) and not asked
 
 
 def _says_local(store: SideView) -> bool:
@@ -209,7 +217,9 @@ def _is_there(copy: Copy, managed: set[str], inputs: _Inputs) -> bool:
         return False
     if any(file.name in managed for file in copy.files):
         return True
-    return inputs.agreed is not None and copy.path in inputs.enclosing
+    intent = inputs.memory.intents.get(inputs.conversation)
+    published = intent is None or intent.kind is IntentKind.PROJECTED
+    return inputs.agreed is not None and published and copy.path in inputs.enclosing
 
 
 def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs, *, trashed: bool) -> SideView:

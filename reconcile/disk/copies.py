@@ -145,8 +145,9 @@ class Reader:
                 elif stat.S_ISDIR(mode):
                     below.append(name + "/")
                 elif unit is not None:
-                    words = SYMLINK if stat.S_ISLNK(mode) else kind_of(mode)
-                    self.foreign.append(Foreign(f"{path}/{name}", words))
+                    link = stat.S_ISLNK(mode)
+                    words = SYMLINK if link else kind_of(mode)
+                    self.foreign.append(Foreign(f"{path}/{name}", words, link))
         return below
 
     def _assemble(self, directory: Directory, spot: Spot, listing: Listing, row: Row | None) -> Copy:

@@ -108,8 +108,8 @@ class Walk:
                 mode = entry.stat(follow_symlinks=False).st_mode
             except FileNotFoundError:
                 return None
-            words = SYMLINK if entry.is_symlink() else kind_of(mode)
-            self.reader.foreign.append(Foreign(path, words))
+            link = entry.is_symlink()
+            self.reader.foreign.append(Foreign(path, SYMLINK if link else kind_of(mode), link))
         return None
 
     def _copy(self, root: Directory, spot: Spot, pending: list[_Level]) -> None:

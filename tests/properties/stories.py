@@ -145,7 +145,8 @@ class Story:
             line = f"{chance.choice(dirs)}/{name} {self._time(chance)} {chance.choice(BROKEN)}"
             tree.update(read_tree([line]))
         elif dirs:
-            tree.pop(f"{chance.choice(dirs)}/{chance.choice(['metadata.json', 'events.json', 'base_config.json'])}", None)
+            name = chance.choice(["metadata.json", *STREAM_FILES])
+            tree.pop(f"{chance.choice(dirs)}/{name}", None)
 
     def _archive(self, chance: random.Random, side: str, tree: Tree) -> None:
         dirs = [path for path in self._dirs(side) if "/" not in path]

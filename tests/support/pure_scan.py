@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.model import CHILDREN, METADATA, STREAM, Copy, Fault, File, Foreign, Partition, Snapshot
 from reconcile.disk.hashing import digest
-from tests.support.trees import Blob, Entry, Tree, children, is_directory
+from tests.support.trees import Blob, Entry, Link, Tree, children, is_directory
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -45,7 +45,7 @@ class _Scan:
             conversation = self.fmt.id_of(name)
             if not is_directory(entry):
                 if not name.startswith(".") or name in _PARTITIONS:
-                    self.foreign.append(Foreign(at, "no directory"))
+                    self.foreign.append(Foreign(at, "no directory", isinstance(entry, Link)))
             elif name in _PARTITIONS:
                 self.conversations(at, container, _PARTITIONS[name])
             elif name.startswith("."):
@@ -89,7 +89,7 @@ class _Scan:
             elif is_directory(entry):
                 self._files(path, full + "/", blobs, faults)
             elif unit is not None:
-                self.foreign.append(Foreign(f"{path}/{full}", _kind(entry)))
+                self.foreign.append(Foreign(f"{path}/{full}", _kind(entry), isinstance(entry, Link)))
 
     def _metadata(self, contents: dict[str, bytes]) -> Metadata | Fault | None:
         content = contents.get(self.fmt.metadata_file)

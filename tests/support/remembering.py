@@ -63,7 +63,10 @@ class Memories:
             self.history[key] = (*older, newest)
         self.parents.update(changes.parents)
         for conversation, digests in changes.tombstones.items():
-            self.tombstones[conversation] = self.tombstones.get(conversation, frozenset()) | set(digests)
+            if digests is None:
+                self.tombstones.pop(conversation, None)
+            else:
+                self.tombstones[conversation] = self.tombstones.get(conversation, frozenset()) | set(digests)
 
     def forget(self) -> None:
         """Lose everything, as when the state's directory is deleted."""
