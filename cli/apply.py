@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.core.policy import Layout, Policy
+from reconcile.apply.outcome import Outcome
+from reconcile.core.reasons import Reason
+from reconcile.core.saved import agreeing
 from reconcile.errors import ReconcileError
 
 from .context import find_roots, open_session, settings_of
 from .options import common_options, options_of
-from .run import apply_plan, exit_code, report
+from .progress import progress_bar
+from .run import exit_code, report
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.config import Settings
     from reconcile.core.format import Format
-    from reconcile.core.plan import Plan
+    from reconcile.core.plan import Action, Plan
+    from reconcile.core.policy import Policy
 
 
 class PlanElsewhereError(ReconcileError):
@@ -67,10 +75,29 @@ def command(context: click.Context, file: str) -> None:
             context.exit(exit_code(plan, None, options))
         with session.exclusively(f"reconcile apply {file}", settings.lock_timeout):
             look = session.look()
-            policy = session.surroundings(Policy(layout=Layout(plan.layout)))
-            plan = session.allowed(plan, policy)
-            outcome = apply_plan(options, roots, session, look, policy, plan, f"reconcile apply {file}")
+            policy = session.surroundings(_as_asked(plan, settings))
+            kept, saved = agreeing(plan, session.plan(look, policy, plan.now_ns))
+            with progress_bar(options, len(kept.actions)) as progress:
+                achieved = session.apply(kept, look, policy, f"reconcile apply {file}", progress)
+            outcome = _of_saved(plan, achieved, saved)
+            report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))
+
+
+def _of_saved(plan: Plan, achieved: Outcome, saved: Mapping[str, Action]) -> Outcome:
+    """Say of each saved action what became of it; what isn't in the present's plan was refused."""
+    outcome = Outcome(achieved.run)
+    for key, deed in achieved.deeds.items():
+        outcome.deeds[saved[key].id] = replace(deed, action=saved[key])
+    for action in plan.actions:
+        if outcome.is_open(action):
+            outcome.skip(action, Reason.DRIFT, f"{action.target}: not as it was when the plan was made")
+    return outcome
+
+
+def _as_asked(plan: Plan, settings: Settings) -> Policy:
+    """What the plan was asked for, under the configuration of now."""
+    return replace(plan.policy, stream=settings.stream, diverged=settings.diverged, missing=settings.missing)
 
 
 def _check_ids(plan: Plan, form: Format, file: str) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.core.memory import AsideRecord, Intent
     from reconcile.core.plan import Action, Expect, Item, Plan, Preserve, Write
+    from reconcile.core.policy import Policy
 
 FORMAT: Final = "reconcile.plan/1"
 
@@ -50,6 +51,9 @@ def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
             {"conversation": each.conversation, "title": each.title, "depth": each.depth} for each in plan.outline
         ],
         "places": dict(plan.places),
+        "voided": list(plan.voided),
+        "policy": _policy(plan.policy),
+        "now_ns": plan.now_ns,
         "rooted": list(plan.rooted),
     }
 
@@ -109,6 +113,17 @@ def place_from_json(text: str) -> Place:
     if side not in _SIDES or "\0" in path or not {"", ".", ".."}.isdisjoint(parts):
         raise ValueError(f"{text!r} is no place below 'store:' or 'workspace:'")
     return Place(Side(side), path)
+
+
+def _policy(policy: Policy) -> Json:
+    """What the user asked of this run; settings are read anew when a plan is applied."""
+    return {
+        "prefer": policy.prefer.value,
+        "accept_bulk": policy.accept_bulk,
+        "only": sorted(policy.only),
+        "below": sorted(policy.below),
+        "decisions": {key: take.value for key, take in sorted(policy.decisions.items())},
+    }
 
 
 def _item(item: Item) -> Json:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
+from reconcile.core.policy import Layout, Policy, Prefer, Take
 from reconcile.core.reasons import reason_of
 from reconcile.errors import ReconcileError
 from reconcile.planjson import FORMAT, place_from_json
@@ -147,6 +148,16 @@ class OutlineModel(_Model):
     depth: int
 
 
+class PolicyModel(_Model):
+    """What the user asked of the run."""
+
+    prefer: str
+    accept_bulk: bool
+    only: list[str]
+    below: list[str]
+    decisions: dict[str, str]
+
+
 class PlanModel(_Model):
     """The whole plan."""
 
@@ -165,6 +176,9 @@ class PlanModel(_Model):
     tombstones: dict[str, list[str]]
     outline: list[OutlineModel]
     places: dict[str, str]
+    voided: list[str]
+    policy: PolicyModel
+    now_ns: Number
     rooted: list[str]
 
 
@@ -239,7 +253,21 @@ def _plan(model: PlanModel) -> Plan:
         tombstones=tuple((key, tuple(digests)) for key, digests in model.tombstones.items()),
         outline=tuple(Heading(each.conversation, each.title, each.depth) for each in model.outline),
         places=tuple(model.places.items()),
+        voided=tuple(model.voided),
+        policy=_policy(model.layout, model.policy),
+        now_ns=model.now_ns,
         rooted=tuple(model.rooted),
+    )
+
+
+def _policy(layout: str, model: PolicyModel) -> Policy:
+    return Policy(
+        layout=Layout(layout),
+        prefer=Prefer(model.prefer),
+        accept_bulk=model.accept_bulk,
+        only=frozenset(model.only),
+        below=frozenset(model.below),
+        decisions={key: Take(take) for key, take in model.decisions.items()},
     )
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from reconcile.apply.executor import Executor
-from reconcile.apply.leftovers import clean_leftovers, remove_emptied
+from reconcile.apply.leftovers import clean_leftovers, remove_emptied, roll_back_halves
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.record import Recorder, decided_ahead, learned, planned_steps, preserved
 from reconcile.apply.steps import Stage
 from reconcile.core.fold import fold
 from reconcile.core.model import Side
-from reconcile.core.planner import decide, make_plan, needs_events, without_git
+from reconcile.core.planner import decide, make_plan, needs_events
 from reconcile.core.reasons import Reason
 from reconcile.core.units import Rules
 from reconcile.disk.changes import Root
@@ -24,6 +24,7 @@ from reconcile.disk.durable import Durability
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
 from reconcile.disk.index import Index
+from reconcile.disk.journal import StepState
 from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
 from reconcile.disk.lock_report import held_locks
 from reconcile.disk.own_lock import own_lock
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Plan, Preserve
     from reconcile.core.policy import Policy
     from reconcile.core.views import View
+    from reconcile.disk.journal import Run
     from reconcile.disk.roots import Roots
 
 PATH_MAX = 4096
@@ -88,7 +90,7 @@ class Session:
         self.state = State.open(state_directory, readonly=readonly)
         self.vault = Vault(state_directory, self._durability)
         self.messages: list[str] = list(self.state.messages)
-        self.checkout = self.state.checkout(roots.project, roots.workspace_identity, clock())
+        self.checkout = self.state.checkout(os.path.realpath(roots.project), roots.workspace_identity, clock())
         self._indexes = {side: self._saved_index(side) for side in Side}
         self._moved: set[Side] = set()
 
@@ -127,9 +129,10 @@ class Session:
         store, workspace = (inspect(found[side], self._conversations(side), self.format, differ) for side in Side)
         return Look(store, workspace, memory)
 
-    def plan(self, look: Look, policy: Policy) -> Plan:
-        """Plan one pass; git and the length of paths are looked at here."""
-        return make_plan(look.store, look.workspace, look.memory, self.surroundings(policy), self.rules, self._clock())
+    def plan(self, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
+        """Plan one pass; git and the length of paths are looked at here. ``now_ns``: as if it were then."""
+        now = self._clock() if now_ns is None else now_ns
+        return make_plan(look.store, look.workspace, look.memory, self.surroundings(policy), self.rules, now)
 
     def board(self, look: Look, policy: Policy) -> Board:
         """Decide without planning: what `status` and `ls` show."""
@@ -183,10 +186,6 @@ class Session:
         room = PATH_MAX - len(os.fsencode(self.roots.workspace_conversations)) - 64
         return replace(policy, git_busy=git_busy(self.roots.project), path_limit=room)
 
-    def allowed(self, plan: Plan, policy: Policy) -> Plan:
-        """Leave out of a saved plan what git's state forbids now."""
-        return without_git(plan, policy.git_busy)
-
     @contextmanager
     def exclusively(self, command: str, timeout: float) -> Iterator[None]:
         """Hold reconcile's own lock on the store for one pass, and finish what a killed run left.
@@ -196,17 +195,27 @@ class Session:
         """
         with own_lock(self._directory, command=command, timeout=timeout):
             for run in self.state.journal.open_runs():
-                mine = run.checkout in (None, self.checkout)
-                records = [step.record for step in self.state.journal.steps(run.id)] if mine else []
-                with ExitStack() as stack:
-                    roots = self._open_roots(stack, make=False)
-                    cleaned = clean_leftovers(run.id, roots, self.vault)
-                    remove_emptied(records, roots)
-                self.state.versions.add(cleaned)
-                if mine:  # another checkout's is finished there, where the rest of it lies
-                    self.state.journal.finish_run(run.id, 1, self._clock())
-                    self.messages.append(f"run {run.id} was interrupted; what it left open has been cleaned up")
+                self._finish(run)
             yield
+
+    def _finish(self, run: Run) -> None:
+        """Put right what a killed run left; what lies in another checkout is finished there."""
+        mine = run.checkout in (None, self.checkout)
+        try:
+            with ExitStack() as stack:
+                roots = self._open_roots(stack, make=False)
+                if mine:
+                    steps = self.state.journal.steps(run.id)
+                    halves = [step for step in steps if step.state is StepState.BEGUN]
+                    roll_back_halves(halves, self.state.versions.of_run(run.id), roots, self.vault)
+                    remove_emptied([step.record for step in steps], roots)
+                self.state.versions.add(clean_leftovers(run.id, roots, self.vault))
+        except OSError as error:
+            self.messages.append(f"run {run.id} was interrupted, and can't be cleaned up yet: {error}")
+            return
+        if mine:
+            self.state.journal.finish_run(run.id, 1, self._clock())
+            self.messages.append(f"run {run.id} was interrupted; what it left open has been cleaned up")
 
     def _open_roots(self, stack: ExitStack, *, make: bool = True) -> dict[Side, Root]:
         roots = {}
@@ -259,11 +268,11 @@ class Session:
                 unit_of=self.format.unit_of,
                 keep=self.state.versions.add,
             )
-            stack.callback(stage.close)
             self._preserve(kept, stage)
             recorder = Recorder(journal, run, self._clock)
             executor = Executor(stage, self._locks(), self.format, recorder, progress)
             outcome = executor.run(plan)
+            self.state.versions.add(clean_leftovers(run, stage.roots, self.vault))
         outcome.run = run
         failed = outcome.count(Result.FAILED) > 0
         journal.finish_run(run, 1 if failed else 0, self._clock())

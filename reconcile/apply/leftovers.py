@@ -6,15 +6,17 @@ import json
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN
+from reconcile.core.model import CHILDREN, WHOLE
+from reconcile.disk.hashing import digest
 from reconcile.disk.versions import Version
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.core.model import Side
+    from reconcile.core.model import Place, Side
     from reconcile.disk.changes import Root
+    from reconcile.disk.journal import Step
     from reconcile.disk.vault import Vault
 
 
@@ -63,3 +65,50 @@ def remove_emptied(records: Iterable[str], roots: Mapping[Side, Root]) -> None:
         above = left.path.rpartition("/")[0]
         if above.rpartition("/")[2] == CHILDREN and left.side in roots:
             roots[left.side].remove_if_empty(above)
+
+
+def roll_back_halves(
+    steps: Iterable[Step], versions: Iterable[Version], roots: Mapping[Side, Root], vault: Vault
+) -> None:
+    """Put back units of several files of which a killed run replaced only some.
+
+    A stream of which one file is new and one is old is nobody's content; the next plan would take it for an edit. The
+    versions of before are in the vault. Anything that is neither the old nor the new file is somebody's, and stays.
+    """
+    before = {(version.side, version.path): version for version in versions}
+    for step in steps:
+        action = json.loads(step.record)
+        writes = {place_from_json(write["target"]): write["digest"] for write in action["writes"]}
+        gone = [place_from_json(place) for place in action["removes"]]
+        if action["unit"] == WHOLE or len(writes) + len(gone) < 2 or not writes.keys() <= _on(roots, writes):
+            continue
+        state = {place: _digest_at(roots[place.side], place.path) for place in (*writes, *gone)}
+        new = [place for place in writes if state[place] == writes[place]]
+        new += [place for place in gone if state[place] is None]
+        if not new or len(new) == len(state):
+            continue
+        for place in new:
+            _put_back(roots[place.side], place.path, before.get((place.side, place.path)), vault)
+
+
+def _on(roots: Mapping[Side, Root], places: Iterable[Place]) -> set[Place]:
+    return {place for place in places if place.side in roots}
+
+
+def _digest_at(root: Root, path: str) -> str | None:
+    try:
+        return digest(root.read_file(path))
+    except FileNotFoundError:
+        return None
+
+
+def _put_back(root: Root, path: str, version: Version | None, vault: Vault) -> None:
+    """Give a name its old content and time, or take it away where it had none."""
+    if version is None:
+        root.unlink(path)
+        return
+    temporary = f"{path.rpartition('/')[0]}/.reconcile-back"
+    if root.exists(temporary):
+        root.unlink(temporary)
+    root.create_file(temporary, vault.read(version.digest), version.mtime_ns)
+    root.rename(temporary, path)

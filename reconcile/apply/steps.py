@@ -6,7 +6,6 @@ that a rename never crosses a file system and JP, which ignores names with a dot
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from dataclasses import dataclass, field
@@ -94,12 +93,6 @@ class Stage:
         renamed = [path for path in sorted(self.renamed) if os.path.isdir(path)]
         self.durability.flush_all((), renamed)
         self.renamed = set()
-
-    def close(self) -> None:
-        """Remove what is left of the staging directories."""
-        for side in self.used:
-            with contextlib.suppress(OSError):
-                self.roots[side].remove_tree(self.directory)
 
     def _check(self, expect: Expect) -> None:
         root = self.roots[expect.place.side]
@@ -208,6 +201,7 @@ class Stage:
         for name, target in staged:
             self._make_room(target)
             if target in replaced:
+                root.set_mode(name, stat.S_IMODE(replaced[target].st_mode))
                 # RACE: a writer that replaces the file after this check loses to our rename. Worst case: what it
                 # wrote in these microseconds is overwritten; we hold JP's lock, so it isn't JP.
                 root.rename(name, target.path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from reconcile.core.policy import Policy
 
 if TYPE_CHECKING:
     from reconcile.core.memory import AsideRecord, Intent
@@ -156,6 +158,10 @@ class Plan:
     voided: tuple[str, ...] = ()
     """Conversations whose baseline ends, because the store that it spoke of is no more: what is left of them in the
     workspace is saved anew, however many runs that takes."""
+    policy: Policy = field(default_factory=Policy)
+    """What was asked for, so that a saved plan can be compared with one made later."""
+    now_ns: int = 0
+    """When it was made; forks are named by it."""
     quiet: bool = False
     """Both sides are as they were agreed on: there is nothing to do, and nothing to remember."""
     rooted: tuple[str, ...] = ()

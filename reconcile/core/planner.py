@@ -51,7 +51,7 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
     """
     quiet = quiet_plan(store, workspace, memory, policy, rules)
     if quiet is not None:
-        return quiet
+        return replace(quiet, policy=policy, now_ns=now_ns)
     board = decide(store, workspace, memory, policy, rules, now_ns)
     for conversation in board.order:
         save(board, board.views[conversation])
@@ -212,6 +212,8 @@ def _finish(board: Board, workspace: Snapshot) -> Plan:
         states=tuple(sorted(_states(board, actions).items())),
         outline=_outline(board, actions),
         voided=_voided(board),
+        policy=board.policy,
+        now_ns=board.now_ns,
         places=tuple((key, node.path) for key, node in sorted(board.present.items())),
         rooted=tuple(
             view.id

@@ -10,11 +10,13 @@ from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
 from reconcile.core.settle import is_undecided, keep_in_step
+from reconcile.core.units import units_of
 
 if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.model import Copy
     from reconcile.core.nodes import Node
+    from reconcile.core.units import Unit
     from reconcile.core.views import View
 
 SAVES = (Kind.COPY, Kind.FORK)
@@ -72,6 +74,10 @@ def remove(board: Board, copy: Copy) -> int | None:
         board.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
         keep_in_step(board, view, copy)
         return None
+    broken = [unit for unit in units_of(copy, board.rules, None).values() if unit.fault and not unit.fault.incomplete]
+    if broken:
+        _hold_broken(board, view, broken)
+        return None
     presence = board.presences[view.id]
     removed = presence.goal is Goal.REMOVE
     step = Step(
@@ -85,6 +91,16 @@ def remove(board: Board, copy: Copy) -> int | None:
     if removed:
         board.tombstones[view.id] = tuple(sorted(_digests(board, view)))
     return board.draft.remove(step, node, after)
+
+
+def _hold_broken(board: Board, view: View, broken: list[Unit]) -> None:
+    """Content that nobody can read, in a directory that should go, isn't removed silently (section 4)."""
+    for unit in broken:
+        board.keep_version(unit)
+        found = unit.fault.found if unit.fault is not None else ""
+        place = f"{unit.copy.place}/{unit.files[0].name}"
+        message = f"{place}: found {found}, in another directory of it; mend it, or remove that directory"
+        board.hold(view, unit.name, Reason.INVALID, message)
 
 
 def _why_stale(copy: Copy) -> Reason:

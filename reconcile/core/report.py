@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind, Intent, IntentKind
-from reconcile.core.model import METADATA, STREAM, WHOLE, Fault
+from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, Side
 from reconcile.core.plan import Item
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
@@ -33,6 +33,9 @@ def report_conversation(board: Board, view: View) -> None:
             "it was removed; this is an old copy of it, neither imported nor removed",
             f"reconcile resolve {view.id} --take workspace",
         )
+    elif presence.state == "unreadable":
+        message = "the store's copy can't be seen (a link, or something unreadable); nothing is inferred from that"
+        board.hold(view, WHOLE, Reason.UNREADABLE, message)
     elif presence.reason is Reason.EDIT_WINS:
         board.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since: the edit wins")
     if presence.goal is Goal.SYNC and view.local:
@@ -106,7 +109,14 @@ def _report_held(board: Board, view: View, verdict: Verdict) -> None:
         resolve = (f"reconcile resolve {view.id} --take {other.value}",) if sound else ()
         board.hold(view, verdict.unit, Reason.INVALID, _sentence(unit.copy, unit.fault), *resolve)
     if not verdict.faulty:
-        board.hold(view, verdict.unit, Reason.INVALID, f"neither side has a whole {verdict.unit}")
+        _report_missing(board, view, verdict)
+
+
+def _report_missing(board: Board, view: View, verdict: Verdict) -> None:
+    whole = [side for side in Side if view.side(side).digest(verdict.unit) is not None]
+    found = f"the {whole[0].other} has no {verdict.unit}" if whole else f"neither side has a whole {verdict.unit}"
+    take = [f"reconcile resolve {view.id} --take {side}" for side in whole]
+    board.hold(view, verdict.unit, Reason.INVALID, found, *take)
 
 
 def _report_rivals(board: Board, view: View) -> None:

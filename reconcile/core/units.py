@@ -43,7 +43,7 @@ class Unit:
     @property
     def mtime_ns(self) -> int:
         """The time that speaks for the unit."""
-        return max(file.mtime_ns for file in self.files) if self.files else 0
+        return max(file.mtime_ns for file in self.files)
 
     @property
     def size(self) -> int:

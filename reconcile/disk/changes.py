@@ -140,6 +140,12 @@ class Root:
         with self._parent(path) as (fd, name):
             os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=fd, follow_symlinks=False)
 
+    def set_mode(self, path: str, mode: int) -> None:
+        """Give a file of ours the permissions of the one that it replaces."""
+        with self._parent(path) as (fd, name):
+            # Not a link: it lies in our own staging directory, and was made there exclusively.
+            os.chmod(name, mode, dir_fd=fd)
+
     def read_link(self, path: str) -> bytes:
         """Return the target of a symbolic link, as bytes."""
         with self._parent(path) as (fd, name):

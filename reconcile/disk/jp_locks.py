@@ -115,15 +115,13 @@ class HeldLock:
     def release(self) -> None:
         """Let go, once; the lock file stays, JP's sweep removes it.
 
-        It is emptied, so that it never shows a number that another process will have. Our second link goes.
+        Its content stays too, as after a crash of JP: it is diagnostic, and whoever locks it next writes his own.
         """
         if self._fd < 0:
             return
         if self._link is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self._link)
-        with contextlib.suppress(OSError):
-            os.ftruncate(self._fd, 0)
         os.close(self._fd)
         self._fd = -1
 

@@ -1,8 +1,8 @@
 """The benchmark: reconcile against rsync, cp and unison on generated stores.
 
 Whole processes are timed, the interpreter's start included. Every round runs every command once, in rotating
-order; a ratio is taken inside its round; printed are the medians. It needs about 1 GB of disk for every 10,000
-conversations and round, and most of an hour for the default sizes.
+order; a ratio is taken inside its round; printed are the medians. It needs about 2 GB of disk for every 10,000
+conversations and round, and half an hour for the default sizes.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def test_links_at_conversation_level_are_foreign(tmp_path: Path) -> None:
     snapshot = look(side)
     assert [copy.path for copy in snapshot.copies] == [A, f"{A}/conversations/{B}"]
     words = "a symbolic link, never followed"
-    assert snapshot.foreign == tuple(Foreign(p, words) for p in (".archive", f"{A}/conversations/{C}", C))
+    assert snapshot.foreign == tuple(Foreign(p, words, link=True) for p in (".archive", f"{A}/conversations/{C}", C))
 
 
 def test_managed_files_that_are_none(tmp_path: Path) -> None:

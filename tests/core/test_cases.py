@@ -1,0 +1,45 @@
+"""The 15 cases: every combination of contents has one, and each is shown by a scenario (DESIGN.md 4)."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from reconcile.core.cases import CASES, case_of
+from tests.support.scenario import read_scenario
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios" / "cases"
+CONTENTS = (None, "x", "y", "z")
+
+
+def shape(*values: str | None) -> tuple[int | None, ...]:
+    """Return which of the values are equal, whatever they are."""
+    there = [value for value in values if value is not None]
+    return tuple(None if value is None else there.index(value) for value in values)
+
+
+def test_contents_that_are_equal_in_the_same_way_have_the_same_number() -> None:
+    numbers: dict[tuple[int | None, ...], set[int]] = {}
+    for values in itertools.product(CONTENTS, repeat=3):
+        numbers.setdefault(shape(*values), set()).add(case_of(*values))
+    assert all(len(found) == 1 for found in numbers.values())
+    assert sorted(number for found in numbers.values() for number in found) == list(range(1, 16))
+
+
+@pytest.mark.parametrize("number", CASES)
+def test_a_pattern_has_its_own_number(number: int) -> None:
+    base, store, workspace = (None if letter == "-" else letter for letter in CASES[number][0].split())
+    assert case_of(base, store, workspace) == number
+
+
+def test_equality_is_content() -> None:
+    assert case_of({"a": 1}, {"a": 1}, {"a": 2}) == 11
+
+
+@pytest.mark.parametrize("number", CASES)
+def test_every_case_is_shown_by_a_scenario_of_its_own(number: int) -> None:
+    shown = [read_scenario(path) for path in sorted(FIXTURES.glob(f"{number:02}-*.scenario"))]
+    assert shown
+    assert all(number in scenario.cases for scenario in shown)

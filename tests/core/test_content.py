@@ -1,0 +1,307 @@
+"""Which content wins: damage, decisions, directions and the table (DESIGN.md 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from reconcile.core.content import Outcome, decide_carried, decide_unit, decide_units
+from reconcile.core.guards import Sides
+from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, Side
+from reconcile.core.policy import Diverged, Policy, Prefer, StreamRule, Take
+from reconcile.core.reasons import Reason
+from tests.support.building import here, stored, view_of
+
+NOTE = "extra:NOTE.md"
+CLEAR = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One unit in baseline, store and workspace, and what must become of it."""
+
+    base: str
+    store: str
+    workspace: str
+    case: int
+    outcome: Outcome
+    reason: Reason | None = None
+    forks: Side | None = None
+    conflict: bool = False
+    policy: Policy = field(default_factory=Policy)
+    past: tuple[str, ...] = ()
+    """Versions in the history, oldest first, the baseline not among them."""
+    future: tuple[str, ...] = ()
+    """Versions that another checkout has come to since."""
+
+
+def take(decision: Take) -> Policy:
+    return Policy(decisions={"jp-c1": decision})
+
+
+def lines(unit: str, text: str) -> list[str]:
+    if not text:
+        return ["1-a  metadata 07:00"] if unit != METADATA else ["1-a  stream 07:00 [1]"]
+    other = "metadata 07:00" if unit != METADATA else "stream 07:00 [1]"
+    if unit.startswith("extra:"):
+        return [f"1-a  {other}", f"1-a/NOTE.md {text}"]
+    return [f"1-a  {unit} {text}  {other}"]
+
+
+def digest_of(unit: str, text: str) -> str:
+    digest = view_of(stored(*lines(unit, f"00:00 {text}")), here()).store.digest(unit)
+    assert digest is not None
+    return digest
+
+
+def check(unit: str, row: Row) -> None:
+    units = {unit: digest_of(unit, row.base)} if row.base else {}
+    history = tuple(digest_of(unit, text) for text in (*row.past, *filter(None, [row.base]), *row.future))
+    memory = Memory(
+        agreed={"jp-c1": Agreed(units, None, None, None, "1-a")} if row.base else {},
+        history={("jp-c1", unit): history},
+    )
+    view = view_of(stored(*lines(unit, row.store)), here(*lines(unit, row.workspace)), memory)
+    found = decide_unit(view, unit, memory, row.policy)
+    assert (found.case, found.outcome, found.reason) == (row.case, row.outcome, row.reason)
+    assert (found.forks, found.conflict) == (row.forks, row.conflict)
+
+
+IN, OUT, NO, BACK = Outcome.TO_STORE, Outcome.TO_WORKSPACE, Outcome.NOTHING, Outcome.BEHIND
+
+STREAMS = {
+    "4: equal": Row("", "09:00 [1]", "08:00 [1]", 4, NO),
+    "10: in sync, whatever the times are": Row("[1]", "09:00 [1]", "08:00 [1]", 10, NO),
+    "14: the same edit on both": Row("[1]", "09:00 [1 2]", "08:00 [1 2]", 14, NO),
+    "5: the workspace continues": Row("", "09:00 [1]", "08:00 [1 2]", 5, IN, Reason.AHEAD_WORKSPACE),
+    "5: the store continues, and is newer": Row("", "09:00 [1 2]", "08:00 [1]", 5, OUT, Reason.AHEAD_STORE),
+    "5: the store continues at the same time": Row("", "09:00 [1 2]", "09:00 [1]", 5, OUT, Reason.AHEAD_STORE),
+    "5: the store continues, and is older": Row("", "08:00 [1 2]", "09:00 [1]", 5, BACK, Reason.BEHIND),
+    "5: another base, the workspace's is newer": Row("", "08:00 [1]", "09:00 [1] b2", 5, IN, Reason.NEWER_WORKSPACE),
+    "5: another base, the store's is newer": Row("", "09:00 [1]", "08:00 [1] b2", 5, OUT, Reason.NEWER_STORE),
+    "5: another base, a tie": Row("", "09:00 [1]", "09:00 [1] b2", 5, OUT, Reason.TIE),
+    "5: the store is preferred": Row(
+        "", "08:00 [1]", "09:00 [1] b2", 5, OUT, Reason.PREFERRED, policy=Policy(prefer=Prefer.STORE)
+    ),
+    "5: the workspace is preferred": Row(
+        "", "09:00 [1]", "08:00 [1] b2", 5, IN, Reason.PREFERRED, policy=Policy(prefer=Prefer.WORKSPACE)
+    ),
+    "5: diverged, the store's is newer": Row(
+        "", "09:00 [1 2]", "08:00 [1 3]", 5, OUT, Reason.DIVERGED, Side.WORKSPACE, conflict=True
+    ),
+    "5: diverged, the workspace's is newer": Row(
+        "", "08:00 [1 2]", "09:00 [1 3]", 5, IN, Reason.DIVERGED, Side.STORE, conflict=True
+    ),
+    "5: a version that the history has replaced": Row(
+        "", "09:00 [6 7]", "08:00 [1]", 5, BACK, Reason.BEHIND, past=("[1]", "[2]")
+    ),
+    "11: edited": Row("[1]", "09:00 [1]", "10:00 [1 2]", 11, IN, Reason.EDITED_WORKSPACE),
+    "11: edited, with an older time": Row("[1]", "09:00 [1]", "08:00 [1 2]", 11, IN, Reason.EDITED_WORKSPACE),
+    "11: cut short, with a newer time": Row("[1 2]", "09:00 [1 2]", "10:00 [1]", 11, BACK, Reason.BEHIND),
+    "11: cut short, with an older time": Row("[1 2]", "09:00 [1 2]", "08:00 [1]", 11, OUT, Reason.AHEAD_STORE),
+    "11: rewritten": Row(
+        "[1 2]", "09:00 [1 2]", "10:00 [1 3]", 11, IN, Reason.DIVERGED, Side.STORE, conflict=True
+    ),
+    "11: a version that the history has replaced": Row(
+        "[1 2]", "09:00 [1 2]", "10:00 [5]", 11, BACK, Reason.BEHIND, past=("[5]",)
+    ),
+    "13: edited": Row("[1]", "09:00 [1 2]", "10:00 [1]", 13, OUT, Reason.EDITED_STORE),
+    "13: rewritten": Row(
+        "[1 2]", "11:00 [1 3]", "10:00 [1 2]", 13, OUT, Reason.DIVERGED, Side.WORKSPACE, conflict=True
+    ),
+    "13: rewritten, as another checkout knows already": Row(
+        "[1 2]", "11:00 [1 3]", "10:00 [1 2]", 13, OUT, Reason.EDITED_STORE, future=("[1 3]",)
+    ),
+    "15: the store continues both, and is older": Row("[1]", "08:00 [1 2 3]", "09:00 [1 2]", 15, BACK, Reason.BEHIND),
+    "15: the workspace continues the store's edit": Row(
+        "[1]", "09:00 [1 2]", "08:00 [1 2 3]", 15, IN, Reason.AHEAD_WORKSPACE
+    ),
+    "15: another base on both": Row(
+        "[1]", "09:00 [1] b2", "10:00 [1] b3", 15, IN, Reason.NEWER_WORKSPACE, conflict=True
+    ),
+    "15: diverged": Row(
+        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, IN, Reason.DIVERGED, Side.STORE, conflict=True
+    ),
+    "diverged, configured to go by the time": Row(
+        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, IN, Reason.DIVERGED, conflict=True,
+        policy=Policy(diverged=Diverged.NEWEST),
+    ),
+    "diverged, configured to ask": Row(
+        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, Outcome.HELD, Reason.DIVERGED_HELD,
+        policy=Policy(diverged=Diverged.HOLD),
+    ),
+    "11: rewritten, but the newer one has its end: nothing is forked": Row(
+        "[1 2 3 4]", "11:00 [1 2 3 4]", "10:00 [2 3]", 11, OUT, Reason.DIVERGED, conflict=True
+    ),
+    "streams without a direction": Row(
+        "", "08:00 [1 2]", "09:00 [1]", 5, IN, Reason.NEWER_WORKSPACE, policy=Policy(stream=StreamRule.NEWEST)
+    ),
+    "taken from the store": Row("", "08:00 [1]", "09:00 [1 2]", 5, OUT, Reason.DECIDED, policy=take(Take.STORE)),
+    "taken from the workspace": Row("", "09:00 [1 2]", "08:00 [1]", 5, IN, Reason.DECIDED, policy=take(Take.WORKSPACE)),
+    "both taken: the newer stays, the other is forked": Row(
+        "", "09:00 [1 2]", "10:00 [1]", 5, IN, Reason.DECIDED, Side.STORE, policy=take(Take.BOTH)
+    ),
+    "kept as they are": Row("", "09:00 [1 2]", "10:00 [1]", 5, Outcome.ASIDE, Reason.KEPT, policy=take(Take.KEEP)),
+    "the store's is incomplete": Row("[1]", "09:00 nobase [1]", "09:00 [1]", 7, IN, Reason.INCOMPLETE),
+    "missing in the workspace": Row("[1]", "09:00 [1]", "", 9, OUT, Reason.INCOMPLETE),
+    "missing in the store": Row("[1]", "", "09:00 [1]", 7, IN, Reason.INCOMPLETE),
+}
+
+EXTRAS = {
+    "new in the workspace": Row("", "", '09:00 "x"', 2, IN, Reason.EXTERNAL),
+    "new in the store": Row("", '09:00 "x"', "", 3, NO),
+    "removed in the workspace": Row('"x"', '09:00 "x"', "", 9, NO),
+    "removed in the store": Row('"x"', "", '09:00 "x"', 7, Outcome.DROP, Reason.REMOVED_IN_STORE),
+    "removed in the store, edited in the workspace": Row('"x"', "", '09:00 "y"', 8, IN, Reason.EDIT_WINS),
+    "edited in the workspace": Row('"x"', '09:00 "x"', '08:00 "y"', 11, IN, Reason.EDITED_WORKSPACE),
+    "edited on both": Row('"x"', '09:00 "y"', '08:00 "z"', 15, OUT, Reason.NEWER_STORE, conflict=True),
+    "taken by a decision, and not forked": Row("", '09:00 "y"', '08:00 "z"', 5, OUT, Reason.DECIDED, policy=take(Take.BOTH)),
+    "a decision is no reason to publish one": Row("", '09:00 "y"', "", 3, NO, policy=take(Take.STORE)),
+}
+
+METADATA_ROWS = {
+    "edited on both": Row('title "A"', '09:00 title "B"', '10:00 title "C"', 15, IN, Reason.NEWER_WORKSPACE, conflict=True),
+    "an old version in the workspace": Row(
+        'title "B"', '09:00 title "B"', '10:00 title "A"', 11, BACK, Reason.BEHIND, past=('title "A"',)
+    ),
+    "an old version in the store is an edit": Row(
+        'title "B"', '09:00 title "A"', '10:00 title "B"', 13, OUT, Reason.EDITED_STORE, past=('title "A"',)
+    ),
+}
+
+
+@pytest.mark.parametrize("row", STREAMS.values(), ids=STREAMS)
+def test_stream(row: Row) -> None:
+    check(STREAM, row)
+
+
+@pytest.mark.parametrize("row", EXTRAS.values(), ids=EXTRAS)
+def test_extra(row: Row) -> None:
+    check(NOTE, row)
+
+
+@pytest.mark.parametrize("row", METADATA_ROWS.values(), ids=METADATA_ROWS)
+def test_metadata(row: Row) -> None:
+    check(METADATA, row)
+
+
+BROKEN = '1-a/events.json  09:00 "{"'
+SOUND = "1-a  metadata 09:00  stream 09:00 [1]"
+DAMAGE = {
+    "nothing is decided": (None, Outcome.HELD, Reason.INVALID),
+    "the sound side is taken": (Take.STORE, Outcome.TO_WORKSPACE, Reason.DECIDED),
+    "the broken side can't be taken": (Take.WORKSPACE, Outcome.HELD, Reason.INVALID),
+    "nor can both": (Take.BOTH, Outcome.HELD, Reason.INVALID),
+}
+
+
+@pytest.mark.parametrize(("decision", "outcome", "reason"), DAMAGE.values(), ids=DAMAGE)
+def test_content_that_is_broken_in_the_workspace(decision: Take | None, outcome: Outcome, reason: Reason) -> None:
+    view = view_of(stored(SOUND), here("1-a  metadata 09:00", BROKEN))
+    found = decide_unit(view, STREAM, Memory(), take(decision) if decision else Policy())
+    assert (found.outcome, found.reason) == (outcome, reason)
+    assert [unit.copy.side for unit in found.faulty] == [Side.WORKSPACE]
+
+
+def test_content_that_is_broken_on_both_sides_is_held_whatever_is_decided() -> None:
+    view = view_of(stored("1-a  metadata 09:00", BROKEN), here("1-a  metadata 09:00", BROKEN))
+    found = decide_unit(view, STREAM, Memory(), take(Take.STORE))
+    assert (found.outcome, len(found.faulty)) == (Outcome.HELD, 2)
+
+
+def test_damage_on_one_side_and_nothing_on_the_other_is_held() -> None:
+    view = view_of(stored("1-a  metadata 09:00"), here("1-a  metadata 09:00  stream 09:00 nobase [1]"))
+    assert decide_unit(view, STREAM, Memory(), Policy()).outcome is Outcome.HELD
+
+
+REMEMBERED = {
+    "behind lasts while the store goes on": (AsideKind.BEHIND, "store", Outcome.BEHIND),
+    "behind ends when the workspace changes": (AsideKind.BEHIND, "workspace", Outcome.TO_STORE),
+    "local lasts while the store goes on": (AsideKind.LOCAL, "store", Outcome.ASIDE),
+    "local ends when the workspace changes": (AsideKind.LOCAL, "workspace", Outcome.TO_STORE),
+    "kept lasts while nothing changes": (AsideKind.KEPT, "", Outcome.ASIDE),
+    "kept ends when the store changes": (AsideKind.KEPT, "store", Outcome.TO_STORE),
+    "kept ends when the workspace changes": (AsideKind.KEPT, "workspace", Outcome.TO_STORE),
+    "undone lasts while nothing changes": (AsideKind.UNDONE, "", Outcome.ASIDE),
+    "undone ends when the store changes": (AsideKind.UNDONE, "store", Outcome.TO_STORE),
+}
+
+
+@pytest.mark.parametrize(("kind", "changed", "outcome"), REMEMBERED.values(), ids=REMEMBERED)
+def test_what_was_set_aside(kind: AsideKind, changed: str, outcome: Outcome) -> None:
+    view = view_of(stored('1-a  metadata 09:00 title "A"'), here('1-a  metadata 10:00 title "B"'))
+    record = AsideRecord(kind, view.store.raw(METADATA), view.workspace.raw(METADATA))
+    record = replace(record, **{changed: "another"}) if changed else record
+    memory = Memory(asides={("jp-c1", METADATA): record})
+    assert decide_unit(view, METADATA, memory, Policy()).outcome is outcome
+
+
+def test_a_decision_ends_what_was_set_aside() -> None:
+    view = view_of(stored('1-a  metadata 09:00 title "A"'), here('1-a  metadata 10:00 title "B"'))
+    record = AsideRecord(AsideKind.KEPT, view.store.raw(METADATA), view.workspace.raw(METADATA))
+    found = decide_unit(view, METADATA, Memory(asides={("jp-c1", METADATA): record}), take(Take.STORE))
+    assert found.outcome is Outcome.TO_WORKSPACE
+
+
+LOCAL = Memory(intents={"jp-c1": Intent(IntentKind.LOCAL)})
+
+
+def test_a_local_copy_is_never_written_and_what_loses_there_is_remembered() -> None:
+    view = view_of(
+        stored('1-a  metadata 10:00 title "A"  stream 09:00 [1]'),
+        here('1-a  metadata 09:00 title "B"  stream 09:00 [1 2]'),
+        LOCAL,
+    )
+    metadata, stream = decide_units(view, LOCAL, Policy(), CLEAR)
+    assert (metadata.unit, metadata.outcome, metadata.reason) == (METADATA, Outcome.ASIDE, Reason.LOCAL_PRESENT)
+    assert metadata.record == AsideRecord(AsideKind.LOCAL, None, view.workspace.raw(METADATA))
+    assert (stream.unit, stream.outcome) == (STREAM, Outcome.TO_STORE)
+
+
+def test_an_extra_that_the_store_no_longer_has_stays_in_a_local_copy() -> None:
+    digest = digest_of(NOTE, '"x"')
+    memory = replace(LOCAL, agreed={"jp-c1": Agreed({NOTE: digest}, None, None, None, "1-a")})
+    view = view_of(stored(SOUND), here(SOUND, '1-a/NOTE.md  09:00 "x"'), memory)
+    assert decide_units(view, memory, Policy(), CLEAR)[-1].outcome is Outcome.ASIDE
+
+
+@pytest.mark.parametrize(
+    ("sides", "outcome"),
+    [
+        (CLEAR, Outcome.DROP),
+        (replace(CLEAR, store_replaced=True), Outcome.WAIT),
+        (replace(CLEAR, store_hidden=True), Outcome.WAIT),
+        (replace(CLEAR, store_doubtful=("1-a/sub",)), Outcome.WAIT),
+        (replace(CLEAR, store_doubtful=("2-b/sub",)), Outcome.DROP),
+    ],
+    ids=["seen", "another store", "a store that can't be read", "a directory of it that can't be read", "another's"],
+)
+def test_an_extra_that_the_store_seems_to_lack_goes_only_where_that_was_seen(sides: Sides, outcome: Outcome) -> None:
+    memory = Memory(agreed={"jp-c1": Agreed({NOTE: digest_of(NOTE, '"x"')}, None, None, None, "1-a")})
+    view = view_of(stored(SOUND), here(SOUND, '1-a/NOTE.md  09:00 "x"'), memory)
+    assert decide_units(view, memory, Policy(), sides)[-1].outcome is outcome
+
+
+def test_bytes_that_are_equal_have_nothing_to_lose_in_a_local_copy() -> None:
+    memory = replace(LOCAL, parents={"jp-c1": "jp-c2"}, agreed={"jp-c1": Agreed({}, None, None, None, "1-a")})
+    view = view_of(stored("1-a  metadata 09:00"), here("1-a  metadata 09:00"), memory)
+    assert view.store.digest(METADATA) != view.workspace.digest(METADATA)
+    assert decide_unit(view, METADATA, memory, Policy()).outcome is Outcome.NOTHING
+
+
+def test_what_jp_carried_into_its_trash_is_saved_where_it_is_newer_and_never_written() -> None:
+    inside = ".trash/2-b/conversations/1-a"
+    view = view_of(
+        stored('1-a  metadata 10:00 title "A"  stream 09:00 [1]', '1-a/NOTE.md  09:00 "x"'),
+        here(f'{inside}  metadata 09:00 title "B"  stream 09:00 [1 2]'),
+    )
+    found = {verdict.unit: verdict.outcome for verdict in decide_carried(view, Memory(), Policy())}
+    assert found == {METADATA: Outcome.ASIDE, STREAM: Outcome.TO_STORE}
+
+
+def test_units_come_in_the_order_metadata_stream_extras() -> None:
+    view = view_of(stored(SOUND, '1-a/A.md  09:00 "x"'), here(SOUND, '1-a/NOTE.md  09:00 "x"'))
+    names = [verdict.unit for verdict in decide_units(view, Memory(), Policy(), CLEAR)]
+    assert names == [METADATA, STREAM, "extra:A.md", NOTE]

@@ -1,0 +1,129 @@
+"""What a run may conclude when a side as a whole looks wrong (DESIGN.md 4, "Further")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.guards import Sides, hidden_directories, is_bulk, look_at_sides
+from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.model import Problem, Side, Snapshot
+from tests.support.building import agreed_on, here, seen, stored
+from tests.support.pure_level import FORMAT
+
+ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+CLEAR = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
+
+BULK = {
+    "none": (0, 0, False),
+    "three of three are not yet many": (3, 3, False),
+    "four of four": (4, 4, True),
+    "four of eleven are more than a third": (4, 11, True),
+    "four of twelve are a third and no more": (4, 12, False),
+    "many, but few of all": (100, 300, False),
+    "many, and more than a third": (101, 300, True),
+}
+
+
+@pytest.mark.parametrize(("removed", "directories", "answer"), BULK.values(), ids=BULK)
+def test_is_bulk(removed: int, directories: int, answer: bool) -> None:
+    assert is_bulk(removed, directories) is answer
+
+
+def with_problems(snapshot: Snapshot, *paths: str) -> Snapshot:
+    return replace(snapshot, problems=tuple(Problem(path, "Permission denied") for path in paths))
+
+
+def test_a_side_that_was_read_whole_hides_nothing() -> None:
+    assert hidden_directories(here(ONE)) == ()
+
+
+def test_directories_that_cannot_be_read_hide_and_files_do_not() -> None:
+    assert hidden_directories(with_problems(here(ONE), "1-a/events.json", "2-b", "")) == ("2-b", "")
+
+
+HIDES = {
+    "the directory itself": ("1-a", "1-a", True),
+    "what lies below it": ("1-a", "1-a/conversations/2-b", True),
+    "not one whose name only begins like it": ("1-a", "1-ab", False),
+    "not what it lies in": ("1-a/conversations/2-b", "1-a", False),
+    "everything, where the side itself can't be read": ("", "1-a", True),
+}
+
+
+@pytest.mark.parametrize(("hidden", "place", "answer"), HIDES.values(), ids=HIDES)
+def test_hides(hidden: str, place: str, answer: bool) -> None:
+    assert replace(CLEAR, workspace_hidden=(hidden,)).hides(place) is answer
+
+
+FORGETTING = {
+    "both were seen": (CLEAR, True),
+    "the store is empty": (replace(CLEAR, store_emptied=True), False),
+    "the store is another one": (replace(CLEAR, store_replaced=True), False),
+    "the store could not be read": (replace(CLEAR, store_hidden=True), False),
+    "the workspace is empty": (replace(CLEAR, workspace_emptied=True), False),
+    "its place could not be read": (replace(CLEAR, workspace_hidden=("1-a",)), False),
+    "another's place could not be read": (replace(CLEAR, workspace_hidden=("2-b",)), True),
+    "the store has a link in its place": (replace(CLEAR, linked=frozenset({"jp-c1"})), False),
+    "the store has a link in another's place": (replace(CLEAR, linked=frozenset({"jp-c2"})), True),
+    "a directory of the store could not be read": (replace(CLEAR, store_doubtful=("9-z",)), False),
+}
+
+
+@pytest.mark.parametrize(("sides", "answer"), FORGETTING.values(), ids=FORGETTING)
+def test_absence_on_both_sides_is_believed_where_both_were_seen(sides: Sides, answer: bool) -> None:
+    assert sides.may_forget("jp-c1", "1-a") is answer
+
+
+SIDES: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
+    "as before": ([ONE], [ONE], {}),
+    "the store is empty": ([], [ONE], {"store_emptied": True}),
+    "only its trash has something": ([f".trash/{ONE}"], [ONE], {"store_emptied": True}),
+    "only its archive has something": ([f".archive/{ONE}"], [ONE], {}),
+    "only the draft of a query is left": (['1-a/QUERY_MESSAGE.md  09:00 "x"'], [ONE], {"store_emptied": True}),
+    "the workspace is empty": ([ONE], [], {"workspace_emptied": True}),
+    "another conversation is in it": ([ONE], ["2-b  metadata 09:00"], {}),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "found"), SIDES.values(), ids=SIDES)
+def test_sides_as_wholes(store: list[str], workspace: list[str], found: dict[str, bool]) -> None:
+    sides = look_at_sides(stored(*store), here(*workspace), agreed_on(ONE), FORMAT)
+    assert sides == replace(CLEAR, **found)
+
+
+def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:
+    assert look_at_sides(stored(), here(), Memory(), FORMAT) == CLEAR
+
+
+@pytest.mark.parametrize(
+    ("intent", "expected"),
+    [
+        (Intent(IntentKind.PROJECTED), True),
+        (Intent(IntentKind.PROJECTED, waits_for="jp-c9"), False),
+        (Intent(IntentKind.REMOVED), False),
+        (Intent(IntentKind.LOCAL), False),
+    ],
+    ids=lambda value: value.kind.value if isinstance(value, Intent) else str(value),
+)
+def test_an_empty_workspace_is_strange_only_where_something_belongs_there(intent: Intent, expected: bool) -> None:
+    memory = replace(agreed_on(ONE), intents={"jp-c1": intent})
+    assert look_at_sides(stored(ONE), here(), memory, FORMAT).workspace_emptied is expected
+
+
+def test_another_directory_than_last_time_is_another_store() -> None:
+    store = seen(Side.STORE, [ONE], identity="store:1")
+    assert look_at_sides(store, here(ONE), agreed_on(ONE), FORMAT) == replace(CLEAR, store_replaced=True)
+
+
+@pytest.mark.parametrize(("path", "hidden"), [("", True), (".archive", True), (".trash", True), ("1-a", False)])
+def test_what_seems_absent_may_be_in_a_part_of_the_store_that_cannot_be_read(path: str, hidden: bool) -> None:
+    sides = look_at_sides(with_problems(stored(ONE), path), here(ONE), agreed_on(ONE), FORMAT)
+    assert sides.store_hidden is hidden
+    assert not sides.believes_removal("jp-c1")
+
+
+def test_a_directory_of_the_workspace_that_cannot_be_read() -> None:
+    sides = look_at_sides(stored(ONE), with_problems(here(ONE), "2-b"), agreed_on(ONE), FORMAT)
+    assert sides.workspace_hidden == ("2-b",)

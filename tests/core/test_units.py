@@ -1,0 +1,100 @@
+"""The units of a copy, and what names their content (DESIGN.md 2, and 3 rule 2)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reconcile.core.model import METADATA, STREAM
+from reconcile.core.units import joined_digest, units_of
+from reconcile.disk.hashing import digest
+from tests.support.building import stored, unreadable
+from tests.support.notation import read_metadata
+from tests.support.pure_level import RULES
+from tests.support.words import Words, time_ns
+
+WHOLE = '1-a  metadata 09:00 title "A"  stream 09:10 [1 2] b2@09:20'
+
+
+def metadata(text: str) -> bytes:
+    return read_metadata(Words(text))
+
+
+def test_the_files_are_the_units_of_the_format() -> None:
+    (copy,) = stored(WHOLE, '1-a/sub/NOTE.md  09:30 "xyz"').copies
+    units = units_of(copy, RULES, None)
+    assert {name: [file.name for file in unit.files] for name, unit in units.items()} == {
+        METADATA: ["metadata.json"],
+        STREAM: ["base_config.json", "events.json"],
+        "extra:sub/NOTE.md": ["sub/NOTE.md"],
+    }
+    assert (units["extra:sub/NOTE.md"].size, units["extra:sub/NOTE.md"].digest) == (3, digest(b"xyz"))
+
+
+def test_the_time_of_a_stream_is_the_greater_of_its_files() -> None:
+    (copy,) = stored(WHOLE).copies
+    stream = units_of(copy, RULES, None)[STREAM]
+    assert stream.mtime_ns == time_ns("09:20")
+    assert stream.size == sum(file.size for file in copy.files if file.name != "metadata.json")
+
+
+def test_a_stream_is_named_by_both_its_files_in_the_order_of_the_format() -> None:
+    (copy,) = stored(WHOLE).copies
+    files = {file.name: file.digest for file in copy.files}
+    assert units_of(copy, RULES, None)[STREAM].digest == f"{files['base_config.json']}+{files['events.json']}"
+
+
+def test_a_copy_without_files_has_no_units() -> None:
+    (copy,) = stored("1-a/").copies
+    assert units_of(copy, RULES, "jp-c2") == {}
+
+
+PUT_BACK = {
+    "stripped: the known parent is put back": ('title "A"', "jp-c2", 'title "A" parent 2'),
+    "nothing is known": ('title "A"', None, 'title "A"'),
+    "another parent is stated": ('title "A" parent 3', "jp-c2", 'title "A" parent 3'),
+    "none is stated": ('title "A" parent null', "jp-c2", 'title "A" parent null'),
+    "something unreadable is stated": ('title "A" parent raw 1.5', "jp-c2", 'title "A" parent raw 1.5'),
+}
+
+
+@pytest.mark.parametrize(("found", "known", "named_as"), PUT_BACK.values(), ids=PUT_BACK)
+def test_the_digest_of_metadata_is_that_with_the_parent_put_back(found: str, known: str | None, named_as: str) -> None:
+    (copy,) = stored(f"1-a  metadata 09:00 {found}").copies
+    unit = units_of(copy, RULES, known)[METADATA]
+    assert unit.digest == digest(metadata(named_as))
+    assert unit.raw == digest(metadata(found))
+
+
+def test_metadata_that_cannot_be_edited_byte_for_byte_is_named_as_it_is() -> None:
+    content = '{"last_activated_at":"2025-01-01 00:00:00.0"}'
+    (copy,) = stored(f"1-a/metadata.json  09:00 {json.dumps(content)}").copies
+    assert units_of(copy, RULES, "jp-c2")[METADATA].digest == digest(content.encode())
+
+
+@pytest.mark.parametrize(
+    ("file", "unit"),
+    [("metadata.json", METADATA), ("events.json", STREAM), ("base_config.json", STREAM), ("NOTE.md", "extra:NOTE.md")],
+)
+def test_a_file_that_cannot_be_read_makes_its_unit_faulty(file: str, unit: str) -> None:
+    (copy,) = unreadable(stored(WHOLE, '1-a/NOTE.md  09:00 "x"'), f"1-a/{file}").copies
+    units = units_of(copy, RULES, "jp-c2")
+    assert {name for name, each in units.items() if each.fault is not None} == {unit}
+    assert (units[unit].digest, units[unit].raw) == (None, None)
+    fault = units[unit].fault
+    assert fault is not None
+    assert fault.file == file
+
+
+def test_content_that_is_invalid_has_bytes_but_no_name() -> None:
+    (copy,) = stored('1-a/metadata.json  09:00 "{"', '1-a/events.json  09:00 ""').copies
+    for unit in units_of(copy, RULES, None).values():
+        assert unit.digest is None
+        assert unit.fault is not None
+        assert unit.raw is not None
+
+
+def test_nothing_is_named_where_one_file_has_no_name() -> None:
+    (copy,) = unreadable(stored(WHOLE), "1-a/events.json").copies
+    assert joined_digest(copy.files) is None
