@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.apply.discard import Discard
 from reconcile.apply.drift import DriftError
+from reconcile.apply.swap import Swap
 from reconcile.core.model import CHILDREN, WHOLE, Place, Side
 from reconcile.core.plan import Kind
 from reconcile.disk.hashing import digest
@@ -195,27 +196,35 @@ class Stage:
     def _publish_files(
         self, action: Action, staged: list[tuple[str, Place]], replaced: Mapping[Place, os.stat_result]
     ) -> None:
-        root = self.roots[action.target.side]
         for place, before in replaced.items():
             self._check_same(place, before)
-        for name, target in staged:
-            self._make_room(target)
-            if target in replaced:
-                root.set_mode(name, stat.S_IMODE(replaced[target].st_mode))
-                # RACE: a writer that replaces the file after this check loses to our rename. Worst case: what it
-                # wrote in these microseconds is overwritten; we hold JP's lock, so it isn't JP.
-                root.rename(name, target.path)
-            else:
-                try:
-                    root.publish_new(name, target.path)
-                except FileExistsError:
-                    raise DriftError(f"{target}: found something, expected nothing") from None
-            self._renamed(target)
-        for place in action.removes:
-            if place in replaced:
-                root.unlink(place.path)
-                self._renamed(place)
-                self._remove_folders(action, place)
+        swap = Swap(self.roots[action.target.side])
+        try:
+            for name, target in staged:
+                self._publish_file(swap, name, target, replaced.get(target))
+            for place in action.removes:
+                if place in replaced:
+                    swap.take_away(place.path, self.new_name(place.side))
+                    self._renamed(place)
+                    self._remove_folders(action, place)
+        except (DriftError, OSError):
+            swap.undo()
+            raise
+        swap.settle()
+
+    def _publish_file(self, swap: Swap, name: str, target: Place, before: os.stat_result | None) -> None:
+        self._make_room(target)
+        if before is not None:
+            swap.root.set_mode(name, stat.S_IMODE(before.st_mode))
+            # RACE: a writer that replaces the file after the last check loses to our rename. Worst case: what it
+            # wrote in these microseconds is overwritten; we hold JP's lock, so it isn't JP.
+            swap.replace(name, target.path, self.new_name(target.side))
+        else:
+            try:
+                swap.add(name, target.path)
+            except FileExistsError:
+                raise DriftError(f"{target}: found something, expected nothing") from None
+        self._renamed(target)
 
     def _remove_folders(self, action: Action, place: Place) -> None:
         """Remove the folders that an extra was the last to lie in; git doesn't keep them either."""

@@ -149,7 +149,7 @@ class Draft:
     def age(self, step: Step, node: Node, names: Iterable[str], mtime_ns: int) -> int:
         """Give files of a directory an older time."""
         names = tuple(names)
-        needs = self._path_needs(node)
+        needs = self._path_needs(node).union(*(self._file_needs(node, name) for name in names))
         expect = tuple(_expect_file(node, node.files[name]) for name in names)
         index = self._add(step, needs, target=node.place, mtime_ns=mtime_ns, expect=expect)
         self._uses(index, node)

@@ -120,6 +120,11 @@ class Root:
                 return
             os.unlink(name, dir_fd=ours)
 
+    def link(self, path: str, second: str) -> None:
+        """Give a file a second name."""
+        with self._parent(path) as (ours, name), self._parent(second) as (theirs, new):
+            os.link(name, new, src_dir_fd=ours, dst_dir_fd=theirs, follow_symlinks=False)
+
     def unlink(self, path: str) -> None:
         """Remove a file or a symbolic link."""
         with self._parent(path) as (fd, name):

@@ -95,6 +95,7 @@ def locate(
             "choose one with --format",
         )
     roots = FINDERS[name](request)
+    _refuse_link(roots)
     _refuse_overlap(roots)
     return roots
 
@@ -119,6 +120,15 @@ def _found(request: Request) -> str:
         f"found no workspace: looked for a directory .jp in {start} and in every directory above it",
         "go to the project, name it with --workspace, or choose --format plain with --workspace and --store",
     )
+
+
+def _refuse_link(roots: Roots) -> None:
+    """A pulled repository must not choose what is published: its `conversations` may not lead elsewhere."""
+    if os.path.islink(roots.workspace_conversations):
+        raise LocateError(
+            f"{roots.workspace_conversations}: found a symbolic link, expected a directory",
+            "put the directory itself there; whoever commits such a link could have it lead anywhere",
+        )
 
 
 def _refuse_overlap(roots: Roots) -> None:

@@ -1,0 +1,262 @@
+"""What a step needs: everything that made the files and paths that it uses (DESIGN.md 6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconcile.core.draft import Draft, Put, Step, renumbered, withheld
+from reconcile.core.model import File, Place, Side
+from reconcile.core.nodes import Node, nodes_of
+from reconcile.core.plan import Action, Kind
+from reconcile.core.reasons import Reason
+from tests.support.building import here, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NEW = File("metadata.json", 2, 7, "new")
+
+
+def step(kind: Kind, conversation: str = "jp-c1", unit: str = "conversation") -> Step:
+    return Step(kind=kind, conversation=conversation, title=None, reason=Reason.LAYOUT, unit=unit)
+
+
+class Planned:
+    """A draft over a store and a workspace: 3-c in 2-b in 1-a, and 4-d."""
+
+    def __init__(self) -> None:
+        self.draft = Draft()
+        files = ["1-a", "1-a/conversations/2-b", "1-a/conversations/2-b/conversations/3-c", "4-d"]
+        self.here = nodes_of(here(*(f"{path}  metadata 09:00" for path in files)))
+        self.store = nodes_of(stored("1-a  metadata 08:00", "9-i  metadata 08:00"))
+        self.a, self.b, self.c, self.d = self.here.values()
+        self.home = self.store["1-a"]
+
+    def write(self, target: Node, file: File = NEW, origin: Node | None = None) -> int:
+        content = None if origin else b"{}"
+        unit = step(Kind.PROJECT, unit="metadata")
+        return self.draft.write(unit, target, [Put(file, origin, content)])
+
+    def move(self, node: Node, container: Node | None, name: str | None = None) -> int:
+        return self.draft.move(step(Kind.MOVE), node, container, "", name or node.name)
+
+    def remove(self, node: Node) -> int:
+        return self.draft.remove(step(Kind.REMOVE_STALE), node, ())
+
+    def needs(self, index: int) -> tuple[str, ...]:
+        return self.draft.action(index).needs
+
+
+def same_file(plan: Planned) -> None:
+    plan.write(plan.a)
+    plan.write(plan.a, replace(NEW, digest="newer"))
+
+
+def another_file(plan: Planned) -> None:
+    plan.write(plan.a)
+    plan.write(plan.a, replace(NEW, name="events.json"))
+
+
+def from_what_was_written(plan: Planned) -> None:
+    plan.write(plan.home)
+    plan.write(plan.a, NEW, plan.home)
+
+
+def move_after_write(plan: Planned) -> None:
+    plan.write(plan.b)
+    plan.move(plan.b, None)
+
+
+def move_after_write_below(plan: Planned) -> None:
+    plan.write(plan.c)
+    plan.move(plan.b, None)
+
+
+def move_after_write_above(plan: Planned) -> None:
+    plan.write(plan.a)
+    plan.move(plan.b, None)
+
+
+def write_after_move(plan: Planned) -> None:
+    plan.move(plan.b, None)
+    plan.write(plan.b)
+
+
+def write_after_move_of_its_container(plan: Planned) -> None:
+    plan.move(plan.b, None)
+    plan.write(plan.c)
+
+
+def write_beside_a_move(plan: Planned) -> None:
+    plan.move(plan.b, None)
+    plan.write(plan.d)
+
+
+def move_into_what_was_moved(plan: Planned) -> None:
+    plan.move(plan.a, None, "1-x")
+    plan.move(plan.d, plan.a)
+
+
+def move_of_what_was_left(plan: Planned) -> None:
+    plan.move(plan.b, None)
+    plan.move(plan.a, None, "1-x")
+
+
+def into_a_new_directory(plan: Planned) -> None:
+    plan.draft.create(step(Kind.PROJECT, "jp-c9"), Node(Side.WORKSPACE, None, "", "9-i"), [Put(NEW, plan.home)])
+    plan.draft.create(step(Kind.PROJECT, "jp-c8"), Node(Side.WORKSPACE, None, "", "8-h"), [Put(NEW, plan.home)])
+
+
+def removal_after_its_child_left(plan: Planned) -> None:
+    plan.move(plan.b, None)
+    plan.remove(plan.a)
+
+
+def removal_after_a_write(plan: Planned) -> None:
+    plan.write(plan.d)
+    plan.remove(plan.d)
+
+
+def move_to_what_was_freed(plan: Planned) -> None:
+    freed = plan.remove(plan.d)
+    plan.draft.move(step(Kind.MOVE), plan.b, None, "", "4-d", [freed])
+
+
+def aged_after_a_write(plan: Planned) -> None:
+    plan.write(plan.d)
+    plan.draft.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
+
+
+def written_after_it_was_aged(plan: Planned) -> None:
+    plan.draft.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
+    plan.write(plan.d)
+
+
+def file_taken_out_after_it_was_written(plan: Planned) -> None:
+    plan.write(plan.d, replace(NEW, name="NOTE.md"))
+    plan.draft.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
+
+
+def moved_after_a_file_was_taken_out(plan: Planned) -> None:
+    plan.draft.remove(step(Kind.REMOVE_STALE, unit="metadata"), plan.d, (), ["metadata.json"])
+    plan.move(plan.d, None, "4-x")
+
+
+STORIES: dict[str, tuple[Callable[[Planned], None], bool]] = {
+    "a file is written twice": (same_file, True),
+    "two files of one directory": (another_file, False),
+    "a file is taken from where it was just written": (from_what_was_written, True),
+    "a directory is moved after a file in it was written": (move_after_write, True),
+    "a directory is moved after a file further down was written": (move_after_write_below, True),
+    "a directory is moved out of one in which a file was written": (move_after_write_above, False),
+    "a file is written after its directory was moved": (write_after_move, True),
+    "a file is written after a directory around it was moved": (write_after_move_of_its_container, True),
+    "a file is written beside a move": (write_beside_a_move, False),
+    "a directory is moved into one that was moved": (move_into_what_was_moved, True),
+    "a directory is moved after another one left it": (move_of_what_was_left, True),
+    "two new directories": (into_a_new_directory, False),
+    "a directory is removed after another one left it": (removal_after_its_child_left, True),
+    "a directory is removed after a file in it was written": (removal_after_a_write, True),
+    "a directory is moved to where another one was removed": (move_to_what_was_freed, True),
+    "a file is aged after it was written": (aged_after_a_write, True),
+    "a file is written after it was aged": (written_after_it_was_aged, True),
+    "a file is taken out after it was written": (file_taken_out_after_it_was_written, True),
+    "a directory is moved after a file was taken out": (moved_after_a_file_was_taken_out, True),
+}
+
+
+@pytest.mark.parametrize(("tell", "needed"), STORIES.values(), ids=STORIES)
+def test_the_second_step_needs_the_first(tell: Callable[[Planned], None], needed: bool) -> None:
+    plan = Planned()
+    tell(plan)
+    assert plan.needs(1) == (("0",) if needed else ())
+
+
+def test_steps_are_kept_in_order_and_by_conversation() -> None:
+    plan = Planned()
+    first, second = plan.write(plan.a), plan.move(plan.d, None, "4-x")
+    plan.draft.belongs(second, "jp-c7")
+    assert [action.kind for action in plan.draft] == [Kind.PROJECT, Kind.MOVE]
+    assert plan.draft.steps_of("jp-c1") == (first, second)
+    assert plan.draft.steps_of("jp-c7") == (second,)
+    assert plan.draft.steps_of("jp-c8") == ()
+
+
+def test_a_move_names_the_conversations_below_and_expects_its_place_to_be_free() -> None:
+    plan = Planned()
+    action = plan.draft.action(plan.move(plan.b, plan.d))
+    assert action.source == Place(Side.WORKSPACE, "1-a/conversations/2-b")
+    assert action.target == Place(Side.WORKSPACE, "4-d/conversations/2-b")
+    assert action.touches == ("jp-c1", "jp-c3")
+    assert [expect.place for expect in action.expect if expect.absent] == [action.target]
+    assert plan.c.path == "4-d/conversations/2-b/conversations/3-c"
+
+
+def test_a_file_that_is_there_with_the_same_time_is_expected_but_not_written() -> None:
+    plan = Planned()
+    there = plan.d.files["metadata.json"]
+    action = plan.draft.action(plan.write(plan.d, there))
+    assert (action.writes, action.bytes) == ((), 0)
+    assert [(expect.place.path, expect.digest) for expect in action.expect] == [("4-d/metadata.json", there.digest)]
+
+
+def test_a_file_that_goes_is_expected_as_it_is() -> None:
+    plan = Planned()
+    index = plan.draft.write(step(Kind.PROJECT, unit="stream"), plan.d, [], removes=["metadata.json"])
+    action = plan.draft.action(index)
+    assert action.removes == (Place(Side.WORKSPACE, "4-d/metadata.json"),)
+    assert [expect.absent for expect in action.expect] == [False]
+    assert plan.d.files == {}
+
+
+def test_a_removed_directory_is_expected_as_it_is_and_lies_nowhere_any_more() -> None:
+    plan = Planned()
+    action = plan.draft.action(plan.remove(plan.c))
+    assert [expect.place.path for expect in action.expect] == [f"{action.target.path}/metadata.json"]
+    assert set(plan.a.subtree()) == {plan.b}
+
+
+def action(number: int, needs: set[int]) -> Action:
+    return Action(
+        id=str(number),
+        kind=Kind.MOVE,
+        conversation="jp-c1",
+        title=None,
+        unit="conversation",
+        reason=Reason.LAYOUT,
+        target=Place(Side.STORE, "1-a"),
+        needs=tuple(str(need) for need in sorted(needs)),
+    )
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> list[Action]:
+    """Plans in which every action needs some of those before it."""
+    count = draw(st.integers(0, 12))
+    return [action(at, draw(st.sets(st.integers(0, at - 1))) if at else set()) for at in range(count)]
+
+
+@given(plans(), st.sets(st.integers(0, 11)))
+def test_what_is_withheld_takes_along_all_that_needs_it_and_nothing_else(
+    actions: list[Action], refused: set[int]
+) -> None:
+    out = withheld(actions, {str(number) for number in refused})
+    for each in actions:
+        expected = int(each.id) in refused or not out.isdisjoint(each.needs)
+        assert (each.id in out) is expected
+
+
+@given(plans(), st.sets(st.integers(0, 11)))
+def test_renumbering_keeps_order_and_needs(actions: list[Action], left_out: set[int]) -> None:
+    kept = [each for each in actions if int(each.id) not in left_out]
+    numbered = renumbered(kept)
+    assert [each.id for each in numbered] == [str(number) for number in range(1, len(kept) + 1)]
+    before = {each.id: new.id for each, new in zip(kept, numbered, strict=True)}
+    for each, new in zip(kept, numbered, strict=True):
+        assert list(new.needs) == [before[need] for need in each.needs if need in before]
+        assert replace(new, id=each.id, needs=each.needs) == each

@@ -1,0 +1,200 @@
+"""What is remembered after a run: what was achieved, never what was meant (DESIGN.md 4, last line)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconcile.core.fold import Changes, fold
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, Problem, Side, Snapshot
+from reconcile.core.plan import Item, Plan
+from reconcile.core.policy import Policy
+from reconcile.core.reasons import Reason
+from tests.support.building import agreed_on, here, seen, stored, view_of
+from tests.support.pure_level import RULES
+
+ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+PLAN = Plan(layout="nested")
+
+
+def folded(
+    store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan = PLAN, policy: Policy | None = None
+) -> Changes:
+    return fold(store, workspace, memory, plan, policy or Policy(), RULES)
+
+
+def digest_of(line: str, unit: str) -> str:
+    digest = view_of(stored(line), here()).store.digest(unit)
+    assert digest is not None
+    return digest
+
+
+def test_after_a_run_without_changes_there_is_nothing_to_remember() -> None:
+    assert folded(stored(ONE), here(ONE), agreed_on(ONE)) == Changes()
+
+
+def test_a_first_run_remembers_what_both_sides_hold_equal() -> None:
+    nested = f"1-a/conversations/{TWO}"
+    changes = folded(stored(ONE, TWO), here(ONE, nested), Memory())
+    agreed = changes.agreed["jp-c2"]
+    assert agreed is not None
+    assert agreed.units == {METADATA: digest_of(TWO, METADATA), STREAM: digest_of(TWO, STREAM)}
+    assert (agreed.parent, agreed.title, agreed.container) == ("jp-c1", "B", "jp-c1")
+    assert agreed.place == "1-a/conversations/2-b"
+    assert changes.parents == {"jp-c2": "jp-c1"}
+    assert changes.history["jp-c1", STREAM] == digest_of(ONE, STREAM)
+    assert (changes.store_identity, changes.layout) == ("store:0", "nested")
+
+
+def test_a_unit_that_still_differs_leaves_the_baseline_as_it_was() -> None:
+    memory = agreed_on(ONE)
+    changes = folded(stored(ONE), here(ONE.replace("[1]", "[1 2]")), memory)
+    assert changes == Changes()
+
+
+def test_a_unit_that_is_equal_is_adopted_though_another_one_differs() -> None:
+    both = ONE.replace("[1]", "[1 2]")
+    changes = folded(stored(both), here(both.replace('"A"', '"C"')), agreed_on(ONE))
+    agreed = changes.agreed["jp-c1"]
+    assert agreed is not None
+    assert agreed.units == {METADATA: digest_of(ONE, METADATA), STREAM: digest_of(both, STREAM)}
+    assert agreed.title == "A"
+    assert changes.history == {("jp-c1", STREAM): digest_of(both, STREAM)}
+
+
+def test_one_directory_of_two_is_no_agreement_where_the_other_speaks() -> None:
+    store = stored(ONE, "1-c  metadata 08:00  stream 11:00 [1 2]")
+    changes = folded(store, here(ONE), Memory())
+    agreed = changes.agreed["jp-c1"]
+    assert agreed is not None
+    assert set(agreed.units) == {METADATA}
+
+
+def test_nothing_in_common_is_no_baseline() -> None:
+    changes = folded(stored(ONE), here('1-a  metadata 09:00 title "C"  stream 09:00 [2]'), Memory())
+    assert changes.agreed == {}
+
+
+def test_the_store_alone_has_a_parent_and_no_baseline() -> None:
+    changes = folded(stored(TWO), here(), Memory())
+    assert (changes.parents, changes.agreed) == ({"jp-c2": "jp-c1"}, {})
+
+
+def test_what_is_in_the_workspace_alone_is_not_remembered() -> None:
+    assert replace(folded(stored(), here(ONE), Memory()), store_identity=None, layout=None) == Changes()
+
+
+def test_a_title_is_agreed_on_once_the_directories_have_its_name() -> None:
+    memory = agreed_on(ONE)
+    retitled = ONE.replace('"A"', '"C"')
+    held = folded(stored(retitled), here(retitled), memory).agreed["jp-c1"]
+    renamed = retitled.replace("1-a", "1-c")
+    done = folded(stored(renamed), here(renamed), memory).agreed["jp-c1"]
+    assert held is not None
+    assert done is not None
+    assert (held.title, done.title) == ("A", "C")
+
+
+def test_a_displaced_directory_keeps_its_agreed_container() -> None:
+    item = Item(conversation="jp-c2", title=None, unit="conversation", reason=Reason.DISPLACED, message="")
+    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    edited = TWO.replace("[1]", "[1 2]")
+    for plan, container in ((PLAN, None), (replace(PLAN, aside=(item,)), "jp-c1")):
+        agreed = folded(stored(ONE, edited), here(ONE, edited), memory, plan).agreed["jp-c2"]
+        assert agreed is not None
+        assert (agreed.container, agreed.place) == (container, "2-b")
+
+
+def test_of_two_directories_the_one_that_the_plan_keeps_is_remembered() -> None:
+    workspace = here(ONE, ONE.replace("1-a", "1-z"))
+    for plan, place in ((PLAN, "1-a"), (replace(PLAN, places=(("jp-c1", "1-z"),)), "1-z")):
+        agreed = folded(stored(ONE), workspace, Memory(), plan).agreed["jp-c1"]
+        assert agreed is not None
+        assert agreed.place == place
+
+
+def test_gone_on_both_sides_is_forgotten() -> None:
+    memory = replace(agreed_on(ONE, TWO), intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    changes = folded(stored(TWO), here(TWO), memory)
+    assert changes.agreed["jp-c1"] is None
+    assert changes.intents == {"jp-c1": None}
+
+
+def test_that_it_is_local_is_not_forgotten() -> None:
+    memory = replace(agreed_on(ONE, TWO), intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert folded(stored(TWO), here(TWO), memory).intents == {}
+
+
+def test_nothing_is_forgotten_of_what_was_not_seen() -> None:
+    memory = agreed_on(ONE, TWO)
+    hidden = replace(here(TWO), problems=(Problem("1-a", "denied"),))
+    trashed = stored(TWO, f".trash/{ONE}")
+    parts = [Policy(only=frozenset({"jp-c1"})), Policy(below=frozenset({"jp-c1"}))]
+    assert "jp-c1" not in folded(stored(TWO), hidden, memory).agreed
+    assert "jp-c1" not in folded(trashed, here(TWO), memory).agreed
+    assert all("jp-c1" not in folded(stored(TWO), here(TWO), memory, policy=part).agreed for part in parts)
+
+
+def test_an_intent_ends_when_the_directory_is_back() -> None:
+    memory = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    assert folded(stored(ONE), here(ONE), memory).intents == {"jp-c1": None}
+
+
+def test_local_sticks() -> None:
+    memory = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert folded(stored(ONE), here(ONE), memory).intents == {}
+
+
+def test_what_the_store_calls_local_is_remembered_as_that() -> None:
+    local = ONE.replace('"A"', '"A" local')
+    assert folded(stored(local), here(local), Memory()).intents == {"jp-c1": Intent(IntentKind.LOCAL)}
+
+
+def test_what_the_plan_has_decided_is_remembered_and_what_is_known_already_is_not() -> None:
+    removed, projected = Intent(IntentKind.REMOVED, place="1-a"), Intent(IntentKind.PROJECTED)
+    record = AsideRecord(AsideKind.KEPT, "x", "y")
+    plan = replace(
+        PLAN,
+        intents=(("jp-c1", removed), ("jp-c2", projected)),
+        asides=((("jp-c1", STREAM), record),),
+        tombstones=(("jp-c9", ("x",)),),
+    )
+    memory = replace(agreed_on(ONE), intents={"jp-c2": projected})
+    changes = folded(stored(ONE), here(), memory, plan)
+    assert changes.intents == {"jp-c1": removed}
+    assert changes.asides == {("jp-c1", STREAM): record}
+    assert changes.tombstones == {"jp-c9": ("x",)}
+
+
+def test_a_parent_that_jp_has_stripped_is_still_the_parent() -> None:
+    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    stripped = TWO.replace(" parent 1", "")
+    assert folded(stored(ONE, stripped), here(ONE), memory).parents == {}
+
+
+def test_a_parent_that_was_taken_away_on_purpose_is_none() -> None:
+    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    stripped = TWO.replace(" parent 1", "")
+    plan = replace(PLAN, rooted=("jp-c2",))
+    assert folded(stored(ONE, stripped), here(ONE), memory, plan).parents == {"jp-c2": None}
+
+
+def test_a_parent_that_cannot_be_read_is_still_the_parent() -> None:
+    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    for broken in (TWO.replace("parent 1", "parent raw true"), '2-b/metadata.json  09:00 "{"'):
+        assert folded(stored(ONE, broken), here(ONE), memory).parents == {}
+
+
+def test_another_store_and_another_layout_are_remembered() -> None:
+    store = seen(Side.STORE, [ONE], identity="store:1")
+    flat = replace(PLAN, layout="flat")
+    changes = folded(store, here(ONE), agreed_on(ONE), flat)
+    assert (changes.store_identity, changes.layout) == ("store:1", "flat")
+    part = folded(store, here(ONE), agreed_on(ONE), flat, Policy(only=frozenset({"jp-c1"})))
+    assert part.layout is None
+
+
+def test_a_store_that_is_not_there_is_not_remembered() -> None:
+    gone = Snapshot(Side.STORE, exists=False, identity="", copies=())
+    assert folded(gone, here(ONE), agreed_on(ONE)).store_identity is None

@@ -1,0 +1,175 @@
+"""Whether a conversation belongs on a side: rows 1-3, 6-9 and 12, and intents (DESIGN.md 4 and 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from reconcile.core.memory import Agreed, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, Foreign, Problem, Side, Snapshot
+from reconcile.core.policy import Layout, Missing, Policy, Take
+from reconcile.core.presence import Goal, Presence
+from reconcile.core.reasons import Reason
+from tests.support.building import agreed_on, board_of, here, seen, stored, view_of
+
+ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+EDITED = '1-a  metadata 09:00 title "A"  stream 09:00 [1 2]'
+BESIDE = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
+"""Somebody else, so that no side is empty."""
+KNOWN = agreed_on(ONE, BESIDE)
+FRESH = agreed_on(BESIDE)
+
+
+def presence(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy | None = None) -> Presence:
+    return board_of(store, workspace, memory, policy).presences["jp-c1"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The conversation's line on either side, what is known, and what must become of it."""
+
+    store: str
+    workspace: str
+    memory: Memory
+    goal: Goal
+    case: int
+    state: str
+    reason: Reason | None = None
+    policy: Policy = field(default_factory=Policy)
+
+    def found(self) -> Presence:
+        return presence(
+            stored(*filter(None, [self.store]), BESIDE),
+            here(*filter(None, [self.workspace]), BESIDE),
+            self.memory,
+            self.policy,
+        )
+
+
+def digests(line: str) -> frozenset[str]:
+    units = view_of(stored(line), here()).store.units
+    return frozenset(unit.digest for unit in units.values() if unit.digest is not None)
+
+
+def intending(intent: Intent, memory: Memory = KNOWN) -> Memory:
+    return replace(memory, intents={"jp-c1": intent})
+
+
+REMOVED = Intent(IntentKind.REMOVED, place="1-a")
+BURIED = {"jp-c1": digests(ONE)}
+OLDER = {("jp-c1", name): ("0", *sorted(digests(EDITED)), "9") for name in (METADATA, STREAM)}
+
+ROWS = {
+    "1: on no side, and never there": Row("", "", replace(FRESH, agreed={"jp-c1": Agreed({}, None, None, None, "1-a")}), Goal.NOTHING, 6, "gone"),
+    "2: new in the workspace": Row("", ONE, FRESH, Goal.IMPORT, 2, "external", Reason.EXTERNAL),
+    "2: new, and broken": Row("", "1-a  metadata 09:00", FRESH, Goal.HELD, 2, "invalid", Reason.INVALID),
+    "2: an old copy of what was removed": Row(
+        "", ONE, replace(FRESH, tombstones=BURIED), Goal.REMOVED_BEFORE, 2, "removed-before"
+    ),
+    "2: it was removed, but this has other content": Row(
+        "", EDITED, replace(FRESH, tombstones=BURIED), Goal.IMPORT, 2, "external", Reason.EXTERNAL
+    ),
+    "2: an old copy, wanted back": Row(
+        "", ONE, replace(FRESH, tombstones=BURIED), Goal.IMPORT, 2, "external", Reason.DECIDED,
+        policy=Policy(decisions={"jp-c1": Take.WORKSPACE}),
+    ),
+    "2: in the store's trash": Row(f".trash/{ONE}", ONE, FRESH, Goal.IMPORT, 2, "external", Reason.TRASHED),
+    "3: in the store only": Row(ONE, "", FRESH, Goal.NOTHING, 3, "available"),
+    "3: archived there": Row(f".archive/{ONE}", "", FRESH, Goal.NOTHING, 3, "archived"),
+    "3: local": Row(ONE.replace('"A"', '"A" local'), "", FRESH, Goal.NOTHING, 3, "local"),
+    "3: configured to be projected again": Row(
+        ONE, "", FRESH, Goal.WAIT, 3, "projected", Reason.REPROJECTED, policy=Policy(missing=Missing.REPROJECT)
+    ),
+    "3: asked for": Row(ONE, "", intending(Intent(IntentKind.PROJECTED), FRESH), Goal.WAIT, 3, "projected", Reason.PROJECTED),
+    "4, 5, 10 to 15: on both sides": Row(ONE, EDITED, KNOWN, Goal.SYNC, 11, "in-sync"),
+    "the same, local": Row(ONE, EDITED, intending(Intent(IntentKind.LOCAL)), Goal.SYNC, 11, "local"),
+    "6: gone on both sides": Row("", "", KNOWN, Goal.NOTHING, 6, "gone"),
+    "7: removed on the store side": Row("", ONE, KNOWN, Goal.REMOVE, 7, "removed-in-store", Reason.REMOVED_IN_STORE),
+    "7: though the tombstone is there already": Row(
+        "", ONE, replace(KNOWN, tombstones=BURIED), Goal.REMOVE, 7, "removed-in-store", Reason.REMOVED_IN_STORE
+    ),
+    "8: removed there, edited here": Row("", EDITED, KNOWN, Goal.IMPORT, 8, "external", Reason.EDIT_WINS),
+    "8: but the edit is a version replaced long ago": Row(
+        "", EDITED, replace(KNOWN, history=OLDER), Goal.REMOVED_BEFORE, 8, "removed-before"
+    ),
+    "9: removed in the workspace": Row(ONE, "", KNOWN, Goal.NOTHING, 9, "removed", Reason.REMOVED_HERE),
+    "9: removed here before": Row(ONE, "", intending(REMOVED), Goal.NOTHING, 9, "removed"),
+    "12: edited in the store, gone from the workspace": Row(EDITED, "", KNOWN, Goal.NOTHING, 12, "removed", Reason.REMOVED_HERE),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_row(row: Row) -> None:
+    found = row.found()
+    goal = Goal.PROJECT if row.goal is Goal.WAIT else row.goal
+    assert (found.goal, found.case, found.state, found.reason) == (goal, row.case, row.state, row.reason)
+
+
+def test_what_was_removed_is_remembered_with_its_place() -> None:
+    assert ROWS["9: removed in the workspace"].found().intent == REMOVED
+
+
+DOUBTS = {
+    "the store is another directory": (seen(Side.STORE, [BESIDE], identity="store:1"), Goal.IMPORT, Reason.REFILL),
+    "the store is empty": (stored(), Goal.IMPORT, Reason.REFILL),
+    "the store can't be read": (replace(stored(BESIDE), problems=(Problem("", "denied"),)), Goal.NOTHING, None),
+    "its trash can't be read": (replace(stored(BESIDE), problems=(Problem(".trash", "denied"),)), Goal.NOTHING, None),
+    "a directory of it can't be read": (replace(stored(BESIDE), problems=(Problem("1-a", "denied"),)), Goal.NOTHING, None),
+    "a link is in its place": (
+        replace(stored(BESIDE), foreign=(Foreign("1-a", "a symbolic link", link=True),)), Goal.NOTHING, None
+    ),
+}
+
+
+@pytest.mark.parametrize(("store", "goal", "reason"), DOUBTS.values(), ids=DOUBTS)
+def test_no_removal_is_inferred_where(store: Snapshot, goal: Goal, reason: Reason | None) -> None:
+    found = presence(store, here(ONE, BESIDE), KNOWN)
+    assert (found.goal, found.reason) == (goal, reason)
+
+
+def test_an_edit_is_saved_whatever_is_hidden_in_a_directory_of_the_store() -> None:
+    store = replace(stored(BESIDE), problems=(Problem("7-g", "denied"),))
+    assert presence(store, here(EDITED, BESIDE), KNOWN).goal is Goal.IMPORT
+
+
+@pytest.mark.parametrize(
+    ("workspace", "memory", "state"),
+    [
+        (here(), KNOWN, "projected"),
+        (here(), replace(KNOWN, agreed={key: each for key, each in KNOWN.agreed.items() if key != "jp-c1"}), "available"),
+        (replace(here(BESIDE), problems=(Problem("1-a", "denied"),)), KNOWN, "projected"),
+    ],
+    ids=["the workspace is empty", "the same, and it was never there", "its directory can't be read"],
+)
+def test_nothing_is_inferred_from_an_absence_that_was_not_seen(
+    workspace: Snapshot, memory: Memory, state: str
+) -> None:
+    found = presence(stored(ONE, BESIDE), workspace, memory)
+    assert (found.goal, found.state, found.intent) == (Goal.NOTHING, state, None)
+
+
+CHILD = '1-a  metadata 09:00 title "A" parent 2  stream 09:00 [1]'
+PARENT = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
+BOTH = agreed_on(PARENT, f"2-b/conversations/{CHILD}", BESIDE)
+WAITING = Intent(IntentKind.PROJECTED, waits_for="jp-c2", place="2-b/conversations/1-a")
+
+
+def test_a_child_that_went_with_its_parent_waits_for_it() -> None:
+    found = presence(stored(CHILD, PARENT, BESIDE), here(BESIDE), BOTH)
+    assert (found.goal, found.state, found.intent) == (Goal.WAIT, "waiting", WAITING)
+
+
+def test_a_child_that_waits_goes_on_waiting() -> None:
+    found = presence(stored(CHILD, PARENT, BESIDE), here(BESIDE), intending(WAITING, BOTH))
+    assert (found.goal, found.state, found.intent) == (Goal.WAIT, "waiting", WAITING)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "policy"),
+    [(here(PARENT, BESIDE), Policy()), (here(BESIDE), Policy(layout=Layout.FLAT))],
+    ids=["its parent is still there", "the layout is flat"],
+)
+def test_a_child_whose_own_directory_was_removed_is_removed(workspace: Snapshot, policy: Policy) -> None:
+    found = presence(stored(CHILD, PARENT, BESIDE), workspace, BOTH, policy)
+    assert found.intent == replace(REMOVED, place="2-b/conversations/1-a")

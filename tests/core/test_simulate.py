@@ -1,0 +1,121 @@
+"""The replay of a plan: what each action means, and every contradiction that it notices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.model import Place, Side
+from reconcile.core.plan import Action, Expect, Kind, Plan, Write
+from reconcile.core.reasons import Reason
+from reconcile.core.simulate import ContradictionError, FileState, Listing, listing_of, simulate
+from tests.support.building import agreed_on, here, plan_of, stored
+
+
+def at(path: str) -> Place:
+    return Place(Side.WORKSPACE, path)
+
+
+STATE = FileState(3, 9, "abc")
+BEFORE: Listing = {at("1-a/x"): STATE, at("1-a/conversations/2-b/y"): STATE, at("3-c/x"): STATE}
+THERE = Expect(at("1-a/x"), 3, 9, "abc")
+
+
+def action(kind: Kind, target: str, **more: object) -> Action:
+    first = Action(
+        id="1",
+        kind=kind,
+        conversation="jp-c1",
+        title=None,
+        unit="conversation",
+        reason=Reason.LAYOUT,
+        target=at(target),
+    )
+    return replace(first, **more)  # type: ignore[arg-type]
+
+
+def after(*actions: Action) -> Listing:
+    return simulate(Plan(layout="nested", actions=actions), BEFORE)
+
+
+WRITE = Write(at("1-a/x"), None, b"xy", 2, 5, "new")
+MEANINGS = {
+    "a write replaces": (action(Kind.PROJECT, "1-a", writes=(WRITE,)), {at("1-a/x"): FileState(2, 5, "new")}, ()),
+    "a write makes": (
+        action(Kind.COPY, "4-d", writes=(replace(WRITE, target=at("4-d/x")),)), {at("4-d/x"): FileState(2, 5, "new")}, ()
+    ),
+    "files that the winner lacks go": (action(Kind.PROJECT, "1-a", removes=(at("1-a/x"),)), {}, ("1-a/x",)),
+    "a move carries everything along": (
+        action(Kind.MOVE, "3-c/conversations/1-a", source=at("1-a")),
+        {at("3-c/conversations/1-a/x"): STATE, at("3-c/conversations/1-a/conversations/2-b/y"): STATE},
+        ("1-a/x", "1-a/conversations/2-b/y"),
+    ),
+    "archiving is a move": (
+        action(Kind.ARCHIVE, ".archive/3-c", source=at("3-c")), {at(".archive/3-c/x"): STATE}, ("3-c/x",)
+    ),
+    "so is the way back": (action(Kind.UNARCHIVE, "3-d", source=at("3-c")), {at("3-d/x"): STATE}, ("3-c/x",)),
+    "ageing changes the time alone": (
+        action(Kind.AGE, "1-a", expect=(THERE,), mtime_ns=4), {at("1-a/x"): FileState(3, 4, "abc")}, ()
+    ),
+    "a directory goes with all that is in it": (
+        action(Kind.REMOVE_STALE, "1-a"), {}, ("1-a/x", "1-a/conversations/2-b/y")
+    ),
+    "one file of it goes": (
+        action(Kind.REMOVE_STALE, "1-a/x", unit="extra:x", removes=(at("1-a/x"),)), {}, ("1-a/x",)
+    ),
+    "from the store, too": (action(Kind.REMOVE, "3-c"), {}, ("3-c/x",)),
+}
+
+
+@pytest.mark.parametrize(("step", "made", "gone"), MEANINGS.values(), ids=MEANINGS)
+def test_what_an_action_means(step: Action, made: Listing, gone: tuple[str, ...]) -> None:
+    left = {place: state for place, state in BEFORE.items() if place.path not in gone}
+    assert after(step) == left | made
+
+
+def test_the_listing_that_it_starts_from_is_left_alone() -> None:
+    before = dict(BEFORE)
+    after(action(Kind.REMOVE, "3-c"))
+    assert before == BEFORE
+
+
+FREE = Expect(at("4-d"), 0, 0, None)
+CONTRADICTIONS = {
+    "another content": replace(THERE, digest="other"),
+    "another size": replace(THERE, size=4),
+    "another time": replace(THERE, mtime_ns=8),
+    "a file that isn't there": replace(THERE, place=at("1-a/z")),
+    "a file where there should be none": replace(FREE, place=at("1-a/x")),
+    "a directory where there should be none": replace(FREE, place=at("1-a")),
+}
+
+
+@pytest.mark.parametrize("expect", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_a_contradiction_is_an_error_that_names_the_action(expect: Expect) -> None:
+    with pytest.raises(ContradictionError, match="action 1 expects"):
+        after(action(Kind.COPY, "1-a", expect=(expect,)))
+
+
+@pytest.mark.parametrize("place", ["4-d", "1", "1-a/xx", "1-a/x/z"])
+def test_a_free_place_is_none_even_where_names_only_begin_alike(place: str) -> None:
+    assert after(action(Kind.COPY, "4-d", expect=(replace(FREE, place=at(place)),))) == BEFORE
+
+
+def test_an_unreadable_file_is_expected_as_one() -> None:
+    unreadable = replace(STATE, digest=None)
+    plan = Plan(layout="nested", actions=(action(Kind.COPY, "1-a", expect=(replace(THERE, digest=""),)),))
+    assert simulate(plan, {at("1-a/x"): unreadable}) == {at("1-a/x"): unreadable}
+
+
+def test_a_later_step_is_judged_by_what_the_earlier_ones_made() -> None:
+    move = action(Kind.MOVE, "5-e", source=at("1-a"))
+    with pytest.raises(ContradictionError, match="action 2"):
+        after(move, action(Kind.COPY, "5-e", id="2", expect=(THERE,)))
+
+
+def test_the_listing_of_two_sides_is_led_to_what_a_plan_says() -> None:
+    one = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+    store, workspace = stored('1-a  metadata 09:30 title "B"  stream 09:00 [1]'), here(one)
+    found = simulate(plan_of(store, workspace, agreed_on(one)), listing_of(store, workspace))
+    assert found[at("1-b/metadata.json")] == found[Place(Side.STORE, "1-b/metadata.json")]
