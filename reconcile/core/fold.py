@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.guards import look_at_sides
 from reconcile.core.memory import Agreed, Intent, IntentKind
 from reconcile.core.model import METADATA, WHOLE, Metadata, ParentKind
+from reconcile.core.quiet import unsettled
 from reconcile.core.reasons import Reason
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of
@@ -56,7 +57,10 @@ def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, polic
     )
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     sides = look_at_sides(store, workspace, memory, rules.format)
-    for view in views_of(store, workspace, memory, rules).values():
+    touched = {action.conversation for action in plan.actions} | changes.intents.keys() | memory.tombstones.keys()
+    there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
+    only = unsettled(store, workspace, memory, rules) | (touched & there)
+    for view in views_of(store, workspace, memory, rules, only).values():
         if view.store.main is None and view.workspace.main is None:
             if _may_forget(view, policy, sides):
                 changes.agreed[view.id] = None

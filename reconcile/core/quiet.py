@@ -46,6 +46,26 @@ def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Pol
     return Plan(layout=policy.layout.value, states=tuple(sorted(counted.items())), quiet=True)
 
 
+def unsettled(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> set[str]:
+    """Return the conversations that aren't, at a glance, as they were agreed on; a run may have something to learn.
+
+    Several directories of one, or one that is gone, are never told at a glance.
+    """
+    here: dict[str, list[Copy]] = {}
+    for copy in workspace.copies:
+        here.setdefault(copy.conversation, []).append(copy)
+    kept: dict[str, list[Copy]] = {}
+    for copy in store.copies:
+        kept.setdefault(copy.conversation, []).append(copy)
+    found = (here.keys() | memory.agreed.keys()) - kept.keys()
+    for conversation, copies in kept.items():
+        others = here.get(conversation, [])
+        single = len(copies) == 1 and len(others) <= 1
+        if not single or _state(copies[0], others[0] if others else None, memory, rules) is None:
+            found.add(conversation)
+    return found
+
+
 def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> bool:
     """Tell whether a side as a whole, or the user, gives cause to look closer."""
     return bool(

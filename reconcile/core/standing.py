@@ -73,7 +73,7 @@ def _word(board: Board, view: View, actions: list[Action], item: Item | None) ->
     if presence.goal is Goal.IMPORT and actions:
         return "external", "in the workspace, not yet in the store", False
     kinds = {action.kind for action in actions}
-    if kinds & {Kind.REMOVE_STALE, Kind.REMOVE}:
+    if presence.goal is Goal.REMOVE and actions:
         return "removed-in-store", actions[-1].reason.words, False
     if Kind.COPY in kinds and Kind.PROJECT in kinds:
         return "newer-on-both", "each side has something newer", False

@@ -25,7 +25,7 @@ def folded(
 
 
 def digest_of(line: str, unit: str) -> str:
-    digest = view_of(stored(line), here()).store.digest(unit)
+    digest = view_of(stored(line), here(), conversation=f"jp-c{line[0]}").store.digest(unit)
     assert digest is not None
     return digest
 

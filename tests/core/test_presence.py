@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from reconcile.core.memory import Agreed, Intent, IntentKind, Memory
+from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, Foreign, Problem, Side, Snapshot
 from reconcile.core.policy import Layout, Missing, Policy, Take
 from reconcile.core.presence import Goal, Presence
@@ -61,7 +61,6 @@ BURIED = {"jp-c1": digests(ONE)}
 OLDER = {("jp-c1", name): ("0", *sorted(digests(EDITED)), "9") for name in (METADATA, STREAM)}
 
 ROWS = {
-    "1: on no side, and never there": Row("", "", replace(FRESH, agreed={"jp-c1": Agreed({}, None, None, None, "1-a")}), Goal.NOTHING, 6, "gone"),
     "2: new in the workspace": Row("", ONE, FRESH, Goal.IMPORT, 2, "external", Reason.EXTERNAL),
     "2: new, and broken": Row("", "1-a  metadata 09:00", FRESH, Goal.HELD, 2, "invalid", Reason.INVALID),
     "2: an old copy of what was removed": Row(
@@ -79,9 +78,9 @@ ROWS = {
     "3: archived there": Row(f".archive/{ONE}", "", FRESH, Goal.NOTHING, 3, "archived"),
     "3: local": Row(ONE.replace('"A"', '"A" local'), "", FRESH, Goal.NOTHING, 3, "local"),
     "3: configured to be projected again": Row(
-        ONE, "", FRESH, Goal.WAIT, 3, "projected", Reason.REPROJECTED, policy=Policy(missing=Missing.REPROJECT)
+        ONE, "", FRESH, Goal.PROJECT, 3, "projected", Reason.REPROJECTED, policy=Policy(missing=Missing.REPROJECT)
     ),
-    "3: asked for": Row(ONE, "", intending(Intent(IntentKind.PROJECTED), FRESH), Goal.WAIT, 3, "projected", Reason.PROJECTED),
+    "3: asked for": Row(ONE, "", intending(Intent(IntentKind.PROJECTED), FRESH), Goal.PROJECT, 3, "projected", Reason.PROJECTED),
     "4, 5, 10 to 15: on both sides": Row(ONE, EDITED, KNOWN, Goal.SYNC, 11, "in-sync"),
     "the same, local": Row(ONE, EDITED, intending(Intent(IntentKind.LOCAL)), Goal.SYNC, 11, "local"),
     "6: gone on both sides": Row("", "", KNOWN, Goal.NOTHING, 6, "gone"),
@@ -102,8 +101,7 @@ ROWS = {
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_row(row: Row) -> None:
     found = row.found()
-    goal = Goal.PROJECT if row.goal is Goal.WAIT else row.goal
-    assert (found.goal, found.case, found.state, found.reason) == (goal, row.case, row.state, row.reason)
+    assert (found.goal, found.case, found.state, found.reason) == (row.goal, row.case, row.state, row.reason)
 
 
 def test_what_was_removed_is_remembered_with_its_place() -> None:

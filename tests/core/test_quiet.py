@@ -1,0 +1,129 @@
+"""The common case told at a glance: whatever is recognised as quiet, the planner finds quiet too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
+from reconcile.core.policy import Layout, Missing, Policy, Take
+from reconcile.core.quiet import quiet_plan
+from tests.support.building import Lines, agreed_on, here, plan_of, seen, stored
+from tests.support.pure_level import RULES
+
+ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+THREE = '3-c  metadata 09:00 title "C"  stream 09:00 [1]'
+NOTE = '1-a/sub/NOTE.md  09:00 "x"'
+NESTED = [ONE, NOTE, f"1-a/conversations/{TWO}"]
+STORE = [ONE, NOTE, TWO]
+KNOWN = agreed_on(ONE, NOTE, f"1-a/conversations/{TWO}")
+SLOW = Policy(decisions={"nobody": Take.STORE})
+"""A policy that is never quiet, and changes nothing."""
+
+
+def is_quiet(
+    store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None
+) -> bool:
+    """Tell what the glance says; where it is quiet, the planner must come to the same plan."""
+    found = quiet_plan(store, workspace, memory, policy or Policy(), RULES)
+    if found is None:
+        return False
+    slow = plan_of(store, workspace, memory, replace(policy or Policy(), decisions=SLOW.decisions))
+    assert not slow.quiet
+    assert (slow.actions, slow.held, slow.aside, slow.notes, slow.preserve) == ((), (), (), (), ())
+    assert (slow.intents, slow.asides, slow.tombstones) == ((), (), ())
+    assert slow.states == found.states
+    return True
+
+
+def test_as_agreed_on() -> None:
+    assert is_quiet(stored(*STORE), here(*NESTED))
+
+
+def test_what_is_in_the_store_alone_is_quiet() -> None:
+    local = replace(KNOWN, intents={"jp-c3": Intent(IntentKind.LOCAL)})
+    removed = replace(KNOWN, intents={"jp-c3": Intent(IntentKind.REMOVED)})
+    for memory, state in ((KNOWN, "available"), (local, "local"), (removed, "removed")):
+        store = stored(*STORE, THREE)
+        assert is_quiet(store, here(*NESTED), memory)
+        assert (state, 1) in plan_of(store, here(*NESTED), memory).states
+
+
+def test_what_is_archived_in_the_store_is_quiet() -> None:
+    assert is_quiet(stored(*STORE, f".archive/{THREE}"), here(*NESTED))
+
+
+def test_a_flat_layout_is_quiet_where_everything_lies_flat() -> None:
+    memory = replace(KNOWN, layout="flat", agreed={"jp-c1": KNOWN.agreed["jp-c1"]}, parents={"jp-c1": None})
+    flat = Policy(layout=Layout.FLAT)
+    assert is_quiet(stored(ONE, NOTE), here(ONE, NOTE), memory, flat)
+    assert not is_quiet(stored(*STORE), here(*NESTED), replace(KNOWN, layout="flat"), flat)
+
+
+LOUD: dict[str, tuple[Lines, Lines]] = {
+    "an edit in the store": ([ONE.replace("[1]", "[2]"), NOTE, TWO], NESTED),
+    "an edit in the workspace": (STORE, [ONE.replace("[1]", "[2]"), *NESTED[1:]]),
+    "the same edit on both": ([ONE.replace("[1]", "[2]"), NOTE, TWO], [ONE.replace("[1]", "[2]"), *NESTED[1:]]),
+    "another time in the store is none": (STORE, NESTED),
+    "new in the workspace": (STORE, [*NESTED, THREE]),
+    "removed in the workspace": (STORE, [ONE, NOTE]),
+    "removed in the store": ([ONE, NOTE], NESTED),
+    "removed on both": ([ONE, NOTE], [ONE, NOTE]),
+    "an extra more": (STORE, [*NESTED, '1-a/MORE.md  09:00 "x"']),
+    "an extra less": (STORE, [ONE, NESTED[2]]),
+    "moved by somebody": (STORE, [ONE, NOTE, TWO]),
+    "two directories in the workspace": (STORE, [*NESTED, ONE.replace("1-a", "1-z")]),
+    "two directories in the store": ([*STORE, ONE.replace("1-a", "1-z")], NESTED),
+    "nested in the store": ([ONE, NOTE, f"1-a/conversations/{TWO}"], NESTED),
+    "trashed in the store": ([ONE, NOTE, f".trash/{TWO}"], NESTED),
+    "archived in the store": ([ONE, NOTE, f".archive/{TWO}"], NESTED),
+    "broken on both": ([ONE, NOTE, TWO, '2-b/events.json  09:00 "{"'], [*NESTED, '1-a/conversations/2-b/events.json  09:00 "{"']),
+    "local in the store alone": ([*STORE, THREE.replace('"C"', '"C" local')], NESTED),
+    "stripped in the store": ([ONE, NOTE, TWO.replace(" parent 1", "")], NESTED),
+    "an unknown parent in the store alone": ([*STORE, THREE.replace('"C"', '"C" parent 1')], NESTED),
+    "an empty workspace": (STORE, []),
+}
+del LOUD["another time in the store is none"]
+
+
+@pytest.mark.parametrize(("store", "workspace"), LOUD.values(), ids=LOUD)
+def test_not_quiet(store: Lines, workspace: Lines) -> None:
+    assert not is_quiet(stored(*store), here(*workspace))
+
+
+def test_a_time_alone_is_quiet() -> None:
+    assert is_quiet(stored(*STORE, ), here(*(line.replace("09:00", "10:00") for line in NESTED)))
+
+
+WHOLE: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
+    "a problem in the store": (replace(stored(*STORE), problems=(Problem("9-z", "denied"),)), here(*NESTED), KNOWN, Policy()),
+    "a problem in the workspace": (stored(*STORE), replace(here(*NESTED), problems=(Problem("9-z", "denied"),)), KNOWN, Policy()),
+    "a foreign name in the store": (replace(stored(*STORE), foreign=(Foreign("x", "no id"),)), here(*NESTED), KNOWN, Policy()),
+    "a foreign name in the workspace": (stored(*STORE), replace(here(*NESTED), foreign=(Foreign("x", "no id"),)), KNOWN, Policy()),
+    "another store": (seen(Side.STORE, STORE, identity="store:1"), here(*NESTED), KNOWN, Policy()),
+    "another layout": (stored(*STORE), here(*NESTED), KNOWN, Policy(layout=Layout.FLAT)),
+    "a decision": (stored(*STORE), here(*NESTED), KNOWN, SLOW),
+    "projected again by configuration": (stored(*STORE), here(*NESTED), KNOWN, Policy(missing=Missing.REPROJECT)),
+    "something set aside": (
+        stored(*STORE), here(*NESTED), replace(KNOWN, asides={("jp-c1", METADATA): AsideRecord(AsideKind.KEPT, "x", "y")}), Policy()
+    ),
+    "an intent for what is here": (
+        stored(*STORE), here(*NESTED), replace(KNOWN, intents={"jp-c1": Intent(IntentKind.REMOVED)}), Policy()
+    ),
+    "an intent that waits": (
+        stored(*STORE, THREE), here(*NESTED), replace(KNOWN, intents={"jp-c3": Intent(IntentKind.PROJECTED)}), Policy()
+    ),
+    "never agreed on": (stored(*STORE, THREE), here(*NESTED, THREE), KNOWN, Policy()),
+    "a cycle of parents": (
+        stored(ONE.replace('"A"', '"A" parent 2'), NOTE, TWO), here(ONE.replace('"A"', '"A" parent 2'), NOTE, NESTED[2]),
+        agreed_on(ONE.replace('"A"', '"A" parent 2'), NOTE, NESTED[2]), Policy()
+    ),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "memory", "policy"), WHOLE.values(), ids=WHOLE)
+def test_not_quiet_as_a_whole(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> None:
+    assert not is_quiet(store, workspace, memory, policy)

@@ -1,0 +1,119 @@
+"""How conversations stand, in one word: what `status` lists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.memory import AsideKind, AsideRecord, Memory
+from reconcile.core.model import METADATA
+from reconcile.core.policy import Diverged, Policy
+from reconcile.core.standing import Standing, standings
+from tests.support.building import Lines, agreed_on, board_of, here, plan_of, stored, view_of
+
+ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+NOTE = '1-a/NOTE.md  09:00 "x"'
+BESIDE = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
+MORE = ONE.replace("[1]", "[1 2]")
+KNOWN, FRESH = agreed_on(ONE, BESIDE), agreed_on(BESIDE)
+
+
+def found(
+    store: Lines,
+    workspace: Lines,
+    memory: Memory,
+    policy: Policy | None = None,
+    busy: dict[str, str] | None = None,
+    conflicts: tuple[str, ...] = (),
+) -> dict[str, Standing]:
+    sides = stored(*store, BESIDE), here(*workspace, BESIDE)
+    board, plan = board_of(*sides, memory, policy), plan_of(*sides, memory, policy)
+    return {each.conversation: each for each in standings(board, plan, busy or {}, conflicts)}
+
+
+ROWS: dict[str, tuple[Lines, Lines, Memory, str, bool]] = {
+    "in sync": ([ONE], [ONE], KNOWN, "in-sync", True),
+    "new in the workspace": ([], [ONE], FRESH, "external", False),
+    "in the store only": ([ONE], [], FRESH, "available", True),
+    "archived": ([f".archive/{ONE}"], [], FRESH, "archived", True),
+    "removed in the workspace": ([ONE], [], KNOWN, "removed", True),
+    "removed in the store": ([], [ONE], KNOWN, "removed-in-store", False),
+    "an old copy of what was removed": (
+        [], [ONE], replace(FRESH, tombstones={"jp-c1": frozenset(KNOWN.agreed["jp-c1"].units.values())}), "removed", True
+    ),
+    "edited in the workspace": ([ONE], [MORE], KNOWN, "newer-in-workspace", False),
+    "edited in the store": ([MORE], [ONE], KNOWN, "newer-in-store", False),
+    "each unit edited on another side": ([MORE], [ONE.replace('"A"', '"A" parent 9')], KNOWN, "newer-on-both", False),
+    "an older version": ([ONE], [ONE.replace("09:00 [1]", "09:30 []")], KNOWN, "behind", True),
+    "only its name is to change": ([ONE.replace("1-a", "1-z")], [ONE], KNOWN, "in-sync", True),
+    "nested in the store": ([f"8-h/conversations/{ONE}"], [ONE], KNOWN, "to-move", False),
+    "a second directory": ([ONE], [ONE, ONE.replace("1-a", "1-z")], KNOWN, "to-remove-stale", False),
+    "broken": ([ONE], ["1-a  metadata 09:00", '1-a/events.json  09:00 "{"'], KNOWN, "invalid", False),
+    "local, and here": ([ONE.replace('"A"', '"A" local')], [ONE], KNOWN, "local", True),
+    "local, and not here": ([ONE.replace('"A"', '"A" local')], [], FRESH, "local", True),
+    "a plain file where its children go": (
+        [ONE, '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'],
+        [ONE, '1-a/conversations  09:00 "x"', '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'],
+        FRESH, "in-sync", True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "memory", "word", "settled"), ROWS.values(), ids=ROWS)
+def test_word(store: Lines, workspace: Lines, memory: Memory, word: str, settled: bool) -> None:
+    standing = found(store, workspace, memory)["jp-c1"]
+    assert (standing.word, standing.settled) == (word, settled)
+
+
+def test_what_is_on_neither_side_is_not_listed() -> None:
+    assert list(found([], [], KNOWN)) == ["jp-c8"]
+
+
+def test_an_extra_that_goes_is_no_removal() -> None:
+    assert found([ONE], [ONE, NOTE], agreed_on(ONE, NOTE, BESIDE))["jp-c1"].word == "to-remove-stale"
+
+
+def test_diverged_and_configured_to_ask_is_a_conflict() -> None:
+    workspace = [ONE.replace("[1]", "[1 3]")]
+    standing = found([MORE], workspace, KNOWN, Policy(diverged=Diverged.HOLD))["jp-c1"]
+    assert (standing.word, standing.settled) == ("conflict", False)
+
+
+def test_what_is_held_for_another_reason_is_held() -> None:
+    child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+    standing = found([ONE, child], [ONE, '1-a/conversations  09:00 "x"', child], agreed_on(ONE, BESIDE))["jp-c2"]
+    assert (standing.word, standing.settled) == ("held", False)
+    assert "is no directory" in standing.detail
+
+
+@pytest.mark.parametrize(("kind", "word"), [(AsideKind.KEPT, "kept"), (AsideKind.UNDONE, "undone")])
+def test_what_was_left_as_it_is(kind: AsideKind, word: str) -> None:
+    retitled = ONE.replace('"A"', '"C"')
+    view = view_of(stored(ONE), here(retitled))
+    record = AsideRecord(kind, view.store.raw(METADATA), view.workspace.raw(METADATA))
+    standing = found([ONE], [retitled], replace(KNOWN, asides={("jp-c1", METADATA): record}))["jp-c1"]
+    assert (standing.word, standing.settled) == (word, True)
+
+
+def test_a_directory_that_somebody_moved_is_displaced() -> None:
+    child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+    memory = agreed_on(ONE, f"1-a/conversations/{child}", BESIDE)
+    assert found([ONE, child], [ONE, child], memory)["jp-c2"].word == "displaced"
+
+
+def test_a_child_that_went_with_its_parent_is_waiting_below_it() -> None:
+    child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+    memory = agreed_on(ONE, f"1-a/conversations/{child}", BESIDE)
+    standing = found([ONE, child], [], memory)["jp-c2"]
+    assert (standing.word, standing.detail, standing.depth) == ("waiting", "comes back with jp-c1", 1)
+
+
+def test_a_lock_comes_before_everything_else() -> None:
+    standing = found([ONE], [MORE], KNOWN, busy={"jp-c1": "held by process 7"})["jp-c1"]
+    assert (standing.word, standing.detail, standing.settled) == ("busy", "held by process 7", False)
+
+
+def test_a_conflict_is_shown_until_it_was_looked_at_once_nothing_else_is_to_do() -> None:
+    assert found([ONE], [ONE], KNOWN, conflicts=("jp-c1",))["jp-c1"].word == "conflict"
+    assert found([ONE], [MORE], KNOWN, conflicts=("jp-c1",))["jp-c1"].word == "newer-in-workspace"
