@@ -46,7 +46,7 @@ ROWS: dict[str, tuple[Lines, Lines, Memory, str, bool]] = {
     "edited in the store": ([MORE], [ONE], KNOWN, "newer-in-store", False),
     "each unit edited on another side": ([MORE], [ONE.replace('"A"', '"A" parent 9')], KNOWN, "newer-on-both", False),
     "an older version": ([ONE], [ONE.replace("09:00 [1]", "09:30 []")], KNOWN, "behind", True),
-    "only its name is to change": ([ONE.replace("1-a", "1-z")], [ONE], KNOWN, "in-sync", True),
+    "directories whose names differ": ([ONE.replace("1-a", "1-z")], [ONE], KNOWN, "in-sync", True),
     "nested in the store": ([f"8-h/conversations/{ONE}"], [ONE], KNOWN, "to-move", False),
     "a second directory": ([ONE], [ONE, ONE.replace("1-a", "1-z")], KNOWN, "to-remove-stale", False),
     "broken": ([ONE], ["1-a  metadata 09:00", '1-a/events.json  09:00 "{"'], KNOWN, "invalid", False),

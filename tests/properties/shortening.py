@@ -1,0 +1,68 @@
+"""A story that breaks a law, made as short as it can be while it still breaks the same one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.properties.stories import Frame
+from tests.support.commands import read_command
+from tests.support.pure_level import PureLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.trees import Tree
+
+Frames = list[Frame]
+
+
+def shortened(frames: Frames) -> Frames:
+    """Leave out runs, conversations, directories and files, one at a time, as long as the last run goes wrong alike."""
+    wrong = _complaint(frames)
+    shorter = frames
+    while shorter:
+        frames = shorter
+        shorter = next((each for each in _shorter(frames) if _complaint(each) == wrong), [])
+    return frames
+
+
+def _complaint(frames: Frames) -> str:
+    """Return which law the last run breaks; empty where an earlier one does, or none."""
+    level = PureLevel()
+    for frame in frames:
+        level.trees = {side: dict(tree) for side, tree in frame.trees.items()}
+        try:
+            level.run(read_command(frame.command))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what the story is about
+            first = str(error).partition("\n")[0]
+            return f"{type(error).__name__}: {first[:50]}" if frame is frames[-1] else ""
+    return ""
+
+
+def _shorter(frames: Frames) -> Iterator[Frames]:
+    for at in range(len(frames) - 1):
+        yield frames[:at] + frames[at + 1 :]
+    numbers = {name.split("-")[0] for frame in frames for tree in frame.trees.values() for name in _names(tree)}
+    for number in sorted(numbers):
+        yield [_without(frame, number) for frame in frames]
+    for at, frame in enumerate(frames):
+        for side, tree in frame.trees.items():
+            for path in sorted({path.rpartition("/")[0] + "/" for path in tree} | set(tree)):
+                rest = {name: entry for name, entry in tree.items() if not name.startswith(path)}
+                yield [*frames[:at], Frame({**frame.trees, side: rest}, frame.command), *frames[at + 1 :]]
+
+
+def _names(tree: Tree) -> Iterator[str]:
+    return (name for path in tree for name in path.split("/") if name[0].isdigit())
+
+
+def _without(frame: Frame, number: str) -> Frame:
+    kept = {
+        side: {
+            path: entry
+            for path, entry in tree.items()
+            if all(name.split("-")[0] != number for name in path.split("/"))
+        }
+        for side, tree in frame.trees.items()
+    }
+    return Frame(kept, frame.command)
