@@ -88,7 +88,7 @@ class PlanText:
 
     def _heading(self, conversation: str, title: str | None, *, bold: bool = True) -> str:
         name = shorten(clean(title), TITLE) if title else "(no title)"
-        return f"{self._style(name, bold=bold, dim=not bold)}  {self._style(conversation, dim=True)}"
+        return f"{self._style(name, bold=bold, dim=not bold)}  {self._style(clean(conversation), dim=True)}"
 
     def _line(self, action: Action) -> str:
         verb = self._style(pad(action.kind.value, 13), COLORS.get(action.kind))
@@ -127,7 +127,7 @@ class PlanText:
             unit = "" if item.unit == WHOLE else f"{clean(item.unit)}: "
             yield f"    {unit}{clean(item.message)}"
             for command in item.resolve:
-                yield f"      {self._style(command, 'cyan')}"
+                yield f"      {self._style(clean(command), 'cyan')}"
         if len(items) > LONG and not self._verbose:
             yield f"  ... and {len(items) - LONG} more (-v shows all)"
         yield ""
@@ -138,7 +138,7 @@ class PlanText:
         if notes:
             yield self._style("notes", bold=True)
         for note in notes[: None if self._verbose else SHOWN]:
-            who = f"{note.conversation}: " if note.conversation else ""
+            who = f"{clean(note.conversation)}: " if note.conversation else ""
             yield f"  {who}{clean(note.message)}"
         if len(notes) > SHOWN and not self._verbose:
             yield f"  ... and {len(notes) - SHOWN} more (-v shows all)"

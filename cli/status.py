@@ -68,7 +68,7 @@ def _show_all(found: tuple[Standing, ...], style: Style, *, verbose: bool) -> No
             continue
         word = style(pad(each.word, 19), COLORS.get(each.word))
         title = shorten(clean(each.title or "(no title)"), 44)
-        click.echo(f"{word} {pad('  ' * each.depth + title, 48)} {style(each.conversation, dim=True)}")
+        click.echo(f"{word} {pad('  ' * each.depth + title, 48)} {style(clean(each.conversation), dim=True)}")
         if each.detail:
             click.echo(" " * 20 + "  " * each.depth + style(clean(each.detail), dim=True))
     counts = Counter(each.word for each in found)

@@ -52,12 +52,14 @@ def shorten(text: str, columns: int) -> str:
 
 def size(count: int) -> str:
     """Return bytes in words."""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+    if count < 1000:
+        return f"{count} B"
+    value = count / 1000
+    for unit in ("kB", "MB"):
+        if round(value, 1) < 1000:
+            return f"{value:.1f} {unit}"
         value /= 1000
-    raise AssertionError
+    return f"{value:.1f} GB"
 
 
 @dataclass(frozen=True, slots=True)

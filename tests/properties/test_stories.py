@@ -9,21 +9,30 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy, Take
+from reconcile.core.policy import Take
 from reconcile.core.quiet import quiet_plan
 from reconcile.planjson import plan_to_json
 from reconcile.schema import read_plan
 from tests.properties.shortening import shortened
 from tests.properties.stories import Frame, Story, replay
-from tests.support.building import NOW_NS, here, plan_of, seen, stored
 from tests.support.commands import read_command
-from tests.support.listing import show_tree
+from tests.support.playing import play
 from tests.support.pure_level import RULES, PureLevel
-from tests.support.trees import Blob
+from tests.support.scenario import read_scenario
+from tests.support.words import DAY_NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Snapshot
+    from reconcile.core.policy import Policy
 
 BATCH = 50
 MORE = int(os.environ.get("STORIES", "2000"))
@@ -65,25 +74,59 @@ def test_a_seed_always_tells_the_same_story() -> None:
     assert len(one.frames) == 5
 
 
-def test_a_story_is_printed_as_a_scenario_that_leads_to_the_same_sides() -> None:
+def test_a_story_is_printed_as_a_scenario(tmp_path: Path) -> None:
     story = Story(3)
     story.tell(4)
-    text = replay(story.frames)
-    assert [line for line in text if line.startswith("$")] == [f"$ {frame.command}" for frame in story.frames]
+    path = tmp_path / "story.scenario"
+    path.write_text("\n".join(["A story.", "", *replay(story.frames)]), encoding="utf-8")
     level = PureLevel()
-    for frame in story.frames:
-        assert level.run(read_command(frame.command)) is not None or True
-        break
-    assert not any(line.startswith("#") for line in text)
+    assert not play(read_scenario(path), level).complaint()
+    assert level.trees == story.world.trees
 
 
-def test_a_broken_law_is_reported_shortened() -> None:
-    """A file whose content no digest is known for breaks every run that it is in."""
+def test_a_story_that_goes_wrong_is_shortened_to_what_is_wrong() -> None:
     story = Story(3)
     story.tell(3)
-    last = story.frames[-1]
-    broken = {**last.trees, "store": {**last.trees["store"], "1-a/metadata.json": Blob(b"{", -(2**70))}}
-    frames = shortened([*story.frames, Frame(broken, "reconcile --prefer nonsense")])
-    assert [frame.command for frame in frames] == ["reconcile --prefer nonsense"]
-    assert not any(tree for frame in frames for tree in frame.trees.values())
+    frames = shortened([*story.frames, Frame(story.frames[-1].trees, "reconcile --prefer nonsense")])
+    assert frames == [Frame({"store": {}, "workspace": {}}, "reconcile --prefer nonsense")]
     assert "invalid Prefer value" in replay(frames)[-1]
+
+
+def told(seed: int) -> Iterator[tuple[Snapshot, Snapshot, Memory, Policy]]:
+    """Yield what each run of a story plans from, and what it leaves."""
+    story = Story(seed)
+    story.tell(4)
+    level = PureLevel()
+    for frame in story.frames:
+        level.trees = {side: dict(tree) for side, tree in frame.trees.items()}
+        command = read_command(frame.command)
+        policy = command.under(level.config, level.git_busy)
+        for run in (True, False):
+            memory = level.memories.of(command.workspace)
+            yield (*level._scan(command, memory), memory, policy)
+            if run:
+                level.run(command)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_plan_survives_being_saved(seed: int) -> None:
+    for store, workspace, memory, policy in told(seed):
+        plan = make_plan(store, workspace, memory, policy, RULES, DAY_NS)
+        text = json.dumps(plan_to_json(plan, workspace="/w", store="/s"))
+        assert read_plan(text, "a plan") == (replace(plan, states=(), quiet=False), "/w", "/s")
+
+
+@pytest.mark.parametrize("first", range(0, 100, 50))
+def test_what_is_quiet_at_a_glance_is_quiet_to_the_planner(first: int) -> None:
+    glances = 0
+    for seed in range(first, first + 50):
+        for store, workspace, memory, policy in told(seed):
+            quiet = quiet_plan(store, workspace, memory, policy, RULES)
+            if quiet is not None:
+                slow = replace(policy, decisions={"nobody": Take.STORE})
+                plan = make_plan(store, workspace, memory, slow, RULES, DAY_NS)
+                assert not (plan.actions or plan.held or plan.aside or plan.notes or plan.preserve)
+                assert not (plan.intents or plan.asides or plan.tombstones)
+                assert plan.states == quiet.states
+                glances += 1
+    assert glances > 10

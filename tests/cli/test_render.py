@@ -1,0 +1,146 @@
+"""A plan for people: everything of a short one, the sums of a long one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.model import Place, Side
+from reconcile.core.plan import Action, Heading, Item, Kind, Note, Plan
+from reconcile.core.reasons import Reason
+from tests.cli.modules import module
+from tests.support.building import agreed_on, here, plan_of, stored
+
+render, style = module("render"), module("style")
+PLAIN = style.Style(colored=False)
+MANY = 10_000
+
+
+def lines(plan: Plan, *, verbose: bool = False) -> list[str]:
+    return list(render.PlanText(plan, PLAIN, verbose=verbose).lines())
+
+
+def action(number: int, kind: Kind = Kind.COPY) -> Action:
+    return Action(
+        id=str(number),
+        kind=kind,
+        conversation=f"jp-c{number}",
+        title=f"Title {number}",
+        unit="stream",
+        reason=Reason.EDITED_WORKSPACE if kind is Kind.COPY else Reason.EDITED_STORE,
+        target=Place(Side.STORE if kind is Kind.COPY else Side.WORKSPACE, f"{number}-a/events.json"),
+        bytes=1000,
+        events=(1, 3),
+    )
+
+
+def plan_with(count: int) -> Plan:
+    actions = tuple(action(number, Kind.COPY if number % 4 else Kind.PROJECT) for number in range(1, count + 1))
+    outline = tuple(Heading(each.conversation, each.title, 0) for each in actions)
+    return Plan(layout="nested", actions=actions, outline=outline)
+
+
+def test_a_plan_of_60_actions_is_shown_whole() -> None:
+    shown = lines(plan_with(60))
+    assert sum(line.startswith("Title ") for line in shown) == 60
+    assert not any("-v shows all" in line for line in shown)
+
+
+def test_a_plan_of_10000_actions_is_summed_up() -> None:
+    shown = lines(plan_with(MANY))
+    assert len(shown) < 60
+    assert sum(line.startswith("Title ") for line in shown) == 20
+    assert "... and 9980 more conversations (-v shows all); in total:" in shown
+    summed = [line.split() for line in shown[shown.index("... and 9980 more conversations (-v shows all); in total:") + 1 :]]
+    assert [words[:4] for words in summed if words] == [["copy", "7500", "7.5", "MB"], ["project", "2500", "2.5", "MB"]]
+
+
+def test_with_v_all_of_it_is_shown() -> None:
+    shown = lines(plan_with(MANY), verbose=True)
+    assert sum(line.startswith("Title ") for line in shown) == MANY
+    assert sum("+2 events" in line for line in shown) == MANY
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_10000_items_and_notes(verbose: bool) -> None:
+    held = tuple(
+        Item(conversation=f"jp-c{number}", title=None, unit="stream", reason=Reason.INVALID, message=f"found {number}")
+        for number in range(MANY)
+    )
+    notes = tuple(Note(conversation="jp-c1", reason=Reason.CONFLICT, message=f"edited {number}") for number in range(MANY))
+    shown = lines(Plan(layout="nested", held=held, notes=notes), verbose=verbose)
+    assert sum(line.startswith("    stream: found") for line in shown) == (MANY if verbose else 60)
+    assert sum("edited" in line for line in shown) == (MANY if verbose else 20)
+    assert ("  ... and 9940 more (-v shows all)" in shown) is not verbose
+    assert ("  ... and 9980 more (-v shows all)" in shown) is not verbose
+
+
+def test_foreign_names_are_counted_and_listed_with_v() -> None:
+    notes = tuple(Note(conversation=None, reason=Reason.FOREIGN, message=f"store:{name}: no id") for name in "xy")
+    assert lines(Plan(layout="nested", notes=notes)) == ["2 entries are not ours and left alone (-v lists them)"]
+    assert lines(Plan(layout="nested", notes=notes[:1])) == ["1 entry is not ours and left alone (-v lists them)"]
+    assert "  store:x: no id" in lines(Plan(layout="nested", notes=notes), verbose=True)
+
+
+def test_an_empty_plan_says_nothing() -> None:
+    assert lines(Plan(layout="nested")) == []
+
+
+def test_nothing_that_a_title_or_a_name_brings_acts_on_the_terminal() -> None:
+    """Also not what is the id itself: with ``--format plain`` that is the directory's name."""
+    evil = "\x1b[2J\u202e\n"
+    title = f"A{evil}"
+    one = replace(action(1), title=title, unit=f"extra:{evil}")
+    move = replace(action(1, Kind.MOVE), source=Place(Side.STORE, "1-a"), target=Place(Side.STORE, f"1-{evil}"))
+    gone = replace(action(1, Kind.REMOVE_STALE), target=Place(Side.WORKSPACE, f"1-{evil}"))
+    item = Item(conversation="jp-c1", title=title, unit=f"extra:{evil}", reason=Reason.INVALID, message=evil)
+    item = replace(item, conversation=evil, resolve=(f"reconcile resolve {evil}",))
+    note = Note(conversation=evil, reason=Reason.CONFLICT, message=evil)
+    outline = (Heading("jp-c1", title, 0), Heading(evil, title, 0))
+    plan = Plan(layout="nested", actions=(one, move, gone), held=(item,), aside=(item,), notes=(note,), outline=outline)
+    text = "".join(lines(plan))
+    assert not set("\x1b\u202e\n") & set(text)
+    assert text.count("\\x1b[2J\\u202e\\x0a") == 16
+
+
+def test_ancestors_are_shown_above_what_is_done_below_them() -> None:
+    parent = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+    child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+    memory = agreed_on(parent, f"1-a/conversations/{child}")
+    workspace = here(parent, f"1-a/conversations/{child.replace('[1]', '[1 2]')}")
+    shown = lines(plan_of(stored(parent, child), workspace, memory))
+    assert [line.split()[0] for line in shown if line] == ["A", "B", "copy"]
+    assert [len(line) - len(line.lstrip()) for line in shown if line] == [0, 2, 4]
+
+
+MOVES = {
+    "renamed": ("1-a", Place(Side.WORKSPACE, "1-b"), "renamed to 1-b"),
+    "renamed in the store": ("1-a", Place(Side.STORE, "1-b"), "renamed to 1-b in the store"),
+    "to the top": ("2-b/conversations/1-a", Place(Side.WORKSPACE, "1-a"), "to the top level"),
+    "below another": ("1-a", Place(Side.WORKSPACE, "2-b/conversations/1-a"), "into 2-b"),
+    "both": ("1-a", Place(Side.WORKSPACE, "2-b/conversations/1-c"), "into 2-b, renamed to 1-c"),
+    "into the archive": ("1-a", Place(Side.WORKSPACE, ".archive/1-a"), "into .archive"),
+}
+
+
+@pytest.mark.parametrize(("source", "target", "words"), MOVES.values(), ids=MOVES)
+def test_where_a_directory_goes(source: str, target: Place, words: str) -> None:
+    move = replace(action(1, Kind.MOVE), source=Place(target.side, source), target=target)
+    plan = Plan(layout="nested", actions=(move,), outline=(Heading("jp-c1", None, 0),))
+    (_, line, _) = lines(plan)
+    assert line.split(maxsplit=1)[1].startswith(f"{words}  ")
+
+
+@pytest.mark.parametrize(
+    ("events", "words"), [((1, 3), "+2 events"), ((3, 2), "-1 event"), ((2, 2), "same events"), (None, "")]
+)
+def test_the_change_in_the_number_of_events(events: tuple[int, int] | None, words: str) -> None:
+    plan = replace(plan_with(1), actions=(replace(action(1), events=events),))
+    assert words in lines(plan)[1]
+    assert ("event" in lines(plan)[1]) is (events is not None)
+
+
+def test_a_version_whose_time_is_put_back() -> None:
+    plan = replace(plan_with(1), actions=(action(1, Kind.AGE),))
+    assert "stream  time put back" in lines(plan)[1]
