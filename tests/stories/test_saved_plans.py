@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,10 @@ from tests.support.world import (
     LONG_AGO,
     SECOND,
     append,
+    copy_tree,
+    events,
     listing,
+    write_conversation,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +68,49 @@ def test_an_edit_without_another_time_or_size_is_noticed(world: World, tmp_path:
     assert world.event_count(FIRST) == 3
     world.reconcile()
     assert b"b9" in (world.store / f"{FIRST}-it" / "events.json").read_bytes()
+
+
+def test_a_saved_removal_of_a_duplicate_is_refused_when_it_is_the_last_copy(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    copy = world.store / f"{FIRST}-other"
+    copy_tree(world.store / f"{FIRST}-it", copy)
+    shutil.rmtree(world.workspace / f"{FIRST}-it")
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    (doomed,) = [action["target"] for action in json.loads(saved.read_text())["actions"]]
+    kept = {f"store:{FIRST}-it", f"store:{FIRST}-other"} - {doomed}
+    shutil.rmtree(world.store / kept.pop().removeprefix("store:"))
+    world.reconcile("apply", saved, code=4, settled=False)
+    assert (world.store / doomed.removeprefix("store:") / "events.json").exists()
+
+
+def test_a_saved_removal_is_refused_when_the_conversation_is_back(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    copy_tree(world.store / f"{FIRST}-it", tmp_path / "aside")
+    shutil.rmtree(world.store / f"{FIRST}-it")
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    copy_tree(tmp_path / "aside", world.store / f"{FIRST}-it")
+    world.reconcile("apply", saved, code=4, settled=False)
+    assert (world.workspace / f"{FIRST}-it" / "events.json").exists()
+
+
+def test_what_a_plan_file_says_is_remembered_is_worked_out_anew(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    write_conversation(world.store / "17500000009-private", "private", events(2))
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    plan = json.loads(saved.read_text())
+    plan["intents"] = {"jp-c17500000009": {"kind": "projected", "waits_for": None, "place": None, "run": None}}
+    plan["tombstones"] = {f"jp-c{FIRST}": ["0" * 32]}
+    plan["voided"] = [f"jp-c{FIRST}"]
+    saved.write_text(json.dumps(plan))
+    world.reconcile("apply", saved)
+    world.reconcile()
+    assert not list(world.workspace.glob("17500000009*"))
 
 
 ACTION: dict[str, Any] = {
