@@ -71,8 +71,11 @@ def command(context: click.Context, file: str) -> None:
     with open_session(roots, settings, readonly=dry) as session:
         _check_ids(plan, session.format, file)
         if dry:
-            report(options, roots, session, plan, None)
-            context.exit(exit_code(plan, None, options))
+            look = session.look()
+            _, saved = agreeing(plan, session.plan(look, session.surroundings(_as_asked(plan, settings)), plan.now_ns))
+            refused = _of_saved(plan, Outcome(), saved)
+            report(options, roots, session, plan, refused if refused.deeds else None)
+            context.exit(exit_code(plan, refused, options))
         with session.exclusively(f"reconcile apply {file}", settings.lock_timeout):
             look = session.look()
             policy = session.surroundings(_as_asked(plan, settings))
@@ -89,8 +92,9 @@ def _of_saved(plan: Plan, achieved: Outcome, saved: Mapping[str, Action]) -> Out
     outcome = Outcome(achieved.run)
     for key, deed in achieved.deeds.items():
         outcome.deeds[saved[key].id] = replace(deed, action=saved[key])
+    agreed = {action.id for action in saved.values()}
     for action in plan.actions:
-        if outcome.is_open(action):
+        if action.id not in agreed:
             outcome.skip(action, Reason.DRIFT, f"{action.target}: not as it was when the plan was made")
     return outcome
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconcile.compare import compare
+from reconcile.describe import time_text
 
 from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from .options import common_options, options_of
@@ -38,17 +39,23 @@ def command(context: click.Context, conversation: str) -> None:
         board = session.board(look, policy_of(options, settings, selection(session, look, options)))
         view = board.views[one]
         found = compare(view, *session.contents(view), session.file_names)
-        conflict = one in session.conflicts()
-    if conflict and not options.is_dry:
+        losers = session.losers(one)
+    if losers and not options.is_dry:
         with open_session(roots, settings, readonly=False) as session:
             session.see_conflicts([one])
     if options.json:
-        click.echo(json.dumps({"format": "reconcile.diff/1", "conversation": one, **_json(found)}, indent=2))
+        kept = [{"unit": each.unit, "file": each.file, "side": each.side.value, "path": path} for each, path in losers]
+        text = {"format": "reconcile.diff/1", "conversation": one, **_json(found), "losers": kept}
+        click.echo(json.dumps(text, indent=2))
         return
     style = Style.choose(options.color)
     click.echo(f"{style(clean(view.title or '(no title)'), bold=True)}  {one}")
     for line in _lines(found, style, None if options.verbose else SHOWN):
         click.echo(line)
+    for version, path in losers:
+        when = time_text(version.mtime_ns)
+        click.echo(f"  lost a conflict: the {version.side}'s {clean(version.file)} of {when}, kept in")
+        click.echo(f"    {clean(path)}")
 
 
 def _json(found: Comparison) -> dict[str, Any]:

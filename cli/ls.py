@@ -56,7 +56,10 @@ def command(context: click.Context, *, tree: bool, root: str | None, archived: b
     if options.json:
         click.echo(json.dumps({"format": "reconcile.ls/1", "conversations": [_json(row) for row in rows]}, indent=2))
         return
+    hidden = 0 if archived else len(listing.flat(board, archived=True))
     _show(rows, Style.choose(options.color), with_root=not drawn and root is None and not archived)
+    if hidden:
+        click.echo(f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})")
 
 
 def _json(row: Row) -> dict[str, object]:

@@ -49,7 +49,7 @@ class Program(click.Group):
         except ReconcileError as error:
             _complain(ctx, error.message, error.hint)
             raise click.exceptions.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, click.Abort):
             _complain(ctx, "interrupted; what was begun is finished or cleaned up by the next run", None)
             raise click.exceptions.Exit(exits.INTERRUPTED) from None
         except BrokenPipeError:

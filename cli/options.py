@@ -53,6 +53,8 @@ def _remember(context: click.Context, parameter: click.Parameter, value: Any) ->
         value = (*getattr(options, name), *value)
     if value not in (None, False, ()):
         setattr(options, name, value)
+    if name == "color" and value in ("always", "never"):
+        context.find_root().color = context.color = value == "always"
 
 
 def _option(*names: str, **settings: Any) -> Callable[[F], F]:

@@ -62,7 +62,7 @@ class PlanText:
         """Yield the whole text."""
         yield from self._actions()
         yield from self._items("held: needs a decision", self._plan.held, "yellow")
-        yield from self._items("set aside: nothing to do", self._plan.aside, "blue")
+        yield from self._items("set aside: stays so until a side changes", self._plan.aside, "blue")
         yield from self._notes()
 
     def _actions(self) -> Iterator[str]:
@@ -171,7 +171,9 @@ def _events(action: Action) -> str:
     if action.events is None:
         return ""
     change = action.events[1] - action.events[0]
-    return f"{change:+d} event{'' if abs(change) == 1 else 's'}" if change else "same events"
+    if change == 0:
+        return "other events" if action.reason is Reason.DIVERGED else "same events"
+    return f"{change:+d} event{'' if abs(change) == 1 else 's'}"
 
 
 def heading(roots: Roots, layout: str, style: Style) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,8 @@ def run_pass(context: click.Context, adjust: Callable[[Policy, Session, Look], P
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
-            report(options, roots, session, plan, None)
             _save(options, roots, plan)
+            report(options, roots, session, plan, None)
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
         with session.exclusively(_called(context), settings.lock_timeout):
@@ -105,11 +106,20 @@ def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome
 
 
 def _save(options: Options, roots: Roots, plan: Plan) -> None:
+    """Save the plan; a file that is no plan isn't overwritten."""
     if options.out is None:
         return
+    if os.path.exists(options.out) and not _is_plan(options.out):
+        raise click.UsageError(f"--out {options.out}: found a file that is no plan; name another")
     text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
     with open(options.out, "w", encoding="utf-8") as file:
         file.write(text + "\n")
+    click.echo(f"saved; carry it out with: reconcile apply {options.out}", err=True)
+
+
+def _is_plan(path: str) -> bool:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return '"format": "reconcile.plan/' in file.read(200)
 
 
 def exit_code(plan: Plan, outcome: Outcome | None, options: Options) -> int:

@@ -73,7 +73,8 @@ def _show_all(found: tuple[Standing, ...], style: Style, *, verbose: bool) -> No
             click.echo(" " * 20 + "  " * each.depth + style(clean(each.detail), dim=True))
     counts = Counter(each.word for each in found)
     line = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
-    click.echo(style(f"{len(found)} conversations: {line or 'none'}.", bold=True))
+    total = f"{len(found)} conversation{'' if len(found) == 1 else 's'}"
+    click.echo(style(f"{total}: {line or 'none'}.", bold=True))
 
 
 def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> None:
@@ -84,7 +85,7 @@ def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> 
     click.echo(f"{style(clean(standing.title or '(no title)'), bold=True)}  {standing.conversation}")
     click.echo(f"  {pad('stands', 10)} {standing.word}{': ' + clean(standing.detail) if standing.detail else ''}")
     click.echo(f"  {pad('intent', 10)} {details['intent']}")
-    click.echo(f"  {pad('parents', 10)} {' > '.join(details['parents']) or '(a root)'}")
+    click.echo(f"  {pad('parents', 10)} {_parents(details)}")
     for side in Side:
         for path in details[side.value] or ["(not there)"]:
             click.echo(f"  {pad(side.value, 10)} {clean(path)}")
@@ -95,3 +96,10 @@ def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> 
             if found is not None:
                 when = f"  {found['time']}" if found.get("time") else ""
                 click.echo(f"    {pad(name, 10)} {found['digest'] or 'invalid: ' + found['fault']}{when}")
+
+
+def _parents(details: dict[str, Any]) -> str:
+    known = details["known_parent"]
+    if details["parents"]:
+        return " > ".join(details["parents"])
+    return f"(a root: its parent {known} isn't live)" if known else "(a root)"

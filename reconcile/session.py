@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from reconcile.core.views import View
     from reconcile.disk.journal import Run
     from reconcile.disk.roots import Roots
+    from reconcile.disk.versions import Version
 
 PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
@@ -153,6 +154,18 @@ class Session:
         if self.checkout is None:
             return frozenset()
         return frozenset(each.conversation for each in self.state.conflicts(self.checkout) if not each.seen)
+
+    def losers(self, conversation: str) -> tuple[tuple[Version, str], ...]:
+        """Return the versions that lost a conflict nobody has looked at since, each with its path in the vault."""
+        if self.checkout is None:
+            return ()
+        unseen = {
+            (each.run, each.unit)
+            for each in self.state.conflicts(self.checkout)
+            if each.conversation == conversation and not each.seen
+        }
+        kept = self.state.versions.of_conversation(conversation)
+        return tuple((each, self.vault.path(each.digest)) for each in kept if (each.run, each.unit) in unseen)
 
     def see_conflicts(self, conversations: Sequence[str]) -> None:
         """Note that the user has looked at these."""

@@ -87,7 +87,11 @@ def _mtime(side: SideView) -> int:
 
 
 def states(metadata: Metadata, parent: str | None) -> bool:
-    """Tell whether a metadata file, as it is, says that the conversation has this parent."""
+    """Tell whether a metadata file may stay as it is: it says that the conversation has this parent, or something that
+    nobody can read, which is somebody's and is left alone.
+    """
+    if metadata.parent.kind is ParentKind.UNREADABLE:
+        return True
     if parent is None:
         return metadata.parent.kind in (ParentKind.ABSENT, ParentKind.ROOT)
     return metadata.parent.id == parent

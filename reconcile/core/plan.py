@@ -167,11 +167,6 @@ class Plan:
     rooted: tuple[str, ...] = ()
     """Conversations that lose their parent on purpose, though an absent key alone would not say so."""
 
-    @property
-    def empty(self) -> bool:
-        """Nothing is to be done: ``--check`` passes."""
-        return not self.actions
-
     def summary(self) -> dict[str, int]:
         """Counts by state, by kind of action, and of what is held and set aside."""
         counts = dict(self.states)

@@ -18,7 +18,7 @@ from reconcile.core.draft import renumbered, withheld
 from reconcile.core.guards import is_bulk, look_at_sides
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.nodes import nodes_of
-from reconcile.core.parents import Parentage, decide_parent
+from reconcile.core.parents import Parentage, decide_parent, states
 from reconcile.core.placement import archive, place, place_in_store
 from reconcile.core.plan import Action, Heading, Item, Kind, Plan
 from reconcile.core.presence import Goal, decide_presence
@@ -28,7 +28,7 @@ from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
 from reconcile.core.settle import final_metadata, is_undecided, save, set_parents, stated_content, update_workspace
 from reconcile.core.tree import TreeIndex
-from reconcile.core.units import joined_digest
+from reconcile.core.units import joined_digest, units_of
 from reconcile.core.views import views_of, without_speakers
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from reconcile.core.memory import Memory
     from reconcile.core.model import Digest, Snapshot
     from reconcile.core.policy import Policy
-    from reconcile.core.units import Rules
+    from reconcile.core.units import Rules, Unit
     from reconcile.core.views import View
 
 BULK_NAMES = 5
@@ -129,9 +129,22 @@ def _wait_for_decision(board: Board, view: View) -> None:
     They all stay until then, so that what lost now would speak again in every run.
     """
     verdicts = board.verdicts.get(view.id, {})
+    for unit in _broken_duplicates(board, view):
+        verdict = verdicts.get(unit.name) or Verdict(unit.name, None, Outcome.HELD)
+        faulty = (*(other for other in verdict.faulty if other.copy is not unit.copy), unit)
+        verdicts[unit.name] = Verdict(unit.name, verdict.case, Outcome.HELD, Reason.INVALID, faulty=faulty)
     if is_undecided(verdicts.values()) and (view.store.stale or view.workspace.stale):
         board.verdicts[view.id] = {unit: _waiting(verdict) for unit, verdict in verdicts.items()}
         board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
+
+
+def _broken_duplicates(board: Board, view: View) -> list[Unit]:
+    """Return what nobody can read in directories that should go, which isn't removed silently (section 4)."""
+    if view.store.main is None or view.id in board.policy.decisions:
+        return []
+    copies = (*view.store.stale, *(() if view.local else view.workspace.stale))
+    units = [unit for copy in copies for unit in units_of(copy, board.rules, None).values()]
+    return [unit for unit in units if unit.fault is not None and not unit.fault.incomplete]
 
 
 def _speaks_for_another(view: View, name: str) -> bool:
@@ -160,9 +173,7 @@ def _check_editable(board: Board, view: View, verdict: Verdict | None) -> None:
         return
     final = final_metadata(view, verdict)
     parent = board.parentage[view.id].parent
-    if final is None or final.parent.id == parent or stated_content(board, view, final) is not None:
-        return
-    if parent is None and final.parent.id is None:
+    if final is None or states(final, parent) or stated_content(board, view, final) is not None:
         return
     held = Verdict(METADATA, verdict.case if verdict else None, Outcome.HELD, Reason.NOT_ROUND_TRIP)
     board.verdicts.setdefault(view.id, {})[METADATA] = held

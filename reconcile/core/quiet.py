@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import METADATA, STREAM, Metadata, Partition, Stream
+from reconcile.core.model import METADATA, STREAM, Metadata, ParentKind, Partition, Stream
 from reconcile.core.parents import states
 from reconcile.core.plan import Plan
 from reconcile.core.policy import Layout, Missing
@@ -91,7 +91,7 @@ def _state(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> str 
     if not sound or copy.container is not None or copy.partition is Partition.TRASH:
         return None
     assert isinstance(metadata, Metadata)  # noqa: S101 - it is sound
-    if not states(metadata, known):
+    if metadata.parent.kind is ParentKind.UNREADABLE or not states(metadata, known):
         return None
     intent = memory.intents.get(copy.conversation)
     if other is None:

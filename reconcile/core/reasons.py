@@ -77,6 +77,7 @@ class Reason(Enum):
 
     # why something is noted
     CONFLICT = "conflict", "edited on both sides, the loser is in the vault"
+    PARENT_UNREADABLE = "parent-unreadable", "its parent_id is no conversation's id"
     DUPLICATE_CONFLICT = "duplicate-conflict", "two directories of one conversation were both edited"
     REMOVED_HERE = "removed-here", "removed from the workspace by somebody else"
     WAITING = "waiting", "waits for its parent to return to the workspace"

@@ -75,7 +75,7 @@ def remove(board: Board, copy: Copy) -> int | None:
         keep_in_step(board, view, copy)
         return None
     broken = [unit for unit in units_of(copy, board.rules, None).values() if unit.fault and not unit.fault.incomplete]
-    if broken:
+    if broken and view.id not in board.policy.decisions:
         _hold_broken(board, view, broken)
         return None
     presence = board.presences[view.id]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind, Intent, IntentKind
-from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, Side
+from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
 from reconcile.core.plan import Item
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
@@ -48,6 +48,7 @@ def report_conversation(board: Board, view: View) -> None:
     for verdict in board.verdicts.get(view.id, {}).values():
         _report_unit(board, view, verdict)
     _report_rivals(board, view)
+    _report_parent(board, view)
     _remember(board, view)
 
 
@@ -79,13 +80,15 @@ def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
             verdict.unit,
             Reason.BEHIND_ASIDE,
             "the workspace has an older version; the store keeps the newer one",
-            f"reconcile resolve {view.id} --take store",
+            *(f"reconcile resolve {view.id} --take {side}" for side in Side),
         )
         for side in (view.store, view.workspace):
             board.keep_version(side.units[verdict.unit])
     elif verdict.record is not None and verdict.record.kind in _LEFT:
         reason = _LEFT[verdict.record.kind]
-        board.set_aside(view, verdict.unit, reason, reason.words, f"reconcile resolve {view.id} --take store")
+        board.set_aside(
+            view, verdict.unit, reason, reason.words, *(f"reconcile resolve {view.id} --take {side}" for side in Side)
+        )
     if verdict.conflict:
         board.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept", verdict.unit)
     if verdict.record is not None and board.memory.asides.get((view.id, verdict.unit)) != verdict.record:
@@ -117,6 +120,14 @@ def _report_missing(board: Board, view: View, verdict: Verdict) -> None:
     found = f"the {whole[0].other} has no {verdict.unit}" if whole else f"neither side has a whole {verdict.unit}"
     take = [f"reconcile resolve {view.id} --take {side}" for side in whole]
     board.hold(view, verdict.unit, Reason.INVALID, found, *take)
+
+
+def _report_parent(board: Board, view: View) -> None:
+    for side in (view.store, view.workspace):
+        if side.metadata is not None and side.metadata.parent.kind is ParentKind.UNREADABLE:
+            message = "its parent_id is no conversation's id and is left alone; expected one such as jp-c17528832001"
+            board.note(view.id, Reason.PARENT_UNREADABLE, message)
+            return
 
 
 def _report_rivals(board: Board, view: View) -> None:

@@ -73,6 +73,7 @@ def _check(action: Action, listing: Listing) -> None:
 
 def _replay(action: Action, listing: Listing) -> None:
     if action.kind in (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE):
+        assert action.source is not None  # noqa: S101 - a move has one
         _rename(listing, action.source, action.target)
     elif action.kind is Kind.AGE:
         for expect in action.expect:
@@ -89,9 +90,7 @@ def _replay(action: Action, listing: Listing) -> None:
             listing.pop(place, None)
 
 
-def _rename(listing: Listing, source: Place | None, target: Place) -> None:
-    if source is None:
-        return
+def _rename(listing: Listing, source: Place, target: Place) -> None:
     for place in list(_under(listing, source)):
         listing[Place(target.side, target.path + place.path[len(source.path) :])] = listing.pop(place)
 

@@ -93,7 +93,7 @@ def _settled(board: Board, view: View) -> tuple[str, str, bool]:
     details = {
         "available": "in the store only",
         "local": "kept out of workspaces",
-        "removed": "was here, removed by somebody else",
+        "removed": "its directory was removed here",
         "archived": "archived in the store",
     }
     return presence.state, details.get(presence.state, ""), True

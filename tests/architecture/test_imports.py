@@ -59,7 +59,5 @@ def test_nobody_imports_the_command_by_name() -> None:
     ],
 )
 def test_third_party_packages_stay_at_home(package: str, homes: tuple[str, ...]) -> None:
-    strangers = [
-        who for who in importers_of({package}, "reconcile", "cli", "tests") if not who.startswith(homes)
-    ]
+    strangers = [who for who in importers_of({package}, "reconcile", "cli", "tests") if not who.startswith(homes)]
     assert strangers == []

@@ -34,9 +34,7 @@ def test_no_setting_leaks_in() -> None:
 
 
 def test_git_knows_no_configuration_but_the_repositorys(tmp_path: Path) -> None:
-    listed = subprocess.run(
-        ["git", "config", "--list"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    listed = subprocess.run(["git", "config", "--list"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert listed.stdout == ""
 
 

@@ -52,7 +52,9 @@ def test_a_plan_of_10000_actions_is_summed_up() -> None:
     assert len(shown) < 60
     assert sum(line.startswith("Title ") for line in shown) == 20
     assert "... and 9980 more conversations (-v shows all); in total:" in shown
-    summed = [line.split() for line in shown[shown.index("... and 9980 more conversations (-v shows all); in total:") + 1 :]]
+    summed = [
+        line.split() for line in shown[shown.index("... and 9980 more conversations (-v shows all); in total:") + 1 :]
+    ]
     assert [words[:4] for words in summed if words] == [["copy", "7500", "7.5", "MB"], ["project", "2500", "2.5", "MB"]]
 
 
@@ -68,7 +70,9 @@ def test_10000_items_and_notes(verbose: bool) -> None:
         Item(conversation=f"jp-c{number}", title=None, unit="stream", reason=Reason.INVALID, message=f"found {number}")
         for number in range(MANY)
     )
-    notes = tuple(Note(conversation="jp-c1", reason=Reason.CONFLICT, message=f"edited {number}") for number in range(MANY))
+    notes = tuple(
+        Note(conversation="jp-c1", reason=Reason.CONFLICT, message=f"edited {number}") for number in range(MANY)
+    )
     shown = lines(Plan(layout="nested", held=held, notes=notes), verbose=verbose)
     assert sum(line.startswith("    stream: found") for line in shown) == (MANY if verbose else 60)
     assert sum("edited" in line for line in shown) == (MANY if verbose else 20)

@@ -101,9 +101,7 @@ STREAMS = {
     "11: edited, with an older time": Row("[1]", "09:00 [1]", "08:00 [1 2]", 11, IN, Reason.EDITED_WORKSPACE),
     "11: cut short, with a newer time": Row("[1 2]", "09:00 [1 2]", "10:00 [1]", 11, BACK, Reason.BEHIND),
     "11: cut short, with an older time": Row("[1 2]", "09:00 [1 2]", "08:00 [1]", 11, OUT, Reason.AHEAD_STORE),
-    "11: rewritten": Row(
-        "[1 2]", "09:00 [1 2]", "10:00 [1 3]", 11, IN, Reason.DIVERGED, Side.STORE, conflict=True
-    ),
+    "11: rewritten": Row("[1 2]", "09:00 [1 2]", "10:00 [1 3]", 11, IN, Reason.DIVERGED, Side.STORE, conflict=True),
     "11: a version that the history has replaced": Row(
         "[1 2]", "09:00 [1 2]", "10:00 [5]", 11, BACK, Reason.BEHIND, past=("[5]",)
     ),
@@ -121,15 +119,24 @@ STREAMS = {
     "15: another base on both": Row(
         "[1]", "09:00 [1] b2", "10:00 [1] b3", 15, IN, Reason.NEWER_WORKSPACE, conflict=True
     ),
-    "15: diverged": Row(
-        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, IN, Reason.DIVERGED, Side.STORE, conflict=True
-    ),
+    "15: diverged": Row("[1]", "09:00 [1 2]", "10:00 [1 3]", 15, IN, Reason.DIVERGED, Side.STORE, conflict=True),
     "diverged, configured to go by the time": Row(
-        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, IN, Reason.DIVERGED, conflict=True,
+        "[1]",
+        "09:00 [1 2]",
+        "10:00 [1 3]",
+        15,
+        IN,
+        Reason.DIVERGED,
+        conflict=True,
         policy=Policy(diverged=Diverged.NEWEST),
     ),
     "diverged, configured to ask": Row(
-        "[1]", "09:00 [1 2]", "10:00 [1 3]", 15, Outcome.HELD, Reason.DIVERGED_HELD,
+        "[1]",
+        "09:00 [1 2]",
+        "10:00 [1 3]",
+        15,
+        Outcome.HELD,
+        Reason.DIVERGED_HELD,
         policy=Policy(diverged=Diverged.HOLD),
     ),
     "11: rewritten, but the newer one has its end: nothing is forked": Row(
@@ -157,12 +164,16 @@ EXTRAS = {
     "removed in the store, edited in the workspace": Row('"x"', "", '09:00 "y"', 8, IN, Reason.EDIT_WINS),
     "edited in the workspace": Row('"x"', '09:00 "x"', '08:00 "y"', 11, IN, Reason.EDITED_WORKSPACE),
     "edited on both": Row('"x"', '09:00 "y"', '08:00 "z"', 15, OUT, Reason.NEWER_STORE, conflict=True),
-    "taken by a decision, and not forked": Row("", '09:00 "y"', '08:00 "z"', 5, OUT, Reason.DECIDED, policy=take(Take.BOTH)),
+    "taken by a decision, and not forked": Row(
+        "", '09:00 "y"', '08:00 "z"', 5, OUT, Reason.DECIDED, policy=take(Take.BOTH)
+    ),
     "a decision is no reason to publish one": Row("", '09:00 "y"', "", 3, NO, policy=take(Take.STORE)),
 }
 
 METADATA_ROWS = {
-    "edited on both": Row('title "A"', '09:00 title "B"', '10:00 title "C"', 15, IN, Reason.NEWER_WORKSPACE, conflict=True),
+    "edited on both": Row(
+        'title "A"', '09:00 title "B"', '10:00 title "C"', 15, IN, Reason.NEWER_WORKSPACE, conflict=True
+    ),
     "an old version in the workspace": Row(
         'title "B"', '09:00 title "B"', '10:00 title "A"', 11, BACK, Reason.BEHIND, past=('title "A"',)
     ),
@@ -232,8 +243,11 @@ REMEMBERED = {
 @pytest.mark.parametrize(("kind", "changed", "outcome"), REMEMBERED.values(), ids=REMEMBERED)
 def test_what_was_set_aside(kind: AsideKind, changed: str, outcome: Outcome) -> None:
     view = view_of(stored('1-a  metadata 09:00 title "A"'), here('1-a  metadata 10:00 title "B"'))
-    record = AsideRecord(kind, view.store.raw(METADATA), view.workspace.raw(METADATA))
-    record = replace(record, **{changed: "another"}) if changed else record
+    store, workspace = (
+        "another" if changed == name else side.raw(METADATA)
+        for name, side in (("store", view.store), ("workspace", view.workspace))
+    )
+    record = AsideRecord(kind, store, workspace)
     memory = Memory(asides={("jp-c1", METADATA): record})
     assert decide_unit(view, METADATA, memory, Policy()).outcome is outcome
 

@@ -76,21 +76,21 @@ def test_absence_on_both_sides_is_believed_where_both_were_seen(sides: Sides, an
     assert sides.may_forget("jp-c1", "1-a") is answer
 
 
-SIDES: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
-    "as before": ([ONE], [ONE], {}),
-    "the store is empty": ([], [ONE], {"store_emptied": True}),
-    "only its trash has something": ([f".trash/{ONE}"], [ONE], {"store_emptied": True}),
-    "only its archive has something": ([f".archive/{ONE}"], [ONE], {}),
-    "only the draft of a query is left": (['1-a/QUERY_MESSAGE.md  09:00 "x"'], [ONE], {"store_emptied": True}),
-    "the workspace is empty": ([ONE], [], {"workspace_emptied": True}),
-    "another conversation is in it": ([ONE], ["2-b  metadata 09:00"], {}),
+EMPTIED, WORKSPACE_EMPTIED = replace(CLEAR, store_emptied=True), replace(CLEAR, workspace_emptied=True)
+SIDES: dict[str, tuple[list[str], list[str], Sides]] = {
+    "as before": ([ONE], [ONE], CLEAR),
+    "the store is empty": ([], [ONE], EMPTIED),
+    "only its trash has something": ([f".trash/{ONE}"], [ONE], EMPTIED),
+    "only its archive has something": ([f".archive/{ONE}"], [ONE], CLEAR),
+    "only the draft of a query is left": (['1-a/QUERY_MESSAGE.md  09:00 "x"'], [ONE], EMPTIED),
+    "the workspace is empty": ([ONE], [], WORKSPACE_EMPTIED),
+    "another conversation is in it": ([ONE], ["2-b  metadata 09:00"], CLEAR),
 }
 
 
-@pytest.mark.parametrize(("store", "workspace", "found"), SIDES.values(), ids=SIDES)
-def test_sides_as_wholes(store: list[str], workspace: list[str], found: dict[str, bool]) -> None:
-    sides = look_at_sides(stored(*store), here(*workspace), agreed_on(ONE), FORMAT)
-    assert sides == replace(CLEAR, **found)
+@pytest.mark.parametrize(("store", "workspace", "sides"), SIDES.values(), ids=SIDES)
+def test_sides_as_wholes(store: list[str], workspace: list[str], sides: Sides) -> None:
+    assert look_at_sides(stored(*store), here(*workspace), agreed_on(ONE), FORMAT) == sides
 
 
 def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:

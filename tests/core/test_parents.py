@@ -136,7 +136,7 @@ def test_another_checkouts_knowledge_counts_where_this_one_has_none() -> None:
 STATES = {
     "an absent key is a root": (ParentRef(ParentKind.ABSENT), None, True),
     "null is a root": (ParentRef(ParentKind.ROOT), None, True),
-    "nonsense is not": (ParentRef(ParentKind.UNREADABLE), None, False),
+    "nonsense is left alone": (ParentRef(ParentKind.UNREADABLE), None, True),
     "a parent is not": (ParentRef(ParentKind.ID, "jp-c2"), None, False),
     "the parent": (ParentRef(ParentKind.ID, "jp-c2"), "jp-c2", True),
     "another parent": (ParentRef(ParentKind.ID, "jp-c3"), "jp-c2", False),

@@ -55,15 +55,10 @@ def test_what_the_store_seems_to_lack_is_held_while_it_cannot_be_read() -> None:
     assert plan.actions == ()
 
 
-@pytest.mark.parametrize(
-    ("title", "limit", "fits"),
-    [("B" * 100, 3_800, True), ("B" * 100, 120, False), ("B", 120, True), ("ä" * 100, 3_800, True)],
-    ids=["it fits", "the path is too long", "a shorter one fits", "counted in bytes, it fits"],
-)
-def test_a_path_that_would_be_too_long_holds_the_child(title: str, limit: int, fits: bool) -> None:
-    child = TWO.replace('"B"', f'"{title}"')
-    workspace = here(ONE, child.replace("parent 1", "parent 1").replace("2-b", "2-b"))
-    plan = plan_of(stored(ONE, child), workspace, agreed_on(ONE), Policy(path_limit=limit))
+@pytest.mark.parametrize(("limit", "fits"), [(len("1-a/conversations/2-b") + 48, True), (60, False)])
+def test_a_path_that_would_be_too_long_holds_the_child(limit: int, fits: bool) -> None:
+    """With room for the longest of its files, and for a temporary name."""
+    plan = plan_of(stored(ONE, TWO), here(ONE, TWO), agreed_on(ONE), Policy(path_limit=limit))
     moved = [action for action in plan.actions if action.target.side is Side.WORKSPACE]
     assert bool(moved) is fits
     assert held(plan) == ([] if fits else [("jp-c2", WHOLE, Reason.PATH_TOO_LONG)])
@@ -90,7 +85,7 @@ def test_a_child_whose_awaited_parent_left_is_projected_as_a_root() -> None:
 
 def test_it_is_not_where_it_is_not_complete() -> None:
     memory = replace(agreed_on(ONE, BELOW, BESIDE), intents={"jp-c2": waiting_for("jp-c1")})
-    plan = plan_of(stored("2-b  metadata 09:00", BESIDE), here(BESIDE), memory)
+    plan = plan_of(stored('2-b  metadata 09:00 title "B" parent 1', BESIDE), here(BESIDE), memory)
     assert (plan.actions, plan.intents) == ((), ())
 
 
@@ -100,6 +95,28 @@ def test_it_is_removed_where_the_parent_was_never_projected_itself() -> None:
     plan = plan_of(stored(TWO.replace("parent 1", "parent 9"), BESIDE), here(BESIDE), memory)
     assert plan.actions == ()
     assert dict(plan.intents)["jp-c2"] == Intent(IntentKind.REMOVED, place="1-a/conversations/2-b")
+
+
+def test_what_somebody_moved_into_a_directory_that_goes_moves_out_of_it() -> None:
+    root = TWO.replace(" parent 1", "")
+    plan = plan_of(stored(root, BESIDE), here(ONE, f"1-a/conversations/{root}", BESIDE), agreed_on(ONE, root, BESIDE))
+    assert [(action.kind, action.conversation, action.reason) for action in plan.actions] == [
+        (Kind.MOVE, "jp-c2", Reason.PARENT_GONE),
+        (Kind.REMOVE_STALE, "jp-c1", Reason.REMOVED_IN_STORE),
+    ]
+
+
+def test_a_directory_stays_where_it_is_while_its_place_is_taken_by_one_that_cannot_go() -> None:
+    workspace = here(
+        "1-a  metadata 09:00",
+        '1-a/conversations/2-b  metadata 09:00 title "B" parent 1',
+        BESIDE,
+        f"8-h/conversations/{ONE}",
+    )
+    plan = plan_of(stored(BESIDE), workspace, agreed_on(BESIDE))
+    assert ("jp-c1", WHOLE, Reason.SUBTREE_HELD) in held(plan)
+    assert (Kind.COPY, "jp-c1") in kinds(plan)
+    assert not [action for action in plan.actions if action.kind is Kind.MOVE]
 
 
 def test_streams_that_diverged_without_any_metadata_are_held_as_no_fork_could_be_named() -> None:
@@ -125,14 +142,15 @@ def test_it_is_not_held_where_nothing_has_to_be_stated() -> None:
     assert held(plan) == []
 
 
-def test_nonsense_about_the_parent_of_a_root_is_taken_out() -> None:
+def test_nonsense_about_the_parent_of_a_root_is_left_alone_and_told() -> None:
     nonsense = ONE.replace('"A"', '"A" parent raw true')
     plan = plan_of(stored(nonsense), here(ONE), agreed_on(ONE))
-    assert (Kind.SET_PARENT, "jp-c1") in kinds(plan)
+    assert kinds(plan) == [(Kind.PROJECT, "jp-c1")]
+    assert [note.reason for note in plan.notes] == [Reason.PARENT_UNREADABLE]
 
 
-def test_nonsense_that_cannot_be_taken_out_byte_for_byte_is_left_alone() -> None:
-    compact = COMPACT.replace("}", ',\\"parent_id\\":true}')
+def test_nonsense_that_could_not_be_taken_out_byte_for_byte_is_left_alone() -> None:
+    compact = COMPACT.replace("{", '{\\"title\\":\\"A\\",').replace("}", ',\\"parent_id\\":true}')
     plan = plan_of(stored("1-a  stream 09:00 [1]", f"1-a/metadata.json  10:00 {compact}"), here(ONE), agreed_on(ONE))
     assert (held(plan), kinds(plan)) == ([], [(Kind.PROJECT, "jp-c1")])
 

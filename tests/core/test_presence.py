@@ -70,7 +70,13 @@ ROWS = {
         "", EDITED, replace(FRESH, tombstones=BURIED), Goal.IMPORT, 2, "external", Reason.EXTERNAL
     ),
     "2: an old copy, wanted back": Row(
-        "", ONE, replace(FRESH, tombstones=BURIED), Goal.IMPORT, 2, "external", Reason.DECIDED,
+        "",
+        ONE,
+        replace(FRESH, tombstones=BURIED),
+        Goal.IMPORT,
+        2,
+        "external",
+        Reason.DECIDED,
         policy=Policy(decisions={"jp-c1": Take.WORKSPACE}),
     ),
     "2: in the store's trash": Row(f".trash/{ONE}", ONE, FRESH, Goal.IMPORT, 2, "external", Reason.TRASHED),
@@ -80,7 +86,9 @@ ROWS = {
     "3: configured to be projected again": Row(
         ONE, "", FRESH, Goal.PROJECT, 3, "projected", Reason.REPROJECTED, policy=Policy(missing=Missing.REPROJECT)
     ),
-    "3: asked for": Row(ONE, "", intending(Intent(IntentKind.PROJECTED), FRESH), Goal.PROJECT, 3, "projected", Reason.PROJECTED),
+    "3: asked for": Row(
+        ONE, "", intending(Intent(IntentKind.PROJECTED), FRESH), Goal.PROJECT, 3, "projected", Reason.PROJECTED
+    ),
     "4, 5, 10 to 15: on both sides": Row(ONE, EDITED, KNOWN, Goal.SYNC, 11, "in-sync"),
     "the same, local": Row(ONE, EDITED, intending(Intent(IntentKind.LOCAL)), Goal.SYNC, 11, "local"),
     "6: gone on both sides": Row("", "", KNOWN, Goal.NOTHING, 6, "gone"),
@@ -94,7 +102,9 @@ ROWS = {
     ),
     "9: removed in the workspace": Row(ONE, "", KNOWN, Goal.NOTHING, 9, "removed", Reason.REMOVED_HERE),
     "9: removed here before": Row(ONE, "", intending(REMOVED), Goal.NOTHING, 9, "removed"),
-    "12: edited in the store, gone from the workspace": Row(EDITED, "", KNOWN, Goal.NOTHING, 12, "removed", Reason.REMOVED_HERE),
+    "12: edited in the store, gone from the workspace": Row(
+        EDITED, "", KNOWN, Goal.NOTHING, 12, "removed", Reason.REMOVED_HERE
+    ),
 }
 
 
@@ -113,9 +123,15 @@ DOUBTS = {
     "the store is empty": (stored(), Goal.IMPORT, Reason.REFILL),
     "the store can't be read": (replace(stored(BESIDE), problems=(Problem("", "denied"),)), Goal.NOTHING, None),
     "its trash can't be read": (replace(stored(BESIDE), problems=(Problem(".trash", "denied"),)), Goal.NOTHING, None),
-    "a directory of it can't be read": (replace(stored(BESIDE), problems=(Problem("1-a", "denied"),)), Goal.NOTHING, None),
+    "a directory of it can't be read": (
+        replace(stored(BESIDE), problems=(Problem("1-a", "denied"),)),
+        Goal.NOTHING,
+        None,
+    ),
     "a link is in its place": (
-        replace(stored(BESIDE), foreign=(Foreign("1-a", "a symbolic link", link=True),)), Goal.NOTHING, None
+        replace(stored(BESIDE), foreign=(Foreign("1-a", "a symbolic link", link=True),)),
+        Goal.NOTHING,
+        None,
     ),
 }
 
@@ -135,14 +151,16 @@ def test_an_edit_is_saved_whatever_is_hidden_in_a_directory_of_the_store() -> No
     ("workspace", "memory", "state"),
     [
         (here(), KNOWN, "projected"),
-        (here(), replace(KNOWN, agreed={key: each for key, each in KNOWN.agreed.items() if key != "jp-c1"}), "available"),
+        (
+            here(),
+            replace(KNOWN, agreed={key: each for key, each in KNOWN.agreed.items() if key != "jp-c1"}),
+            "available",
+        ),
         (replace(here(BESIDE), problems=(Problem("1-a", "denied"),)), KNOWN, "projected"),
     ],
     ids=["the workspace is empty", "the same, and it was never there", "its directory can't be read"],
 )
-def test_nothing_is_inferred_from_an_absence_that_was_not_seen(
-    workspace: Snapshot, memory: Memory, state: str
-) -> None:
+def test_nothing_is_inferred_from_an_absence_that_was_not_seen(workspace: Snapshot, memory: Memory, state: str) -> None:
     found = presence(stored(ONE, BESIDE), workspace, memory)
     assert (found.goal, found.state, found.intent) == (Goal.NOTHING, state, None)
 

@@ -24,9 +24,7 @@ SLOW = Policy(decisions={"nobody": Take.STORE})
 """A policy that is never quiet, and changes nothing."""
 
 
-def is_quiet(
-    store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None
-) -> bool:
+def is_quiet(store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None) -> bool:
     """Tell what the glance says; where it is quiet, the planner must come to the same plan."""
     found = quiet_plan(store, workspace, memory, policy or Policy(), RULES)
     if found is None:
@@ -79,7 +77,10 @@ LOUD: dict[str, tuple[Lines, Lines]] = {
     "nested in the store": ([ONE, NOTE, f"1-a/conversations/{TWO}"], NESTED),
     "trashed in the store": ([ONE, NOTE, f".trash/{TWO}"], NESTED),
     "archived in the store": ([ONE, NOTE, f".archive/{TWO}"], NESTED),
-    "broken on both": ([ONE, NOTE, TWO, '2-b/events.json  09:00 "{"'], [*NESTED, '1-a/conversations/2-b/events.json  09:00 "{"']),
+    "broken on both": (
+        [ONE, NOTE, TWO, '2-b/events.json  09:00 "{"'],
+        [*NESTED, '1-a/conversations/2-b/events.json  09:00 "{"'],
+    ),
     "local in the store alone": ([*STORE, THREE.replace('"C"', '"C" local')], NESTED),
     "stripped in the store": ([ONE, NOTE, TWO.replace(" parent 1", "")], NESTED),
     "an unknown parent in the store alone": ([*STORE, THREE.replace('"C"', '"C" parent 1')], NESTED),
@@ -97,27 +98,58 @@ def test_a_time_alone_is_quiet() -> None:
 
 
 WHOLE: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
-    "a problem in the store": (replace(stored(*STORE), problems=(Problem("9-z", "denied"),)), here(*NESTED), KNOWN, Policy()),
-    "a problem in the workspace": (stored(*STORE), replace(here(*NESTED), problems=(Problem("9-z", "denied"),)), KNOWN, Policy()),
-    "a foreign name in the store": (replace(stored(*STORE), foreign=(Foreign("x", "no id"),)), here(*NESTED), KNOWN, Policy()),
-    "a foreign name in the workspace": (stored(*STORE), replace(here(*NESTED), foreign=(Foreign("x", "no id"),)), KNOWN, Policy()),
+    "a problem in the store": (
+        replace(stored(*STORE), problems=(Problem("9-z", "denied"),)),
+        here(*NESTED),
+        KNOWN,
+        Policy(),
+    ),
+    "a problem in the workspace": (
+        stored(*STORE),
+        replace(here(*NESTED), problems=(Problem("9-z", "denied"),)),
+        KNOWN,
+        Policy(),
+    ),
+    "a foreign name in the store": (
+        replace(stored(*STORE), foreign=(Foreign("x", "no id"),)),
+        here(*NESTED),
+        KNOWN,
+        Policy(),
+    ),
+    "a foreign name in the workspace": (
+        stored(*STORE),
+        replace(here(*NESTED), foreign=(Foreign("x", "no id"),)),
+        KNOWN,
+        Policy(),
+    ),
     "another store": (seen(Side.STORE, STORE, identity="store:1"), here(*NESTED), KNOWN, Policy()),
     "another layout": (stored(*STORE), here(*NESTED), KNOWN, Policy(layout=Layout.FLAT)),
     "a decision": (stored(*STORE), here(*NESTED), KNOWN, SLOW),
     "projected again by configuration": (stored(*STORE), here(*NESTED), KNOWN, Policy(missing=Missing.REPROJECT)),
     "something set aside": (
-        stored(*STORE), here(*NESTED), replace(KNOWN, asides={("jp-c1", METADATA): AsideRecord(AsideKind.KEPT, "x", "y")}), Policy()
+        stored(*STORE),
+        here(*NESTED),
+        replace(KNOWN, asides={("jp-c1", METADATA): AsideRecord(AsideKind.KEPT, "x", "y")}),
+        Policy(),
     ),
     "an intent for what is here": (
-        stored(*STORE), here(*NESTED), replace(KNOWN, intents={"jp-c1": Intent(IntentKind.REMOVED)}), Policy()
+        stored(*STORE),
+        here(*NESTED),
+        replace(KNOWN, intents={"jp-c1": Intent(IntentKind.REMOVED)}),
+        Policy(),
     ),
     "an intent that waits": (
-        stored(*STORE, THREE), here(*NESTED), replace(KNOWN, intents={"jp-c3": Intent(IntentKind.PROJECTED)}), Policy()
+        stored(*STORE, THREE),
+        here(*NESTED),
+        replace(KNOWN, intents={"jp-c3": Intent(IntentKind.PROJECTED)}),
+        Policy(),
     ),
     "never agreed on": (stored(*STORE, THREE), here(*NESTED, THREE), KNOWN, Policy()),
     "a cycle of parents": (
-        stored(ONE.replace('"A"', '"A" parent 2'), NOTE, TWO), here(ONE.replace('"A"', '"A" parent 2'), NOTE, NESTED[2]),
-        agreed_on(ONE.replace('"A"', '"A" parent 2'), NOTE, NESTED[2]), Policy()
+        stored(ONE.replace('"A"', '"A" parent 2'), NOTE, TWO),
+        here(ONE.replace('"A"', '"A" parent 2'), NOTE, NESTED[2]),
+        agreed_on(ONE.replace('"A"', '"A" parent 2'), NOTE, NESTED[2]),
+        Policy(),
     ),
 }
 

@@ -43,7 +43,9 @@ WRITE = Write(at("1-a/x"), None, b"xy", 2, 5, "new")
 MEANINGS = {
     "a write replaces": (action(Kind.PROJECT, "1-a", writes=(WRITE,)), {at("1-a/x"): FileState(2, 5, "new")}, ()),
     "a write makes": (
-        action(Kind.COPY, "4-d", writes=(replace(WRITE, target=at("4-d/x")),)), {at("4-d/x"): FileState(2, 5, "new")}, ()
+        action(Kind.COPY, "4-d", writes=(replace(WRITE, target=at("4-d/x")),)),
+        {at("4-d/x"): FileState(2, 5, "new")},
+        (),
     ),
     "files that the winner lacks go": (action(Kind.PROJECT, "1-a", removes=(at("1-a/x"),)), {}, ("1-a/x",)),
     "a move carries everything along": (
@@ -52,18 +54,22 @@ MEANINGS = {
         ("1-a/x", "1-a/conversations/2-b/y"),
     ),
     "archiving is a move": (
-        action(Kind.ARCHIVE, ".archive/3-c", source=at("3-c")), {at(".archive/3-c/x"): STATE}, ("3-c/x",)
+        action(Kind.ARCHIVE, ".archive/3-c", source=at("3-c")),
+        {at(".archive/3-c/x"): STATE},
+        ("3-c/x",),
     ),
     "so is the way back": (action(Kind.UNARCHIVE, "3-d", source=at("3-c")), {at("3-d/x"): STATE}, ("3-c/x",)),
     "ageing changes the time alone": (
-        action(Kind.AGE, "1-a", expect=(THERE,), mtime_ns=4), {at("1-a/x"): FileState(3, 4, "abc")}, ()
+        action(Kind.AGE, "1-a", expect=(THERE,), mtime_ns=4),
+        {at("1-a/x"): FileState(3, 4, "abc")},
+        (),
     ),
     "a directory goes with all that is in it": (
-        action(Kind.REMOVE_STALE, "1-a"), {}, ("1-a/x", "1-a/conversations/2-b/y")
+        action(Kind.REMOVE_STALE, "1-a"),
+        {},
+        ("1-a/x", "1-a/conversations/2-b/y"),
     ),
-    "one file of it goes": (
-        action(Kind.REMOVE_STALE, "1-a/x", unit="extra:x", removes=(at("1-a/x"),)), {}, ("1-a/x",)
-    ),
+    "one file of it goes": (action(Kind.REMOVE_STALE, "1-a/x", unit="extra:x", removes=(at("1-a/x"),)), {}, ("1-a/x",)),
     "from the store, too": (action(Kind.REMOVE, "3-c"), {}, ("3-c/x",)),
 }
 

@@ -40,7 +40,11 @@ ROWS: dict[str, tuple[Lines, Lines, Memory, str, bool]] = {
     "removed in the workspace": ([ONE], [], KNOWN, "removed", True),
     "removed in the store": ([], [ONE], KNOWN, "removed-in-store", False),
     "an old copy of what was removed": (
-        [], [ONE], replace(FRESH, tombstones={"jp-c1": frozenset(KNOWN.agreed["jp-c1"].units.values())}), "removed", True
+        [],
+        [ONE],
+        replace(FRESH, tombstones={"jp-c1": frozenset(KNOWN.agreed["jp-c1"].units.values())}),
+        "removed",
+        True,
     ),
     "edited in the workspace": ([ONE], [MORE], KNOWN, "newer-in-workspace", False),
     "edited in the store": ([MORE], [ONE], KNOWN, "newer-in-store", False),
@@ -55,7 +59,9 @@ ROWS: dict[str, tuple[Lines, Lines, Memory, str, bool]] = {
     "a plain file where its children go": (
         [ONE, '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'],
         [ONE, '1-a/conversations  09:00 "x"', '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'],
-        FRESH, "in-sync", True,
+        FRESH,
+        "in-sync",
+        True,
     ),
 }
 

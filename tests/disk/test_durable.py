@@ -46,9 +46,7 @@ needs_strace = pytest.mark.skipif(STRACE is None, reason="strace shows what the 
 @pytest.mark.parametrize(("count", "each"), [(3, True), (ONE_BY_ONE, True), (ONE_BY_ONE + 1, False)])
 def test_few_files_one_by_one_and_many_at_once(tmp_path: Path, count: int, each: bool) -> None:
     make(tmp_path, count)
-    found = calls(
-        tmp_path, f"Durability().flush_all([f'{{base}}/f{{n}}' for n in range({count})], [base, base])"
-    )
+    found = calls(tmp_path, f"Durability().flush_all([f'{{base}}/f{{n}}' for n in range({count})], [base, base])")
     if each:
         assert found == Counter([f"fsync f{n}" for n in range(count)] + [f"fsync {tmp_path.name}"])
     else:
@@ -60,9 +58,7 @@ def test_few_files_one_by_one_and_many_at_once(tmp_path: Path, count: int, each:
 @pytest.mark.parametrize("call", ["fsync", "syncfs"])
 def test_a_disk_that_fails_is_an_error(tmp_path: Path, call: str) -> None:
     make(tmp_path, 40)
-    what = (
-        "flush_all([f'{base}/f{n}' for n in range(40)], [])" if call == "syncfs" else "fsync_directory(base)"
-    )
+    what = "flush_all([f'{base}/f{n}' for n in range(40)], [])" if call == "syncfs" else "fsync_directory(base)"
     ran = subprocess.run(
         [str(STRACE), "-o", os.devnull, "-e", f"inject={call}:error=EIO", sys.executable, "-c",
          f"from reconcile.disk.durable import *\nbase = {str(tmp_path)!r}\n{what}"],

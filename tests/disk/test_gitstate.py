@@ -61,9 +61,7 @@ def test_at_rest_and_outside_of_git(repository: Path, tmp_path: Path) -> None:
         (("am", "../0001-theirs-too.patch"), "an am", ("am", "--abort")),
     ],
 )
-def test_stopped_half_way(
-    repository: Path, command: tuple[str, ...], words: str, end: tuple[str, ...]
-) -> None:
+def test_stopped_half_way(repository: Path, command: tuple[str, ...], words: str, end: tuple[str, ...]) -> None:
     git(repository, *command, fails=True)
     below = repository / ".jp"
     below.mkdir()

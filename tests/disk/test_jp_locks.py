@@ -102,9 +102,7 @@ def test_a_held_lock_keeps_jp_out_until_released(silo: Path, locks: LockSet) -> 
         assert jp_gets(silo / "locks" / OTHER)
         content = (silo / "locks" / NAME).read_text()
         assert json.loads(content)["pid"] == os.getpid()
-        assert re.fullmatch(
-            r'\{"pid":\d+,"acquired_at":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\+00:00"\}', content
-        )
+        assert re.fullmatch(r'\{"pid":\d+,"acquired_at":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\+00:00"\}', content)
     assert not acquired.held[0].still_held()
     assert names(silo) == [NAME]  # never unlinked by us, and our second link is gone
     acquired.release()
@@ -210,9 +208,7 @@ def test_a_link_to_nowhere_is_not_written_through_either(
 
 
 @pytest.mark.parametrize("what", ["gone", "another file", "another place"])
-def test_a_file_that_lost_its_name_while_it_was_locked_is_no_lock(
-    silo: Path, dot_jp: Path, what: str
-) -> None:
+def test_a_file_that_lost_its_name_while_it_was_locked_is_no_lock(silo: Path, dot_jp: Path, what: str) -> None:
     for root in (silo, dot_jp):
         (root / "locks").mkdir()
     path = (dot_jp if what == "another place" else silo) / "locks" / NAME
@@ -287,9 +283,7 @@ def test_names_that_change_all_the_time_never_give_two_holders(silo: Path, locks
     )
     going = silo / "going"
     going.touch()
-    sweeper = subprocess.Popen(
-        [sys.executable, "-c", script, str(path), str(going)], stdout=subprocess.PIPE, text=True
-    )
+    sweeper = subprocess.Popen([sys.executable, "-c", script, str(path), str(going)], stdout=subprocess.PIPE, text=True)
     assert sweeper.stdout
     assert sweeper.stdout.readline() == "go\n"
     taken = [locks.acquire([NAME]) for _ in range(200)]

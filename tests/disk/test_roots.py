@@ -79,9 +79,7 @@ def test_no_workspace(root: Path) -> None:
         locate("jp", None, None, str(root), {}, "linux")
 
 
-@pytest.mark.parametrize(
-    "content", [ID, f"x\n{ID}\n", f"x\r\n{ID}\r\n", f"<<<<<<<\n{ID}\n", f"one\ntwo\n{ID}"]
-)
+@pytest.mark.parametrize("content", [ID, f"x\n{ID}\n", f"x\r\n{ID}\r\n", f"<<<<<<<\n{ID}\n", f"one\ntwo\n{ID}"])
 def test_ids_that_are_read(root: Path, project: Path, content: str) -> None:
     (project / ".jp" / ".id").write_bytes(content.encode())
     assert jp(root, project).workspace_id == ID

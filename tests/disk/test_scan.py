@@ -344,9 +344,7 @@ def test_a_file_that_changes_while_it_is_read(
     assert isinstance(copy.metadata, Metadata)
 
 
-def test_a_file_that_grows_or_vanishes_while_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_grows_or_vanishes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grown, gone = make(tmp_path / A) / "events.json", make(tmp_path / B) / "metadata.json"
     real = tree.Directory.open_file
 

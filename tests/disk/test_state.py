@@ -75,9 +75,7 @@ def test_directory_of_a_key() -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"RECONCILE_STATE_DIR": ""}])
-def test_directory_without_the_override_is_the_users(
-    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_directory_without_the_override_is_the_users(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("XDG_DATA_HOME", "/home/me/share")
     assert state_directory("k", environ, "linux") == "/home/me/share/reconcile/k"
@@ -251,9 +249,7 @@ def test_reading_makes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_reading_beside_a_writer_sees_its_log_and_leaves_no_trace(
-    place: Path, state: State, here: int
-) -> None:
+def test_reading_beside_a_writer_sees_its_log_and_leaves_no_trace(place: Path, state: State, here: int) -> None:
     state.save_fold(here, Fold(agreed={"2": AGREED}))
     assert (place / "state.sqlite-wal").stat().st_size > 0
     before = tree(place)
@@ -613,9 +609,7 @@ def test_intents_are_written_ahead_with_what_was_there(state: State, here: int) 
 
 def test_versions_are_found_by_content_conversation_run_and_digest(state: State) -> None:
     odd = os.fsdecode(b"\xff.md")
-    one = Version(
-        "abc1", "x1", 5, "1", "stream", "events.json", Side.STORE, "1-a/events.json", 77, "r1", "replaced"
-    )
+    one = Version("abc1", "x1", 5, "1", "stream", "events.json", Side.STORE, "1-a/events.json", 77, "r1", "replaced")
     two = Version(
         "abd2",
         "x2",

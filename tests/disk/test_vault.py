@@ -86,9 +86,7 @@ def test_an_object_that_is_there_stays(tmp_path: Path, vault: Vault) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"a conversatioN\n", b"a conv", b""])
-def test_damage_is_noticed_on_reading_and_mended_by_the_next_put(
-    tmp_path: Path, vault: Vault, damage: bytes
-) -> None:
+def test_damage_is_noticed_on_reading_and_mended_by_the_next_put(tmp_path: Path, vault: Vault, damage: bytes) -> None:
     digest = vault.put_bytes(CONTENT).digest
     Path(vault.path(digest)).write_bytes(damage)
     for read in (vault.read, vault.open):

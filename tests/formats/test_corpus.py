@@ -95,6 +95,4 @@ def test_of_the_27_states_of_the_history_7_load_and_none_crashes() -> None:
     # 10 pass JP's sanitizer, 3 of them fail the load for want of a base (formats/jp.md 10)
     assert sum(isinstance(state, Stream) for state in states) == 7
     messages = [file.read_bytes() for file in CORPUS.rglob("messages.json")]
-    assert all(
-        isinstance(JP.read_stream({"events.json": content}, events=True), Fault) for content in messages
-    )
+    assert all(isinstance(JP.read_stream({"events.json": content}, events=True), Fault) for content in messages)

@@ -190,9 +190,7 @@ def test_what_jp_refuses_beyond_level_1_is_valid_here() -> None:
     assert read(b'{"labels": null, "title": 5, %s}' % AT).title is None
 
 
-@pytest.mark.parametrize(
-    ("value", "local"), [("true", True), ("false", False), ("null", False), ("1", False)]
-)
+@pytest.mark.parametrize(("value", "local"), [("true", True), ("false", False), ("null", False), ("1", False)])
 def test_only_a_legacy_true_means_local(value: str, local: bool) -> None:
     assert read(b'{"local": %s, %s}' % (value.encode(), AT)).local is local
 
@@ -303,9 +301,7 @@ CONVERSATIONS = st.integers(min_value=0, max_value=ids.MAXIMUM).map(lambda numbe
 
 
 @given(OBJECTS, CONVERSATIONS, CONVERSATIONS)
-def test_a_parent_that_was_written_is_read_and_taken_out_again(
-    value: dict[str, Any], one: str, two: str
-) -> None:
+def test_a_parent_that_was_written_is_read_and_taken_out_again(value: dict[str, Any], one: str, two: str) -> None:
     content = written(value)
     first = JP.with_parent(content, one)
     assert first is not None

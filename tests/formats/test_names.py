@@ -98,9 +98,7 @@ DIRNAMES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"), [row[1:] for row in DIRNAMES], ids=[row[0] for row in DIRNAMES]
-)
+@pytest.mark.parametrize(("name", "expected"), [row[1:] for row in DIRNAMES], ids=[row[0] for row in DIRNAMES])
 def test_id_of_dirname(name: str, expected: str | None) -> None:
     assert JP.id_of(name) == expected
 
@@ -124,9 +122,7 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [row[1:] for row in SPELLINGS], ids=[row[0] for row in SPELLINGS]
-)
+@pytest.mark.parametrize(("text", "expected"), [row[1:] for row in SPELLINGS], ids=[row[0] for row in SPELLINGS])
 def test_parse_id(text: str, expected: str | None) -> None:
     assert JP.parse_id(text) == expected
 

@@ -46,9 +46,7 @@ PARENTS = [
 
 @pytest.mark.parametrize(("value", "parent"), [row[1:] for row in PARENTS], ids=[row[0] for row in PARENTS])
 def test_parent(value: bytes, parent: ParentRef) -> None:
-    metadata = PLAIN.read_metadata(
-        b'{"last_activated_at": "2026-01-31 12:00:00.0", "parent_id": ' + value + b"}"
-    )
+    metadata = PLAIN.read_metadata(b'{"last_activated_at": "2026-01-31 12:00:00.0", "parent_id": ' + value + b"}")
     assert isinstance(metadata, Metadata)
     assert metadata.parent == parent
 

@@ -75,9 +75,7 @@ def contents(base: bytes | None, events: bytes | None) -> dict[str, bytes]:
     return {name: content for name, content in pairs if content is not None}
 
 
-@pytest.mark.parametrize(
-    ("base", "events", "stream"), [row[1:] for row in VALID], ids=[row[0] for row in VALID]
-)
+@pytest.mark.parametrize(("base", "events", "stream"), [row[1:] for row in VALID], ids=[row[0] for row in VALID])
 def test_valid(base: bytes | None, events: bytes, stream: Stream) -> None:
     assert JP.read_stream(contents(base, events), events=True) == stream
     assert JP.read_stream(contents(base, events), events=False) == Stream(stream.count, stream.last)
@@ -160,9 +158,7 @@ INVALID: list[tuple[str, bytes | None, bytes, Fault]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("base", "events", "expected"), [row[1:] for row in INVALID], ids=[row[0] for row in INVALID]
-)
+@pytest.mark.parametrize(("base", "events", "expected"), [row[1:] for row in INVALID], ids=[row[0] for row in INVALID])
 def test_invalid(base: bytes | None, events: bytes, expected: Fault) -> None:
     assert JP.read_stream(contents(base, events), events=False) == expected
     assert JP.read_stream(contents(base, events), events=True) == expected
@@ -240,9 +236,7 @@ def test_the_split_of_a_legacy_stream_keeps_its_events() -> None:
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-NESTED = st.recursive(
-    st.none() | TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=8
-)
+NESTED = st.recursive(st.none() | TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=8)
 LISTS = st.lists(st.fixed_dictionaries({"timestamp": TEXT, "type": TEXT, "content": NESTED}), max_size=6)
 
 
@@ -270,9 +264,7 @@ def test_every_truncation_is_a_fault(elements: Sequence[dict[str, Any]], data: s
 
 
 @given(st.dictionaries(TEXT, NESTED), st.data())
-def test_a_base_configuration_is_valid_until_a_key_comes_twice(
-    base: dict[str, Any], data: st.DataObject
-) -> None:
+def test_a_base_configuration_is_valid_until_a_key_comes_twice(base: dict[str, Any], data: st.DataObject) -> None:
     content = json.dumps(base, ensure_ascii=data.draw(st.booleans())).encode()
     assert JP.read_stream({BASE: content, EVENTS: b"[]"}, events=False) == Stream(0, None)
     if base:

@@ -59,9 +59,7 @@ def _names(tree: Tree) -> Iterator[str]:
 def _without(frame: Frame, number: str) -> Frame:
     kept = {
         side: {
-            path: entry
-            for path, entry in tree.items()
-            if all(name.split("-")[0] != number for name in path.split("/"))
+            path: entry for path, entry in tree.items() if all(name.split("-")[0] != number for name in path.split("/"))
         }
         for side, tree in frame.trees.items()
     }

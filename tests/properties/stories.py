@@ -64,8 +64,18 @@ class Story:
         side = chance.choice(["store", "workspace"])
         tree = dict(self.world.trees[side] or {})
         edits: list[Callable[[random.Random, str, Tree], None]] = [
-            self._put, self._put, self._put, self._rewrite, self._rewrite, self._rewrite, self._strip,
-            self._remove, self._move, self._extra, self._break, self._archive,
+            self._put,
+            self._put,
+            self._put,
+            self._rewrite,
+            self._rewrite,
+            self._rewrite,
+            self._strip,
+            self._remove,
+            self._move,
+            self._extra,
+            self._break,
+            self._archive,
         ]
         chance.choice(edits)(chance, side, tree)
         self.world.trees[side] = tree

@@ -55,15 +55,11 @@ def view_of(store: Snapshot, workspace: Snapshot, memory: Memory | None = None, 
     return views_of(store, workspace, memory or Memory(), RULES)[conversation]
 
 
-def plan_of(
-    store: Snapshot, workspace: Snapshot, memory: Memory | None = None, policy: Policy | None = None
-) -> Plan:
+def plan_of(store: Snapshot, workspace: Snapshot, memory: Memory | None = None, policy: Policy | None = None) -> Plan:
     return make_plan(store, workspace, memory or Memory(), policy or Policy(), RULES, NOW_NS)
 
 
-def board_of(
-    store: Snapshot, workspace: Snapshot, memory: Memory | None = None, policy: Policy | None = None
-) -> Board:
+def board_of(store: Snapshot, workspace: Snapshot, memory: Memory | None = None, policy: Policy | None = None) -> Board:
     return decide(store, workspace, memory or Memory(), policy or Policy(), RULES, NOW_NS)
 
 
