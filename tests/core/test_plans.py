@@ -142,17 +142,16 @@ def test_it_is_not_held_where_nothing_has_to_be_stated() -> None:
     assert held(plan) == []
 
 
-def test_nonsense_about_the_parent_of_a_root_is_left_alone_and_told() -> None:
+def test_nonsense_about_the_parent_of_a_root_is_left_alone() -> None:
     nonsense = ONE.replace('"A"', '"A" parent raw true')
     plan = plan_of(stored(nonsense), here(ONE), agreed_on(ONE))
-    assert kinds(plan) == [(Kind.PROJECT, "jp-c1")]
-    assert [note.reason for note in plan.notes] == [Reason.PARENT_UNREADABLE]
-
-
-def test_nonsense_that_could_not_be_taken_out_byte_for_byte_is_left_alone() -> None:
-    compact = COMPACT.replace("{", '{\\"title\\":\\"A\\",').replace("}", ',\\"parent_id\\":true}')
-    plan = plan_of(stored("1-a  stream 09:00 [1]", f"1-a/metadata.json  10:00 {compact}"), here(ONE), agreed_on(ONE))
     assert (held(plan), kinds(plan)) == ([], [(Kind.PROJECT, "jp-c1")])
+
+
+def test_a_new_conversation_is_imported_and_its_second_directory_stays_as_it_cannot_be_read() -> None:
+    plan = plan_of(stored(), here(ONE, "1-z  metadata 08:00", '1-z/events.json  09:30 "{"'))
+    assert (held(plan), kinds(plan)) == ([("jp-c1", STREAM, Reason.INVALID)], [(Kind.COPY, "jp-c1")])
+    assert [str(version.place) for version in plan.preserve] == ["workspace:1-z/events.json"]
 
 
 def test_broken_metadata_in_the_store_is_left_alone_though_the_trash_has_other() -> None:
