@@ -96,10 +96,10 @@ def remove(board: Board, copy: Copy) -> int | None:
 def _hold_broken(board: Board, view: View, broken: list[Unit]) -> None:
     """Content that nobody can read, in a directory that should go, isn't removed silently (section 4)."""
     for unit in broken:
+        assert unit.fault is not None  # noqa: S101 - the caller has the broken ones
         board.keep_version(unit)
-        found = unit.fault.found if unit.fault is not None else ""
-        place = f"{unit.copy.place}/{unit.files[0].name}"
-        message = f"{place}: found {found}, in another directory of it; mend it, or remove that directory"
+        place = f"{unit.copy.place}/{unit.fault.file}"
+        message = f"{place}: found {unit.fault.found}, in another directory of it; mend it, or remove that directory"
         board.hold(view, unit.name, Reason.INVALID, message)
 
 

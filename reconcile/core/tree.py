@@ -64,6 +64,10 @@ class TreeIndex:
         """Return the direct children in the order of ids."""
         return tuple(self._children.get(conversation, ()))
 
+    def has_children(self, conversation: str) -> bool:
+        """Tell whether any live conversation is placed below it."""
+        return conversation in self._children
+
     def roots(self) -> tuple[str, ...]:
         """Return the conversations without a live parent, in the order of ids."""
         return tuple(self._children.get(None, ()))

@@ -90,6 +90,7 @@ def test_relatives() -> None:
     assert tree.parent_of(name(3)) == name(2)
     assert numbers(tree.children_of(name(1))) == [2]
     assert numbers(tree.children_of(name(3))) == []
+    assert (tree.has_children(name(1)), tree.has_children(name(3))) == (True, False)
     assert list(tree.ancestors(name(3))) == [name(2), name(1)]
     assert list(tree.descendants(name(1))) == [name(2), name(3)]
 
