@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import COMMAND
 from tests.support.disk_level import DiskLevel, RunCommand
 from tests.support.memory_state import MemoryState
 from tests.support.playing import play, scenarios
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios"
 SCENARIOS = scenarios(FIXTURES)
-CAN_PRINT_JSON = any("--json" in parameter.opts for parameter in COMMAND.params)
 
 
 def name(scenario: Scenario) -> str:
@@ -69,7 +67,6 @@ def level(root: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield level
 
 
-@pytest.mark.skipif(not CAN_PRINT_JSON, reason="the command has no --json yet")
 @pytest.mark.parametrize(("scenario", "root"), on("fake", "real"), indirect=["root"])
 def test_command(scenario: Scenario, level: DiskLevel) -> None:
     shadow = PureLevel() if "pure" in scenario.levels else None
