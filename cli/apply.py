@@ -16,7 +16,7 @@ from reconcile.errors import ReconcileError
 from .context import find_roots, open_session, settings_of
 from .options import common_options, options_of
 from .progress import progress_bar
-from .run import exit_code, report
+from .run import exit_code, report, tell_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,7 @@ def command(context: click.Context, file: str) -> None:
             refused = _of_saved(plan, Outcome(), saved)
             report(options, roots, session, plan, refused if refused.deeds else None)
             context.exit(exit_code(plan, refused, options))
-        with session.exclusively(f"reconcile apply {file}", settings.lock_timeout):
+        with session.exclusively(f"reconcile apply {file}", settings.lock_timeout, tell_waiting):
             look = session.look()
             policy = session.surroundings(_as_asked(plan, settings))
             kept, saved = agreeing(plan, session.plan(look, policy, plan.now_ns))

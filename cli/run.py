@@ -48,7 +48,7 @@ def run_pass(context: click.Context, adjust: Callable[[Policy, Session, Look], P
             report(options, roots, session, plan, None)
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
-        with session.exclusively(_called(context), settings.lock_timeout):
+        with session.exclusively(_called(context), settings.lock_timeout, tell_waiting):
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
@@ -153,6 +153,11 @@ def _ask(session: Session, look: Look, policy: Policy, plan: Plan) -> tuple[Poli
         return policy, plan
     policy = replace(policy, decisions=decisions, accept_bulk=accept)
     return policy, session.plan(look, policy)
+
+
+def tell_waiting(who: str) -> None:
+    """Say who holds reconcile's own lock, before waiting for it."""
+    click.echo(f"waiting for {clean(who)}", err=True)
 
 
 def _called(context: click.Context) -> str:

@@ -200,13 +200,17 @@ class Session:
         return replace(policy, git_busy=git_busy(self.roots.project), path_limit=room)
 
     @contextmanager
-    def exclusively(self, command: str, timeout: float) -> Iterator[None]:
+    def exclusively(
+        self, command: str, timeout: float, waiting: Callable[[str], None] = lambda _who: None
+    ) -> Iterator[None]:
         """Hold reconcile's own lock on the store for one pass, and finish what a killed run left.
+
+        ``waiting`` is called with who holds it, where it has to be waited for.
 
         Raises:
             LockedError: another reconcile holds it.
         """
-        with own_lock(self._directory, command=command, timeout=timeout):
+        with own_lock(self._directory, command=command, timeout=timeout, waiting=waiting):
             for run in self.state.journal.open_runs():
                 self._finish(run)
             yield

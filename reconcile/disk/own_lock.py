@@ -13,7 +13,7 @@ from reconcile.disk.private import FILE_MODE, make_private_directory, replace_pr
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LOCK = "lock"
 HOLDER = "lock.json"
@@ -48,10 +48,13 @@ def read_holder(directory: str) -> Holder | None:
 
 
 @contextlib.contextmanager
-def own_lock(directory: str, *, command: str, timeout: float = 0.0) -> Iterator[None]:
+def own_lock(
+    directory: str, *, command: str, timeout: float = 0.0, waiting: Callable[[str], None] = lambda _who: None
+) -> Iterator[None]:
     """Hold the lock of the state directory, which is made where it is missing, while the block runs.
 
-    ``command`` is what others are told runs here. ``timeout``: seconds to wait, 0 to fail at once.
+    ``command`` is what others are told runs here. ``timeout``: seconds to wait, 0 to fail at once. ``waiting`` is
+    called with who holds it, before the wait.
     Raises `LockedError` where somebody else holds it for so long, `OSError` where it can't be taken at all.
     """
     import filelock  # here: 80 ms that most commands need not pay
@@ -60,9 +63,14 @@ def own_lock(directory: str, *, command: str, timeout: float = 0.0) -> Iterator[
     # Without thread_local one process can't hold it twice by way of two threads.
     lock = filelock.FileLock(os.path.join(directory, LOCK), mode=FILE_MODE, thread_local=False)
     try:
-        lock.acquire(timeout=timeout)
+        lock.acquire(timeout=0)
     except filelock.Timeout:
-        raise _locked(directory, timeout) from None
+        if timeout > 0:
+            waiting(str(read_holder(directory) or "another process"))
+        try:
+            lock.acquire(timeout=timeout)
+        except filelock.Timeout:
+            raise _locked(directory, timeout) from None
     try:
         holder = {
             "pid": os.getpid(),

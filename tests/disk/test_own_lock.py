@@ -110,3 +110,14 @@ def test_it_goes_with_an_exception_too(tmp_path: Path) -> None:
 def test_an_unreadable_account_is_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "lock.json").write_text(content)
     assert read_holder(str(tmp_path)) is None
+
+
+def test_who_holds_it_is_told_before_waiting(tmp_path: Path) -> None:
+    other = Other(tmp_path)
+    told: list[str] = []
+    with pytest.raises(LockedError), own_lock(str(tmp_path), command="a", timeout=0.2, waiting=told.append):
+        pytest.fail("two held it")
+    assert told == [str(read_holder(str(tmp_path)))]
+    other.let_go()
+    with own_lock(str(tmp_path), command="a", timeout=10, waiting=told.append):
+        assert len(told) == 1
