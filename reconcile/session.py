@@ -32,7 +32,7 @@ from reconcile.disk.reading import read_files
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.state import State
 from reconcile.disk.tree import Directory
-from reconcile.disk.vault import Vault
+from reconcile.disk.vault import Vault, VaultError
 from reconcile.formats import get_format
 
 if TYPE_CHECKING:
@@ -224,10 +224,16 @@ class Session:
                 if mine:
                     steps = self.state.journal.steps(run.id)
                     halves = [step for step in steps if step.state is StepState.BEGUN]
+                    touched = sorted({step.conversation for step in halves}, key=self.format.order)
+                    names = [self.format.lock_name(conversation) for conversation in touched]
+                    locks = stack.enter_context(self._locks().acquire([name for name in names if name is not None]))
+                    if locks.busy:
+                        self.messages.append(f"run {run.id} was interrupted, and waits: {locks.busy[0].detail}")
+                        return
                     roll_back_halves(halves, self.state.versions.of_run(run.id), roots, self.vault)
                     remove_emptied([step.record for step in steps], roots)
                 self.state.versions.add(clean_leftovers(run.id, roots, self.vault))
-        except OSError as error:
+        except (OSError, VaultError) as error:
             self.messages.append(f"run {run.id} was interrupted, and can't be cleaned up yet: {error}")
             return
         if mine:

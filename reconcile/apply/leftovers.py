@@ -73,20 +73,26 @@ def roll_back_halves(
     """Put back units of several files of which a killed run replaced only some.
 
     A stream of which one file is new and one is old is nobody's content; the next plan would take it for an edit. The
-    versions of before are in the vault. Anything that is neither the old nor the new file is somebody's, and stays.
+    versions of before are in the vault, and the new ones go there now. Where any file is neither the old nor the new
+    one, somebody has written since, and all of them stay. Raises `OSError`, `VaultError`.
     """
     before = {(version.side, version.path): version for version in versions}
     for step in steps:
         action = json.loads(step.record)
-        writes = {place_from_json(write["target"]): write["digest"] for write in action["writes"]}
-        gone = [place_from_json(place) for place in action["removes"]]
-        if action["unit"] == WHOLE or len(writes) + len(gone) < 2 or not writes.keys() <= _on(roots, writes):
+        wanted = {place_from_json(write["target"]): write["digest"] for write in action["writes"]}
+        wanted |= {place_from_json(place): None for place in action["removes"]}
+        if action["unit"] == WHOLE or len(wanted) < 2 or not wanted.keys() <= _on(roots, wanted):
             continue
-        state = {place: _digest_at(roots[place.side], place.path) for place in (*writes, *gone)}
-        new = [place for place in writes if state[place] == writes[place]]
-        new += [place for place in gone if state[place] is None]
-        if not new or len(new) == len(state):
+        found = {place: _digest_at(roots[place.side], place.path) for place in wanted}
+        old = {place: version.xxh3 if (version := before.get((place.side, place.path))) else None for place in wanted}
+        new = [place for place in wanted if found[place] == wanted[place]]
+        known = all(found[place] in (wanted[place], old[place]) for place in wanted)
+        if not known or len(new) in (0, len(wanted)):
             continue
+        for place in new:
+            if found[place] is not None:
+                vault.put_file(roots[place.side].absolute(place.path))
+        vault.flush()
         for place in new:
             _put_back(roots[place.side], place.path, before.get((place.side, place.path)), vault)
 

@@ -1,0 +1,58 @@
+"""A stream of which a killed run replaced one file of two."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.apply.leftovers import roll_back_halves
+from reconcile.core.model import Side
+from reconcile.disk.changes import Root
+from reconcile.disk.durable import Durability
+from reconcile.disk.hashing import digest
+from reconcile.disk.journal import Step
+from reconcile.disk.vault import Vault
+from reconcile.disk.versions import Version
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OLD = {"base_config.json": b"{}", "events.json": b"[]"}
+NEW = {"base_config.json": b'{"a": 1}', "events.json": b"[1]"}
+LATER = b"[1, 2]"
+
+HALF = {"base_config.json": NEW["base_config.json"], "events.json": OLD["events.json"]}
+WRITTEN_SINCE = {"base_config.json": NEW["base_config.json"], "events.json": LATER}
+
+
+@pytest.mark.parametrize(
+    ("found", "left"),
+    [
+        pytest.param(HALF, OLD, id="half of it is put back"),
+        pytest.param(NEW, NEW, id="all of it stays"),
+        pytest.param(OLD, OLD, id="none of it is nothing to put back"),
+        pytest.param(WRITTEN_SINCE, WRITTEN_SINCE, id="what somebody has written since stays"),
+    ],
+)
+def test_a_unit_is_old_or_new_or_somebodys(tmp_path: Path, found: dict[str, bytes], left: dict[str, bytes]) -> None:
+    copy = tmp_path / "store" / "1-a"
+    copy.mkdir(parents=True)
+    vault = Vault(str(tmp_path / "state"), Durability(enabled=False))
+    versions = []
+    for name, content in found.items():
+        (copy / name).write_bytes(content)
+        kept = vault.put_bytes(OLD[name])
+        versions.append(
+            Version(kept.digest, kept.xxh3, kept.size, "jp-c1", "stream", name, Side.STORE, f"1-a/{name}", 5, "r", "x")
+        )
+    writes = [{"target": f"store:1-a/{name}", "digest": digest(content)} for name, content in NEW.items()]
+    record = json.dumps({"unit": "stream", "writes": writes, "removes": []})
+    root = Root(str(tmp_path / "store"))
+    roll_back_halves([Step("1", "jp-c1", "stream", "copy", record)], versions, {Side.STORE: root}, vault)
+    root.close()
+    assert {name: (copy / name).read_bytes() for name in found} == left
+    assert sorted(path.name for path in copy.iterdir()) == sorted(found)
+    vaulted = {path.read_bytes() for path in (tmp_path / "state").rglob("objects/*/*")}
+    assert (NEW["base_config.json"] in vaulted) == (found == HALF)
