@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from reconcile.apply.drift import DriftError
 from reconcile.core.model import CHILDREN, Place
+from reconcile.disk.reading import Print, print_of
 from reconcile.disk.versions import Version, VersionKind
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Discard:
     root: Root
     action: Action
     stage: Stage
-    kept: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    kept: dict[str, Print] = field(default_factory=dict)
     """What is in the vault, by name below the directory, with the fingerprint it had."""
 
     def save(self) -> None:
@@ -46,7 +47,7 @@ class Discard:
                 if self.stage.unit_of(name) is not None and path not in managed:
                     raise DriftError(f"{self.action.target.side}:{path}: came after the plan was made")
                 place = Place(self.action.target.side, path)
-                self.kept[name] = _print(self.stage.save(self.action, place, name, expected.get(path)))
+                self.kept[name] = print_of(self.stage.save(self.action, place, name, expected.get(path)).status)
             elif stat.S_ISLNK(status.st_mode):
                 self._save_link(path, name, status)
             else:
@@ -54,7 +55,7 @@ class Discard:
 
     def _save_link(self, path: str, name: str, status: os.stat_result) -> None:
         kept = self.stage.vault.put_bytes(self.root.read_link(path))
-        self.kept[name] = _print(status)
+        self.kept[name] = print_of(status)
         self.stage.versions.append(
             Version(
                 digest=kept.digest,
@@ -75,24 +76,27 @@ class Discard:
     def carry_out(self) -> None:
         """Rename the directory out of sight, look once more, and remove it; put it back if something changed.
 
-        RACE: a process that has a file of it open can still write until the last look. Worst case: what it writes
-        after that look goes; JP holds the lock that we hold, so it isn't JP.
+        A file that is written to even after that look, by a process that has it open, is left where it is: what lies
+        in the staging directory in the end goes into the vault.
         """
         target = self.action.target
         aside = self.stage.new_name(target.side)
         self.root.rename(target.path, aside)
         self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
+        entries = [(aside, self.root.status(aside)), *self.root.walk(aside)]
         found = {
-            path[len(aside) + 1 :]: _print(status)
-            for path, status in self.root.walk(aside)
-            if not stat.S_ISDIR(status.st_mode)
+            path[len(aside) + 1 :]: print_of(status) for path, status in entries if not stat.S_ISDIR(status.st_mode)
         }
         if found != self.kept:
-            self.root.rename(aside, target.path)
-            raise DriftError(f"{target}: changed while it was being removed; it is back in its place")
-        self.root.remove_tree(aside)
+            self._put_back(aside)
+        self.root.remove_walked(entries)
         self.stage.tidy(target)
 
-
-def _print(status: os.stat_result) -> tuple[int, ...]:
-    return (status.st_size, status.st_mtime_ns, status.st_ino)
+    def _put_back(self, aside: str) -> NoReturn:
+        target = self.action.target
+        try:
+            self.root.rename_new(aside, target.path)
+        except FileExistsError:
+            words = "was made anew while it was being removed; the old one is in the vault"
+            raise DriftError(f"{target}: {words}") from None
+        raise DriftError(f"{target}: changed while it was being removed; it is back in its place")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import CHILDREN, WHOLE
 from reconcile.disk.hashing import digest
-from reconcile.disk.versions import Version
+from reconcile.disk.versions import Version, VersionKind
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
@@ -17,41 +18,54 @@ if TYPE_CHECKING:
     from reconcile.core.model import Place, Side
     from reconcile.disk.changes import Root
     from reconcile.disk.journal import Step
-    from reconcile.disk.vault import Vault
+    from reconcile.disk.vault import Vault, VaultObject
 
 
 def clean_leftovers(run: str, roots: Mapping[Side, Root], vault: Vault) -> list[Version]:
     """Remove a run's staging directories; every file in them goes into the vault first.
 
-    What lies there was staged and has a source, or was on its way out and is in the vault already; keeping it once
-    more costs little and needs no trust in how far the run came. Raises `OSError`.
+    What lies there was staged and has a source, was on its way out and is in the vault already, or is what somebody
+    wrote in the wrong moment; keeping it once more costs little and needs no trust in how far the run came. A file
+    that changes even now stays. Raises `OSError`.
     """
-    versions = []
+    versions: list[Version] = []
     name = f".reconcile-{run}"
     for side, root in roots.items():
         if not root.exists(name):
             continue
-        for path, status in root.walk(name):
+        entries = [(name, root.status(name)), *root.walk(name)]
+        for path, status in entries:
             if stat.S_ISREG(status.st_mode):
-                kept = vault.put_file(root.absolute(path))
-                versions.append(
-                    Version(
-                        digest=kept.digest,
-                        xxh3=kept.xxh3,
-                        size=kept.size,
-                        conversation="",
-                        unit="",
-                        file=path.rpartition("/")[2],
-                        side=side,
-                        path=path,
-                        mtime_ns=status.st_mtime_ns,
-                        run=run,
-                        why="interrupted",
-                    )
-                )
+                fd = root.open_file(path)
+                try:
+                    kept = vault.put_file(fd)
+                finally:
+                    os.close(fd)
+            elif stat.S_ISLNK(status.st_mode):
+                kept = vault.put_bytes(root.read_link(path))
+            else:
+                continue
+            versions.append(_interrupted(run, side, path, status, kept))
         vault.flush()
-        root.remove_tree(name)
+        root.remove_walked(entries)
     return versions
+
+
+def _interrupted(run: str, side: Side, path: str, status: os.stat_result, kept: VaultObject) -> Version:
+    return Version(
+        digest=kept.digest,
+        xxh3=kept.xxh3,
+        size=kept.size,
+        conversation="",
+        unit="",
+        file=path.rpartition("/")[2],
+        side=side,
+        path=path,
+        mtime_ns=status.st_mtime_ns,
+        run=run,
+        why="interrupted",
+        kind=VersionKind.LINK if stat.S_ISLNK(status.st_mode) else VersionKind.FILE,
+    )
 
 
 def remove_emptied(records: Iterable[str], roots: Mapping[Side, Root]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.apply.discard import Discard
 from reconcile.apply.drift import DriftError
@@ -17,11 +17,13 @@ from reconcile.apply.swap import Swap
 from reconcile.core.model import CHILDREN, WHOLE, Place, Side
 from reconcile.core.plan import Kind
 from reconcile.disk.hashing import digest
+from reconcile.disk.reading import print_of
 from reconcile.disk.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from reconcile.core.model import Digest
     from reconcile.core.plan import Action, Expect, Write
     from reconcile.disk.changes import Root
     from reconcile.disk.durable import Durability
@@ -36,6 +38,13 @@ class Prepared:
 
     action: Action
     publish: Callable[[], None]
+
+
+class Kept(NamedTuple):
+    """A file that the vault has: as it was when it was read, and its content."""
+
+    status: os.stat_result
+    content: Digest
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,8 +128,8 @@ class Stage:
         self.numbers += 1
         return f"{self.directory}/{self.numbers}"
 
-    def save(self, action: Action, place: Place, name: str, expected: str | None) -> os.stat_result:
-        """Put a file into the vault before it goes; return the status that it had.
+    def save(self, action: Action, place: Place, name: str, expected: Digest | None) -> Kept:
+        """Put a file into the vault before it goes.
 
         Raises:
             DriftError: its content is another than the plan expects.
@@ -148,7 +157,7 @@ class Stage:
                 why=action.reason.value,
             )
         )
-        return status
+        return Kept(status, kept.xxh3)
 
     def _content(self, write: Write) -> bytes:
         """Read the source once: the bytes that are checked are the bytes that are written."""
@@ -162,7 +171,7 @@ class Stage:
     def _prepare_writes(self, action: Action) -> Prepared:
         expected = {expect.place: expect for expect in action.expect}
         side = action.target.side
-        replaced: dict[Place, os.stat_result] = {}
+        replaced: dict[Place, Kept] = {}
         for place in (*(write.target for write in action.writes), *action.removes):
             expect = expected.get(place)
             if expect is not None and not expect.absent:
@@ -186,25 +195,20 @@ class Stage:
         self.staged.append(root.absolute(name))
 
     def _publish_directory(self, action: Action, base: str) -> None:
-        root = self.roots[action.target.side]
         self._make_room(action.target)
-        if root.exists(action.target.path):
-            raise DriftError(f"{action.target}: found something, expected nothing")
-        root.rename(base, action.target.path)
-        self._renamed(action.target)
+        self._rename_new(base, action.target)
 
-    def _publish_files(
-        self, action: Action, staged: list[tuple[str, Place]], replaced: Mapping[Place, os.stat_result]
-    ) -> None:
+    def _publish_files(self, action: Action, staged: list[tuple[str, Place]], replaced: Mapping[Place, Kept]) -> None:
         for place, before in replaced.items():
-            self._check_same(place, before)
-        swap = Swap(self.roots[action.target.side])
+            self._check_same(place, before.status)
+        side = action.target.side
+        swap = Swap(self.roots[side], lambda: self.new_name(side))
         try:
             for name, target in staged:
                 self._publish_file(swap, name, target, replaced.get(target))
             for place in action.removes:
                 if place in replaced:
-                    swap.take_away(place.path, self.new_name(place.side))
+                    swap.take_away(place.path, replaced[place].content)
                     self._renamed(place)
                     self._remove_folders(action, place)
         except (DriftError, OSError):
@@ -212,13 +216,11 @@ class Stage:
             raise
         swap.settle()
 
-    def _publish_file(self, swap: Swap, name: str, target: Place, before: os.stat_result | None) -> None:
+    def _publish_file(self, swap: Swap, name: str, target: Place, before: Kept | None) -> None:
         self._make_room(target)
         if before is not None:
-            swap.root.set_mode(name, stat.S_IMODE(before.st_mode))
-            # RACE: a writer that replaces the file after the last check loses to our rename. Worst case: what it
-            # wrote in these microseconds is overwritten; we hold JP's lock, so it isn't JP.
-            swap.replace(name, target.path, self.new_name(target.side))
+            swap.root.set_mode(name, stat.S_IMODE(before.status.st_mode))
+            swap.replace(name, target.path, before.content)
         else:
             try:
                 swap.add(name, target.path)
@@ -239,26 +241,33 @@ class Stage:
             now = self.roots[place.side].status(place.path)
         except FileNotFoundError:
             raise DriftError(f"{place}: found nothing, expected the file of the plan") from None
-        if _print(now) != _print(before):
+        if print_of(now) != print_of(before):
             raise DriftError(f"{place}: found another file, expected the one of the plan")
 
     def _move(self, action: Action) -> None:
         source, target = action.source, action.target
         assert source is not None  # noqa: S101 - a move has a source
-        root = self.roots[target.side]
         for expect in action.expect:
             self._check(expect)
         self._make_room(target)
-        if root.exists(target.path):
-            raise DriftError(f"{target}: found something, expected nothing")
-        root.rename(source.path, target.path)
+        self._rename_new(source.path, target)
         self._renamed(source)
-        self._renamed(target)
         self.tidy(source)
+
+    def _rename_new(self, source: str, target: Place) -> None:
+        """Give a directory a name that must be free."""
+        try:
+            self.roots[target.side].rename_new(source, target.path)
+        except FileExistsError:
+            raise DriftError(f"{target}: found something, expected nothing") from None
+        self._renamed(target)
 
     def _age(self, action: Action) -> None:
         for expect in action.expect:
-            self.roots[expect.place.side].set_time(expect.place.path, action.mtime_ns or 0)
+            self._check(expect)
+            root = self.roots[expect.place.side]
+            if not root.set_time(expect.place.path, action.mtime_ns or 0, expect.digest or ""):
+                raise DriftError(f"{expect.place}: found other content, expected that of the plan")
 
     def _make_room(self, target: Place) -> None:
         """Make the directories above a new name: `.archive`, a `conversations`, an extra's folder."""
@@ -283,7 +292,3 @@ def _name_in(action: Action, place: Place) -> str:
     if action.unit.startswith("extra:"):
         return action.unit.removeprefix("extra:")
     return place.path.rpartition("/")[2]
-
-
-def _print(status: os.stat_result) -> tuple[int, int, int, int]:
-    return (status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)

@@ -7,15 +7,20 @@ The only module that changes files of the two sides. Paths are relative to the r
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW
+from reconcile.disk.hashing import digest_file
+from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, rename_with
 from reconcile.disk.private import write_all
+from reconcile.disk.reading import print_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from reconcile.core.model import Digest
 
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_NOFOLLOW | O_CLOEXEC
 _READ = os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY | getattr(os, "O_NONBLOCK", 0)
@@ -104,21 +109,29 @@ class Root:
         with self._parent(source) as (ours, name), self._parent(target) as (theirs, new):
             os.rename(name, new, src_dir_fd=ours, dst_dir_fd=theirs)
 
-    def publish_new(self, source: str, target: str) -> None:
-        """Give a file a name that must be free: a file that somebody made meanwhile is never replaced."""
+    def rename_new(self, source: str, target: str) -> None:
+        """Give a file or a directory a name that must be free; raises `FileExistsError`."""
         with self._parent(source) as (ours, name), self._parent(target) as (theirs, new):
+            if rename_with(RENAME_NOREPLACE, ours, name, theirs, new):
+                return
             try:
                 os.link(name, new, src_dir_fd=ours, dst_dir_fd=theirs, follow_symlinks=False)
             except FileExistsError:
                 raise
             except OSError:
-                # RACE: without hard links there is a moment in which a file made here by somebody else would be
-                # replaced. Worst case: that new file is lost; only file systems such as FAT take this way.
+                # RACE: without hard links, or for a directory, there is a moment in which what somebody else makes
+                # here would be replaced. Worst case: a new file on FAT, an empty directory elsewhere; Linux has
+                # renameat2 on nearly every file system and doesn't come here.
                 if self.exists(target):
-                    raise FileExistsError(f"{target}: exists") from None
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
                 os.rename(name, new, src_dir_fd=ours, dst_dir_fd=theirs)
                 return
             os.unlink(name, dir_fd=ours)
+
+    def exchange(self, one: str, other: str) -> bool:
+        """Have two entries of any kind change places at once; False, and nothing has happened, where that can't be."""
+        with self._parent(one) as (ours, name), self._parent(other) as (theirs, new):
+            return rename_with(RENAME_EXCHANGE, ours, name, theirs, new)
 
     def link(self, path: str, second: str) -> None:
         """Give a file a second name."""
@@ -140,10 +153,18 @@ class Root:
         with contextlib.suppress(OSError):
             self.remove_directory(path)
 
-    def set_time(self, path: str, mtime_ns: int) -> None:
-        """Set a file's time."""
-        with self._parent(path) as (fd, name):
-            os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=fd, follow_symlinks=False)
+    def set_time(self, path: str, mtime_ns: int, content: Digest) -> bool:
+        """Set the time of a file with this content; False where it has another by now, which gets the present time."""
+        fd = self.open_file(path)
+        try:
+            os.utime(fd, ns=(mtime_ns, mtime_ns))
+            # Looked at after: what somebody writes from now on sets the time itself.
+            if digest_file(fd) == content:
+                return True
+            os.utime(fd)
+            return False
+        finally:
+            os.close(fd)
 
     def set_mode(self, path: str, mode: int) -> None:
         """Give a file of ours the permissions of the one that it replaces."""
@@ -168,14 +189,17 @@ class Root:
                 if stat.S_ISDIR(status.st_mode):
                     stack.append(below)
 
-    def remove_tree(self, path: str) -> None:
-        """Remove a directory with everything in it; used on our own staging directories alone."""
-        for below, status in reversed(list(self.walk(path))):
+    def remove_walked(self, entries: Sequence[tuple[str, os.stat_result]]) -> None:
+        """Remove what `walk` has yielded, as far as it is as it was then; the rest stays, and the directories above it.
+
+        Used on our own staging directories alone.
+        """
+        for path, status in reversed(entries):
             if stat.S_ISDIR(status.st_mode):
-                self.remove_directory(below)
-            else:
-                self.unlink(below)
-        self.remove_directory(path)
+                self.remove_if_empty(path)
+            # Not the change time: it moves with every name that a file with several loses.
+            elif print_of(self.status(path))[:-1] == print_of(status)[:-1]:
+                self.unlink(path)
 
     def _names(self, path: str) -> list[str]:
         with self._parent(f"{path}/.") as (fd, _):

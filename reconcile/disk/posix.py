@@ -6,6 +6,7 @@ Nothing here is needed to import `reconcile` on another system.
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -66,6 +67,44 @@ def find_syncfs() -> Callable[[int], None] | None:
             raise OSError(number, os.strerror(number))
 
     return syncfs
+
+
+RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+_NO_SUCH_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
+
+
+def rename_with(flag: int, source_fd: int, source: str, target_fd: int, target: str) -> bool:
+    """Linux's ``renameat2(2)`` with one of its flags, relative to two open directories.
+
+    False, and nothing has happened, where the system or the file system has no such rename. Raises `OSError`.
+    """
+    renameat2 = _find_renameat2()
+    if renameat2 is None:
+        return False
+    number = renameat2(source_fd, os.fsencode(source), target_fd, os.fsencode(target), flag)
+    if number in _NO_SUCH_RENAME:
+        return False
+    if number:
+        raise OSError(number, os.strerror(number), target)
+    return True
+
+
+@functools.cache
+def _find_renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
+    """The C library's function, made to return the error's number; None on a system without it."""
+    if sys.platform != "linux":
+        return None
+    import ctypes  # here: most runs change nothing
+
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "renameat2"):
+        return None
+
+    def renameat2(source_fd: int, source: bytes, target_fd: int, target: bytes, flag: int) -> int:
+        failed = library.renameat2(source_fd, source, target_fd, target, flag) != 0
+        return ctypes.get_errno() if failed else 0
+
+    return renameat2
 
 
 def raise_descriptor_limit(needed: int) -> None:

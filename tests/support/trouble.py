@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from reconcile.disk import changes, posix
 from reconcile.disk.changes import Root
 from reconcile.disk.jp_locks import Busy, HeldLock, LockRoots
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _SYSTEM_CALLS = ("ftruncate", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "utime", "write")
 _KILLED = 137
 _CREATES = ("create_file", "make_directories")
-_CHANGES = (*_CREATES, "rename", "publish_new", "unlink", "remove_directory", "set_time")
+_CHANGES = (*_CREATES, "rename", "rename_new", "exchange", "unlink", "remove_directory", "set_time")
 
 
 def hold(path: Path) -> ExitStack:
@@ -109,7 +110,15 @@ def _fatal(step: int) -> Iterator[None]:
 
         return called
 
+    def fatal_rename(*args: Any) -> bool:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os._exit(_KILLED)
+        return posix.rename_with(*args)
+
     with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(changes, "rename_with", fatal_rename))
         for name in _SYSTEM_CALLS:
             stack.enter_context(mock.patch.object(os, name, fatal(name)))
         yield
