@@ -84,6 +84,8 @@ def _policy(
 
 def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
     """Print a plan, and what became of it."""
+    for message in session.messages:
+        click.echo(clean(message), err=True)
     if options.json:
         found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
         if outcome is not None:
@@ -91,8 +93,6 @@ def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome
         click.echo(json.dumps(found, indent=2))
         return
     style = Style.choose(options.color)
-    for message in session.messages:
-        click.echo(clean(message), err=True)
     undone = list(results(outcome, style)) if outcome else []
     if options.quiet and not undone and not plan.held:
         return

@@ -7,12 +7,14 @@ import os
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from reconcile.apply.executor import Executor
-from reconcile.apply.leftovers import clean_leftovers, remove_emptied, roll_back_halves
+from reconcile.apply.leftovers import clean_staging, staging_name
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.record import Recorder, decided_ahead, learned, planned_steps, preserved
+from reconcile.apply.recovery import Recovery
 from reconcile.apply.steps import Stage
 from reconcile.core.fold import fold
 from reconcile.core.model import Side
@@ -24,15 +26,15 @@ from reconcile.disk.durable import Durability
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
 from reconcile.disk.index import Index
-from reconcile.disk.journal import StepState
 from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
 from reconcile.disk.lock_report import held_locks
-from reconcile.disk.own_lock import own_lock
+from reconcile.disk.own_lock import own_lock, read_holder
+from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.state import State
 from reconcile.disk.tree import Directory
-from reconcile.disk.vault import Vault, VaultError
+from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
 
 if TYPE_CHECKING:
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Plan, Preserve
     from reconcile.core.policy import Policy
     from reconcile.core.views import View
-    from reconcile.disk.journal import Run
     from reconcile.disk.roots import Roots
     from reconcile.disk.versions import Version
 
@@ -94,6 +95,8 @@ class Session:
         self.checkout = self.state.checkout(os.path.realpath(roots.project), roots.workspace_identity, clock())
         self._indexes = {side: self._saved_index(side) for side in Side}
         self._moved: set[Side] = set()
+        if readonly:
+            self.messages += self._unfinished()
 
     def __enter__(self) -> Self:
         """Return the session."""
@@ -211,34 +214,29 @@ class Session:
             LockedError: another reconcile holds it.
         """
         with own_lock(self._directory, command=command, timeout=timeout, waiting=waiting):
-            for run in self.state.journal.open_runs():
-                self._finish(run)
+            self.messages += self._recovery().finish_all()
             yield
 
-    def _finish(self, run: Run) -> None:
-        """Put right what a killed run left; what lies in another checkout is finished there."""
-        mine = run.checkout in (None, self.checkout)
-        try:
-            with ExitStack() as stack:
-                roots = self._open_roots(stack, make=False)
-                if mine:
-                    steps = self.state.journal.steps(run.id)
-                    halves = [step for step in steps if step.state is StepState.BEGUN]
-                    touched = sorted({step.conversation for step in halves}, key=self.format.order)
-                    names = [self.format.lock_name(conversation) for conversation in touched]
-                    locks = stack.enter_context(self._locks().acquire([name for name in names if name is not None]))
-                    if locks.busy:
-                        self.messages.append(f"run {run.id} was interrupted, and waits: {locks.busy[0].detail}")
-                        return
-                    roll_back_halves(halves, self.state.versions.of_run(run.id), roots, self.vault)
-                    remove_emptied([step.record for step in steps], roots)
-                self.state.versions.add(clean_leftovers(run.id, roots, self.vault))
-        except (OSError, VaultError) as error:
-            self.messages.append(f"run {run.id} was interrupted, and can't be cleaned up yet: {error}")
-            return
-        if mine:
-            self.state.journal.finish_run(run.id, 1, self._clock())
-            self.messages.append(f"run {run.id} was interrupted; what it left open has been cleaned up")
+    def _unfinished(self) -> list[str]:
+        """Say which runs were killed: who writes nothing doesn't finish them, and sees what they left."""
+        holder = read_holder(self._directory)
+        if holder is not None and process_lives(holder.pid):
+            return []
+        words = "was interrupted; the next run that isn't a dry run finishes what it left open"
+        return [f"run {run.id} {words}" for run in self.state.journal.open_runs()]
+
+    def _recovery(self) -> Recovery:
+        return Recovery(
+            where=self.roots,
+            checkout=self.checkout,
+            state=self.state,
+            vault=self.vault,
+            durability=self._durability,
+            format=self.format,
+            locks=self._locks(),
+            open_roots=lambda stack: self._open_roots(stack, make=False),
+            clock=self._clock,
+        )
 
     def _open_roots(self, stack: ExitStack, *, make: bool = True) -> dict[Side, Root]:
         roots = {}
@@ -288,6 +286,7 @@ class Session:
                 vault=self.vault,
                 durability=self._durability,
                 run=run,
+                directory=staging_name(self.state.identity(), run),
                 unit_of=self.format.unit_of,
                 keep=self.state.versions.add,
             )
@@ -295,7 +294,9 @@ class Session:
             recorder = Recorder(journal, run, self._clock)
             executor = Executor(stage, self._locks(), self.format, recorder, progress)
             outcome = executor.run(plan)
-            self.state.versions.add(clean_leftovers(run, stage.roots, self.vault))
+            ours = {side: stage.roots[side] for side in stage.used}
+            steps = partial(journal.steps, run)
+            self.state.versions.add(clean_staging(stage.directory, run, ours, steps, self.vault))
         outcome.run = run
         failed = outcome.count(Result.FAILED) > 0
         journal.finish_run(run, 1 if failed else 0, self._clock())

@@ -51,7 +51,6 @@ class Executor:
         outcome = Outcome()
         for batch in batches(plan.actions):
             self._run_batch(batch, outcome)
-            self.journal.ended(outcome, batch)
             self.progress(len(outcome.deeds), len(plan.actions))
         return outcome
 
@@ -67,6 +66,7 @@ class Executor:
                     outcome.skip(action, Reason.BUSY, blocked[0])
             for level in levels(batch):
                 self._run_level(level, acquired, outcome)
+                self.journal.ended(outcome, level)
 
     def _run_level(self, level: list[Action], acquired: Acquired, outcome: Outcome) -> None:
         ready = self._prepare(level, outcome)

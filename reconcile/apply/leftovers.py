@@ -1,4 +1,4 @@
-"""What a killed run has left behind: its own staging directories, and nobody else's."""
+"""Staging directories that are not needed any more: our own, and nobody else's."""
 
 from __future__ import annotations
 
@@ -7,51 +7,131 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, WHOLE
-from reconcile.disk.hashing import digest
+from reconcile.core.model import CHILDREN
+from reconcile.disk.hashing import digest_file
 from reconcile.disk.versions import Version, VersionKind
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from reconcile.core.model import Place, Side
+    from reconcile.core.model import Digest, Place, Side
     from reconcile.disk.changes import Root
     from reconcile.disk.journal import Step
     from reconcile.disk.vault import Vault, VaultObject
 
+_CHUNK = 1 << 20
 
-def clean_leftovers(run: str, roots: Mapping[Side, Root], vault: Vault) -> list[Version]:
-    """Remove a run's staging directories; every file in them goes into the vault first.
+
+def staging_name(identity: str, run: str) -> str:
+    """Return what a run's staging directory is called on either side.
+
+    The state's ``identity`` is in it: two states of one store may have runs of the same name.
+    """
+    return f".reconcile-{identity}-{run}"
+
+
+def is_staged(root: Root, name: str) -> bool:
+    """Tell whether a staging directory is there; a file or link of that name is none, and somebody else's."""
+    try:
+        return stat.S_ISDIR(root.status(name).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def clean_staging(
+    name: str, run: str, roots: Mapping[Side, Root], steps: Callable[[], Sequence[Step]], vault: Vault
+) -> list[Version]:
+    """Remove a run's staging directory from these sides; return the versions of what only it still had.
 
     What lies there was staged and has a source, was on its way out and is in the vault already, or is what somebody
-    wrote in the wrong moment; keeping it once more costs little and needs no trust in how far the run came. A file
-    that changes even now stays. Raises `OSError`.
+    wrote in the wrong moment. It is looked at: a file that no source has any more goes into the vault first, and one
+    that changes even now stays. ``steps`` is called only where there are files. Raises `OSError`.
     """
     versions: list[Version] = []
-    name = f".reconcile-{run}"
     for side, root in roots.items():
-        if not root.exists(name):
+        if not is_staged(root, name):
             continue
         entries = [(name, root.status(name)), *root.walk(name)]
-        for path, status in entries:
-            if stat.S_ISREG(status.st_mode):
-                fd = root.open_file(path)
-                try:
-                    kept = vault.put_file(fd)
-                finally:
-                    os.close(fd)
-            elif stat.S_ISLNK(status.st_mode):
-                kept = vault.put_bytes(root.read_link(path))
-            else:
-                continue
-            versions.append(_interrupted(run, side, path, status, kept))
+        files = [(path, status) for path, status in entries if not stat.S_ISDIR(status.st_mode)]
+        sources = _sources(steps()) if files else {}
+        for path, status in files:
+            kept = _save(root, path, status, sources, roots, vault)
+            if kept is not None:
+                versions.append(_version(kept, side, path, status, run))
         vault.flush()
         root.remove_walked(entries)
     return versions
 
 
-def _interrupted(run: str, side: Side, path: str, status: os.stat_result, kept: VaultObject) -> Version:
+def remove_emptied(steps: Iterable[Step], roots: Mapping[Side, Root]) -> None:
+    """Remove the `conversations` directories that a run's moves and removals left empty (edge case 93)."""
+    for step in steps:
+        action = json.loads(step.record)
+        left = place_from_json(action["source"] or action["target"])
+        above = left.path.rpartition("/")[0]
+        if above.rpartition("/")[2] == CHILDREN and left.side in roots:
+            roots[left.side].remove_if_empty(above)
+
+
+def _sources(steps: Iterable[Step]) -> dict[Digest, set[Place]]:
+    """Return where each content that a run was to write came from, and was to go."""
+    found: dict[Digest, set[Place]] = {}
+    for step in steps:
+        for write in json.loads(step.record)["writes"]:
+            places = {place_from_json(text) for text in (write["source"], write["target"]) if text}
+            found.setdefault(write["digest"], set()).update(places)
+    return found
+
+
+def _save(
+    root: Root,
+    path: str,
+    status: os.stat_result,
+    sources: Mapping[Digest, Iterable[Place]],
+    roots: Mapping[Side, Root],
+    vault: Vault,
+) -> VaultObject | None:
+    """Put a staged file or link into the vault, unless it is somewhere else as well."""
+    if stat.S_ISLNK(status.st_mode):
+        return vault.put_bytes(root.read_link(path))
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    fd = root.open_file(path)
+    try:
+        if any(_holds(roots, place, fd) for place in sources.get(digest_file(fd), ())):
+            return None
+        return vault.put_file(fd)
+    finally:
+        os.close(fd)
+
+
+def _holds(roots: Mapping[Side, Root], place: Place, staged: int) -> bool:
+    """Tell whether the same bytes are at a place."""
+    if place.side not in roots:
+        return False
+    try:
+        fd = roots[place.side].open_file(place.path)
+    except OSError:
+        return False
+    try:
+        return _same(fd, staged)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _same(one: int, other: int) -> bool:
+    for fd in (one, other):
+        os.lseek(fd, 0, os.SEEK_SET)
+    while (chunk := os.read(one, _CHUNK)) == os.read(other, _CHUNK):
+        if not chunk:
+            return True
+    return False
+
+
+def _version(kept: VaultObject, side: Side, path: str, status: os.stat_result, run: str) -> Version:
     return Version(
         digest=kept.digest,
         xxh3=kept.xxh3,
@@ -66,69 +146,3 @@ def _interrupted(run: str, side: Side, path: str, status: os.stat_result, kept: 
         why="interrupted",
         kind=VersionKind.LINK if stat.S_ISLNK(status.st_mode) else VersionKind.FILE,
     )
-
-
-def remove_emptied(records: Iterable[str], roots: Mapping[Side, Root]) -> None:
-    """Remove the `conversations` directories that a run's moves and removals left empty (edge case 93).
-
-    ``records`` are the run's actions as JSON.
-    """
-    for record in records:
-        action = json.loads(record)
-        left = place_from_json(action["source"] or action["target"])
-        above = left.path.rpartition("/")[0]
-        if above.rpartition("/")[2] == CHILDREN and left.side in roots:
-            roots[left.side].remove_if_empty(above)
-
-
-def roll_back_halves(
-    steps: Iterable[Step], versions: Iterable[Version], roots: Mapping[Side, Root], vault: Vault
-) -> None:
-    """Put back units of several files of which a killed run replaced only some.
-
-    A stream of which one file is new and one is old is nobody's content; the next plan would take it for an edit. The
-    versions of before are in the vault, and the new ones go there now. Where any file is neither the old nor the new
-    one, somebody has written since, and all of them stay. Raises `OSError`, `VaultError`.
-    """
-    before = {(version.side, version.path): version for version in versions}
-    for step in steps:
-        action = json.loads(step.record)
-        wanted = {place_from_json(write["target"]): write["digest"] for write in action["writes"]}
-        wanted |= {place_from_json(place): None for place in action["removes"]}
-        if action["unit"] == WHOLE or len(wanted) < 2 or not wanted.keys() <= _on(roots, wanted):
-            continue
-        found = {place: _digest_at(roots[place.side], place.path) for place in wanted}
-        old = {place: version.xxh3 if (version := before.get((place.side, place.path))) else None for place in wanted}
-        new = [place for place in wanted if found[place] == wanted[place]]
-        known = all(found[place] in (wanted[place], old[place]) for place in wanted)
-        if not known or len(new) in (0, len(wanted)):
-            continue
-        for place in new:
-            if found[place] is not None:
-                vault.put_file(roots[place.side].absolute(place.path))
-        vault.flush()
-        for place in new:
-            _put_back(roots[place.side], place.path, before.get((place.side, place.path)), vault)
-
-
-def _on(roots: Mapping[Side, Root], places: Iterable[Place]) -> set[Place]:
-    return {place for place in places if place.side in roots}
-
-
-def _digest_at(root: Root, path: str) -> str | None:
-    try:
-        return digest(root.read_file(path))
-    except FileNotFoundError:
-        return None
-
-
-def _put_back(root: Root, path: str, version: Version | None, vault: Vault) -> None:
-    """Give a name its old content and time, or take it away where it had none."""
-    if version is None:
-        root.unlink(path)
-        return
-    temporary = f"{path.rpartition('/')[0]}/.reconcile-back"
-    if root.exists(temporary):
-        root.unlink(temporary)
-    root.create_file(temporary, vault.read(version.digest), version.mtime_ns)
-    root.rename(temporary, path)

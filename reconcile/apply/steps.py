@@ -1,11 +1,12 @@
 """One action on disk: prepared out of sight, then published by renames (DESIGN.md section 7, "Files").
 
-Staging directories are called ``.reconcile-<run>`` and lie in the ``conversations/`` directory that they serve, so
-that a rename never crosses a file system and JP, which ignores names with a dot, sees nothing of them.
+Staging directories are called ``.reconcile-<state>-<run>`` and lie in the ``conversations/`` directory that they
+serve, so that a rename never crosses a file system and JP, which ignores names with a dot, sees nothing of them.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from dataclasses import dataclass, field
@@ -55,6 +56,8 @@ class Stage:
     vault: Vault
     durability: Durability
     run: str
+    directory: str
+    """The name of our staging directory on either side."""
     unit_of: Callable[[str], str | None]
     keep: Callable[[list[Version]], None]
     """Called with what was put into the vault, once that is durable."""
@@ -63,11 +66,6 @@ class Stage:
     renamed: set[str] = field(default_factory=set)
     versions: list[Version] = field(default_factory=list)
     used: set[Side] = field(default_factory=set)
-
-    @property
-    def directory(self) -> str:
-        """The name of our staging directory on either side."""
-        return f".reconcile-{self.run}"
 
     def prepare(self, action: Action) -> Prepared:
         """Check what the action expects, save what goes, stage what comes.
@@ -121,9 +119,14 @@ class Stage:
             raise DriftError(f"{expect.place}: found another file, expected the one of the plan")
 
     def new_name(self, side: Side) -> str:
-        """Return an unused name in the staging directory of a side, which is made where it is missing."""
+        """Return an unused name in the staging directory of a side, which is made with the first.
+
+        Raises `FileExistsError` where something has that directory's name already: it isn't ours.
+        """
         if side not in self.used:
-            self.roots[side].make_directories(self.directory)
+            if not self.roots[side].make_directories(self.directory):
+                words = "found something there already, expected to make a staging directory of this name"
+                raise FileExistsError(errno.EEXIST, words, self.roots[side].absolute(self.directory))
             self.used.add(side)
         self.numbers += 1
         return f"{self.directory}/{self.numbers}"

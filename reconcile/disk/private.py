@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW
@@ -46,9 +47,11 @@ def write_all(fd: int, content: bytes | memoryview) -> None:
 def replace_private_file(path: str, content: bytes) -> None:
     """Put a small file in place at once, 0600: readers see the old content or the new. Raises `OSError`.
 
-    Not flushed: for what only informs.
+    Not flushed: for what only informs. One process at a time may do it.
     """
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.tmp"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)  # a killed process's
     fd = create_private_file(temporary)
     try:
         try:

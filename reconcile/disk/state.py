@@ -7,6 +7,7 @@ stripped and tombstones; nothing is published or removed because it is gone.
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -190,6 +191,14 @@ class State:
             with transaction(self._connection, self._path):
                 sql = "UPDATE conflict SET seen = 1 WHERE checkout = ? AND conversation = ? AND NOT seen"
                 self._connection.executemany(sql, rows)
+
+    def identity(self) -> str:
+        """Eight hexadecimal digits that tell this state from others of the same store; made when first asked for."""
+        found = self.meta("identity")
+        if found is None:
+            found = secrets.token_hex(4)
+            self.set_meta("identity", found)
+        return found
 
     def meta(self, key: str) -> str | None:
         """A value that was kept under a key (the store's and the workspace's names), or None."""

@@ -11,6 +11,7 @@ import tempfile
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from reconcile.disk.posix import process_lives
 from reconcile.disk.private import create_private_file, make_private_directory
 from reconcile.disk.state_schema import (
     VERSION,
@@ -22,11 +23,12 @@ from reconcile.disk.state_schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 NAME = "state.sqlite"
 OVERRIDE = "RECONCILE_STATE_DIR"
 BUSY_SECONDS = 5.0
+_UNFINISHED = f"{NAME}.new-"
 _COMPANIONS = ("-wal", "-shm")
 _READ_ATTEMPTS = 5
 _SYSTEMS = {"darwin": ("macos", "MacOS"), "win32": ("windows", "Windows")}
@@ -62,6 +64,7 @@ def open_for_writing(directory: str, messages: list[str], timeout: float) -> sql
     try:
         make_private_directory(directory)
         names = set(os.listdir(directory))
+        _remove_unfinished(directory, names)
         if NAME not in names:
             if f"{NAME}-wal" in names:  # of a database that was deleted; it must not be taken for the new one's
                 _move_aside(path)
@@ -118,7 +121,7 @@ def _connect(path: str, timeout: float) -> sqlite3.Connection:
 
 def _create(path: str) -> None:
     """Make the file under another name and link it into place, so that it is seen complete or not at all."""
-    temporary = f"{path}.new-{os.getpid()}"
+    temporary = os.path.join(os.path.dirname(path), f"{_UNFINISHED}{os.getpid()}")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
     os.close(create_private_file(temporary))
@@ -136,6 +139,15 @@ def _create(path: str) -> None:
         for name in (temporary, f"{temporary}-journal", f"{temporary}-wal", f"{temporary}-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
+
+
+def _remove_unfinished(directory: str, names: Iterable[str]) -> None:
+    """Remove the files that killed processes were making a database under."""
+    for name in names:
+        pid = name.removeprefix(_UNFINISHED).partition("-")[0]
+        if name.startswith(_UNFINISHED) and pid.isdecimal() and not process_lives(int(pid)):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(directory, name))
 
 
 def _checked(path: str, timeout: float) -> sqlite3.Connection:

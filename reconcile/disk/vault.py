@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from reconcile.disk.durable import Durability
-from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW
+from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, process_lives
 from reconcile.disk.private import create_private_file, make_private_directory, write_all
 from reconcile.errors import ReconcileError
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 """Bytes in memory at a time."""
-LEFTOVER_NS = 24 * 3600 * 10**9
-"""A temporary file that is so old belongs to no running process."""
 _DIGEST_BYTES = 32
 _PREFIX = re.compile(r"[0-9a-f]+")
 _TEMPORARY = ".tmp-"
@@ -153,12 +151,13 @@ class Vault:
         self._durability.fsync_directory(os.path.dirname(self.path(digest)))
         return True
 
-    def clean(self, now_ns: int) -> None:
-        """Remove what killed processes left half written, a day ago or earlier. Raises `OSError`."""
+    def clean(self) -> None:
+        """Remove what killed processes left half written. Raises `OSError`."""
         for name in _names(self._objects):
-            path = os.path.join(self._objects, name)
-            if name.startswith(_TEMPORARY) and os.lstat(path).st_mtime_ns < now_ns - LEFTOVER_NS:
-                os.unlink(path)
+            pid = name.removeprefix(_TEMPORARY).partition("-")[0]
+            if name.startswith(_TEMPORARY) and pid.isdecimal() and not process_lives(int(pid)):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self._objects, name))
 
     def _listed(self, directory: str) -> list[str]:
         return [name for name in _names(directory) if not name.startswith(".")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ import xxhash
 
 from reconcile.disk import vault as vault_module
 from reconcile.disk.durable import Durability
-from reconcile.disk.vault import CHUNK, LEFTOVER_NS, Vault, VaultError, VaultObject
+from reconcile.disk.vault import CHUNK, Vault, VaultError, VaultObject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -128,17 +130,17 @@ def test_an_unreadable_source_leaves_nothing(tmp_path: Path, vault: Vault) -> No
     assert files(tmp_path) == []
 
 
-def test_leftovers_of_killed_processes_go_after_a_day(tmp_path: Path, vault: Vault) -> None:
+def test_leftovers_of_killed_processes_go(tmp_path: Path, vault: Vault) -> None:
     digest = vault.put_bytes(CONTENT).digest
-    leftover = tmp_path / "state" / "vault" / "objects" / ".tmp-1-0"
-    leftover.write_bytes(b"half")
-    written = leftover.stat().st_mtime_ns
+    objects = tmp_path / "state" / "vault" / "objects"
+    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+        dead.wait()
+    for pid in (dead.pid, os.getpid(), "x"):
+        (objects / f".tmp-{pid}-7").write_bytes(b"half")
     assert vault.find(".") == ()
     assert vault.size() == len(CONTENT)
-    vault.clean(written + LEFTOVER_NS)
-    assert leftover.exists()
-    vault.clean(written + LEFTOVER_NS + 1)
-    assert not leftover.exists()
+    vault.clean()
+    assert {path.name for path in objects.glob(".tmp-*")} == {f".tmp-{os.getpid()}-7", ".tmp-x-7"}
     assert vault.read(digest) == CONTENT
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.apply.leftovers import roll_back_halves
+from reconcile.apply.halves import roll_back_halves
 from reconcile.core.model import Side
 from reconcile.disk.changes import Root
 from reconcile.disk.durable import Durability
@@ -39,7 +39,8 @@ WRITTEN_SINCE = {"base_config.json": NEW["base_config.json"], "events.json": LAT
 def test_a_unit_is_old_or_new_or_somebodys(tmp_path: Path, found: dict[str, bytes], left: dict[str, bytes]) -> None:
     copy = tmp_path / "store" / "1-a"
     copy.mkdir(parents=True)
-    vault = Vault(str(tmp_path / "state"), Durability(enabled=False))
+    off = Durability(enabled=False)
+    vault = Vault(str(tmp_path / "state"), off)
     versions = []
     for name, content in found.items():
         (copy / name).write_bytes(content)
@@ -50,7 +51,9 @@ def test_a_unit_is_old_or_new_or_somebodys(tmp_path: Path, found: dict[str, byte
     writes = [{"target": f"store:1-a/{name}", "digest": digest(content)} for name, content in NEW.items()]
     record = json.dumps({"unit": "stream", "writes": writes, "removes": []})
     root = Root(str(tmp_path / "store"))
-    roll_back_halves([Step("1", "jp-c1", "stream", "copy", record)], versions, {Side.STORE: root}, vault)
+    roll_back_halves(
+        [Step("1", "jp-c1", "stream", "copy", record)], versions, {Side.STORE: root}, vault, off, ".staged"
+    )
     root.close()
     assert {name: (copy / name).read_bytes() for name in found} == left
     assert sorted(path.name for path in copy.iterdir()) == sorted(found)

@@ -1,0 +1,147 @@
+"""After a kill: what the journal left open is finished or rolled back before anything new is planned.
+
+A run that was killed leaves staging directories, perhaps a stream of which one file is new and one old, and steps in
+the journal of which nobody noted the end. What it had not begun needs nothing: the next plan does it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.apply.halves import found_at, roll_back_halves, wanted_by
+from reconcile.apply.leftovers import clean_staging, is_staged, remove_emptied, staging_name
+from reconcile.core.model import WHOLE, Side
+from reconcile.core.plan import Kind
+from reconcile.disk.journal import StepState
+from reconcile.disk.roots import identity_of
+from reconcile.disk.vault import VaultError
+from reconcile.planjson import place_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from reconcile.core.format import Format
+    from reconcile.disk.changes import Root
+    from reconcile.disk.durable import Durability
+    from reconcile.disk.journal import Run, Step
+    from reconcile.disk.jp_locks import LockSet, NullLockSet
+    from reconcile.disk.roots import Roots
+    from reconcile.disk.state import Checkout, State
+    from reconcile.disk.vault import Vault
+
+_OPEN = (StepState.PLANNED, StepState.BEGUN)
+_MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """The store and one checkout, in which killed runs are finished. reconcile's own lock is held."""
+
+    where: Roots
+    checkout: int | None
+    state: State
+    vault: Vault
+    durability: Durability
+    format: Format
+    locks: LockSet | NullLockSet
+    open_roots: Callable[[ExitStack], Mapping[Side, Root]]
+    """Opens the sides that are there."""
+    clock: Callable[[], int]
+
+    def finish_all(self) -> Iterator[str]:
+        """Finish what was killed, as far as it lies here; yield a line for each run that something is said of."""
+        runs = self.state.journal.open_runs()
+        if runs:
+            self.vault.clean()
+        for run in runs:
+            try:
+                message = self._finish(run)
+            except (OSError, VaultError) as error:
+                message = f"what it left open can't be cleaned up yet: {error}"
+            if message:
+                yield f"run {run.id} was interrupted; {message}"
+
+    def _finish(self, run: Run) -> str:
+        """Finish a run, or of another checkout's the part that is in the store; return what to say of it.
+
+        That part can't wait: half a stream in the store would be taken for an edit by whoever comes first.
+        """
+        other = self._other_checkout(run)
+        waits = other is not None and self._is_there(other)
+        sides = tuple(Side) if other is None else (Side.STORE,)
+        everything = self.state.journal.steps(run.id)
+        steps = [step for step in everything if _target_side(step) in sides]
+        name = staging_name(self.state.identity(), run.id)
+        with ExitStack() as stack:
+            roots = {side: root for side, root in self.open_roots(stack).items() if side in sides}
+            staged = any(is_staged(root, name) for root in roots.values())
+            if waits and not staged and not any(step.state in _OPEN for step in steps):
+                return ""
+            begun = [step for step in steps if step.state is StepState.BEGUN]
+            touched = sorted({step.conversation for step in begun}, key=self.format.order)
+            names = [lock for key in touched if (lock := self.format.lock_name(key)) is not None]
+            locks = stack.enter_context(self.locks.acquire(names))
+            if locks.busy:
+                return f"what it left open has to wait: {locks.busy[0].detail}"
+            versions = self.state.versions.of_run(run.id)
+            known = {version.digest for version in versions}
+            found = clean_staging(name, run.id, roots, lambda: everything, self.vault)
+            self.state.versions.add(version for version in found if version.digest not in known)
+            roll_back_halves(begun, versions, roots, self.vault, self.durability, name)
+            remove_emptied([step for step in steps if step.state is not StepState.PLANNED], roots)
+            done = self._settle(run, steps if waits else everything, roots)
+        if waits and other is not None:
+            return f"what it left open in the store has been cleaned up; a run in {other.project} does the rest"
+        self.state.journal.finish_run(run.id, 1, self.clock())
+        return f"{done} of its {len(everything)} steps were done; what it left open has been cleaned up"
+
+    def _other_checkout(self, run: Run) -> Checkout | None:
+        """Return the checkout that a run belongs to, None where it is this one or isn't known any more.
+
+        This one is also what lay at this path before, or had this ``.jp`` elsewhere: it was moved, or mounted anew.
+        """
+        known = {checkout.id: checkout for checkout in self.state.checkouts()}
+        found = known.get(run.checkout) if run.checkout is not None else None
+        here = (os.path.realpath(self.where.project), self.where.workspace_identity)
+        if found is None or found.id == self.checkout or found.project == here[0] or found.identity == here[1]:
+            return None
+        return found
+
+    def _is_there(self, other: Checkout) -> bool:
+        below = os.path.relpath(self.where.workspace, self.where.project)
+        return identity_of(os.path.join(other.project, below)) == other.identity
+
+    def _settle(self, run: Run, steps: Sequence[Step], roots: Mapping[Side, Root]) -> int:
+        """Write down what became of the steps that were left open; return how many were done in all."""
+        begun = [step for step in steps if step.state is StepState.BEGUN]
+        done = [step.action for step in begun if _is_done(step, roots)]
+        now, journal = self.clock(), self.state.journal
+        journal.step_done(run.id, done, now)
+        journal.step_failed(run.id, {s.action: "interrupted" for s in begun if s.action not in done}, now)
+        planned = [step.action for step in steps if step.state is StepState.PLANNED]
+        journal.step_skipped(run.id, dict.fromkeys(planned, "interrupted before it was begun"), now)
+        return len(done) + sum(step.state is StepState.DONE for step in steps)
+
+
+def _target_side(step: Step) -> Side:
+    return place_from_json(json.loads(step.record)["target"]).side
+
+
+def _is_done(step: Step, roots: Mapping[Side, Root]) -> bool:
+    """Tell whether a step that was begun came to its end, by what is there now."""
+    action = json.loads(step.record)
+    target = place_from_json(action["target"])
+    if target.side not in roots:
+        return False
+    root = roots[target.side]
+    if step.kind in _MOVES:
+        source = place_from_json(action["source"])
+        return root.exists(target.path) and not root.exists(source.path)
+    if step.kind in (Kind.REMOVE, Kind.REMOVE_STALE) and step.unit == WHOLE:
+        return not root.exists(target.path)
+    wanted = wanted_by(step)
+    return bool(wanted) and found_at(wanted, roots) == wanted
