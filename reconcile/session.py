@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -35,6 +35,7 @@ from reconcile.disk.scan import inspect, scan
 from reconcile.disk.state import State
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
+from reconcile.errors import ReconcileError
 from reconcile.formats import get_format
 
 if TYPE_CHECKING:
@@ -54,6 +55,15 @@ if TYPE_CHECKING:
 
 PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
+
+
+_AGAIN = "run again; nothing was changed"
+
+
+class MovedError(ReconcileError):
+    """A side was moved or replaced between the look at it and the work on it."""
+
+    exit_code = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,17 +244,30 @@ class Session:
             durability=self._durability,
             format=self.format,
             locks=self._locks(),
-            open_roots=lambda stack: self._open_roots(stack, make=False),
+            open_roots=self._open_roots,
             clock=self._clock,
         )
 
-    def _open_roots(self, stack: ExitStack, *, make: bool = True) -> dict[Side, Root]:
+    def _open_roots(self, stack: ExitStack) -> dict[Side, Root]:
+        """Open the sides that are there."""
+        paths = {side: path for side in Side if os.path.isdir(path := self._conversations(side))}
+        return {side: stack.enter_context(closing(Root(path))) for side, path in paths.items()}
+
+    def _open_looked_at(self, stack: ExitStack, look: Look) -> dict[Side, Root]:
+        """Open both sides, or make what wasn't there; JP renames silos, and `rm -rf .jp` takes a second.
+
+        Raises:
+            MovedError: a side isn't the directory any more that was looked at.
+        """
         roots = {}
-        for side in Side:
+        for side, snapshot in ((Side.STORE, look.store), (Side.WORKSPACE, look.workspace)):
             path = self._conversations(side)
-            if make or os.path.isdir(path):
-                roots[side] = Root(path)
-                stack.callback(roots[side].close)
+            try:
+                roots[side] = stack.enter_context(closing(Root(path, make=not snapshot.exists)))
+            except (FileNotFoundError, NotADirectoryError):
+                raise MovedError(f"{path}: found nothing, expected the directory of a moment ago", _AGAIN) from None
+            if snapshot.exists and roots[side].identity != snapshot.identity:
+                raise MovedError(f"{path}: found another directory, expected the one of a moment ago", _AGAIN)
         return roots
 
     def apply(
@@ -261,14 +284,20 @@ class Session:
         kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
         remembers = bool(plan.intents or plan.asides or plan.tombstones or plan.voided)
         if plan.actions or kept or remembers:
-            outcome = self._run(plan, kept, command, progress)
+            outcome = self._run(plan, look, kept, command, progress)
             after = self.look() if plan.actions else look
         else:
             after = look
         self._remember(plan, after, policy, outcome)
         return outcome
 
-    def _run(self, plan: Plan, kept: list[Preserve], command: str, progress: Progress) -> Outcome:
+    def _run(self, plan: Plan, look: Look, kept: list[Preserve], command: str, progress: Progress) -> Outcome:
+        with ExitStack() as stack:
+            return self._run_on(self._open_looked_at(stack, look), plan, kept, command, progress)
+
+    def _run_on(
+        self, roots: dict[Side, Root], plan: Plan, kept: list[Preserve], command: str, progress: Progress
+    ) -> Outcome:
         assert self.checkout is not None  # noqa: S101 - only a dry run has none
         journal = self.state.journal
         run = journal.begin_run(self.checkout, command, self._clock(), summary=json.dumps(plan.summary()))
@@ -280,23 +309,22 @@ class Session:
             if note.reason is Reason.CONFLICT and note.conversation
         ]
         self.state.add_conflicts(self.checkout, run, conflicts)
-        with ExitStack() as stack:
-            stage = Stage(
-                roots=self._open_roots(stack),
-                vault=self.vault,
-                durability=self._durability,
-                run=run,
-                directory=staging_name(self.state.identity(), run),
-                unit_of=self.format.unit_of,
-                keep=self.state.versions.add,
-            )
-            self._preserve(kept, stage)
-            recorder = Recorder(journal, run, self._clock)
-            executor = Executor(stage, self._locks(), self.format, recorder, progress)
-            outcome = executor.run(plan)
-            ours = {side: stage.roots[side] for side in stage.used}
-            steps = partial(journal.steps, run)
-            self.state.versions.add(clean_staging(stage.directory, run, ours, steps, self.vault))
+        stage = Stage(
+            roots=roots,
+            vault=self.vault,
+            durability=self._durability,
+            run=run,
+            directory=staging_name(self.state.identity(), run),
+            unit_of=self.format.unit_of,
+            keep=self.state.versions.add,
+        )
+        self._preserve(kept, stage)
+        recorder = Recorder(journal, run, self._clock)
+        executor = Executor(stage, self._locks(), self.format, recorder, progress)
+        outcome = executor.run(plan)
+        ours = {side: stage.roots[side] for side in stage.used}
+        steps = partial(journal.steps, run)
+        self.state.versions.add(clean_staging(stage.directory, run, ours, steps, self.vault))
         outcome.run = run
         failed = outcome.count(Result.FAILED) > 0
         journal.finish_run(run, 1 if failed else 0, self._clock())

@@ -97,7 +97,12 @@ class Stage:
         self.staged = []
 
     def flush_directories(self) -> None:
-        """Make the renames of a level durable."""
+        """Make the renames of a level durable.
+
+        Raises `OSError`, also where a whole side was moved meanwhile: its directories can't be found to be flushed.
+        """
+        for root in self.roots.values() if self.renamed else ():
+            os.stat(root.path)
         renamed = [path for path in sorted(self.renamed) if os.path.isdir(path)]
         self.durability.flush_all((), renamed)
         self.renamed = set()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.apply.drift import DriftError
+from reconcile.disk.changes import NotAFileError
 from reconcile.disk.hashing import digest_file
 from reconcile.disk.reading import Print, print_of
 
@@ -88,7 +89,7 @@ class Swap:
         """Look at what came out of a name."""
         try:
             fd = self.root.open_file(old)
-        except OSError:  # a link or a directory took the name
+        except NotAFileError:
             raise DriftError(f"{name}: became something else while it was being replaced; it is back") from None
         try:
             found = digest_file(fd)

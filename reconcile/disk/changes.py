@@ -25,9 +25,15 @@ if TYPE_CHECKING:
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_NOFOLLOW | O_CLOEXEC
 _READ = os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY | getattr(os, "O_NONBLOCK", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
+_NO_FILE = {errno.ELOOP, errno.ENXIO}
+"""What opening a symbolic link, and a socket, says."""
 FILE_MODE = 0o666
 DIRECTORY_MODE = 0o777
 """Less the umask, as JP makes them."""
+
+
+class NotAFileError(OSError):
+    """A symbolic link, a pipe or the like, where a regular file was expected."""
 
 
 class Root:
@@ -38,11 +44,18 @@ class Root:
 
     __slots__ = ("_fd", "path")
 
-    def __init__(self, path: str) -> None:
-        """Open the directory, made where it is missing."""
+    def __init__(self, path: str, *, make: bool = False) -> None:
+        """Open the directory; ``make``: also where it is missing."""
         self.path = path
-        os.makedirs(path, exist_ok=True)
+        if make:
+            os.makedirs(path, exist_ok=True)
         self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_CLOEXEC)
+
+    @property
+    def identity(self) -> str:
+        """Device and inode, as in `Snapshot.identity`."""
+        status = os.fstat(self._fd)
+        return f"{status.st_dev}:{status.st_ino}"
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -66,12 +79,17 @@ class Root:
         return True
 
     def open_file(self, path: str) -> int:
-        """Open a regular file for reading."""
+        """Open a regular file for reading; raises `NotAFileError`."""
         with self._parent(path) as (fd, name):
-            found = os.open(name, _READ, dir_fd=fd)
+            try:
+                found = os.open(name, _READ, dir_fd=fd)
+            except OSError as error:
+                if error.errno in _NO_FILE:
+                    raise NotAFileError(error.errno, "not a regular file", path) from None
+                raise
         if not stat.S_ISREG(os.fstat(found).st_mode):
             os.close(found)
-            raise OSError(f"{path}: not a regular file")
+            raise NotAFileError(errno.EINVAL, "not a regular file", path)
         return found
 
     def read_file(self, path: str) -> bytes:
@@ -154,8 +172,14 @@ class Root:
             self.remove_directory(path)
 
     def set_time(self, path: str, mtime_ns: int, content: Digest) -> bool:
-        """Set the time of a file with this content; False where it has another by now, which gets the present time."""
-        fd = self.open_file(path)
+        """Set the time of a file with this content; False where something else is there by now.
+
+        A file with other content gets the present time.
+        """
+        try:
+            fd = self.open_file(path)
+        except (FileNotFoundError, NotAFileError):
+            return False
         try:
             os.utime(fd, ns=(mtime_ns, mtime_ns))
             # Looked at after: what somebody writes from now on sets the time itself.

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from tests.support.three import FIRST, SECOND_ID, THIRD, results, three
 from tests.support.world import (
+    LONG_AGO,
+    SECOND,
+    World,
+    append,
     command,
+    events,
     files,
     listing,
+    write_conversation,
 )
 
 if TYPE_CHECKING:
@@ -20,8 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
-
-    from tests.support.world import World
 
 HOLD = """
 import fcntl, sys
@@ -119,3 +124,30 @@ def test_two_at_once_both_come_to_an_end(world: World) -> None:
         assert process.returncode == 0, output
     world.reconcile("--check")
     assert len(files(world.store)) == 9
+
+
+def test_two_checkouts_of_one_store_at_once(world: World) -> None:
+    three(world, parent=FIRST)
+    world.reconcile()
+    other = World(world.project.with_name("other") / "project", world.run)
+    shutil.copytree(world.project, other.project)
+    append(world.workspace / f"{FIRST}-it", 2, "w", LONG_AGO + 10 * SECOND)
+    append(other.workspace / f"{THIRD}-it", 2, "x", LONG_AGO + 20 * SECOND)
+    write_conversation(other.workspace / f"{THIRD + 1}-new", "New", events(4))
+    before = world.kept() | other.sides()
+    both = [
+        subprocess.Popen(command("--workspace", project), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for project in (world.project, other.project, world.project, other.project)
+    ]
+    for process in both:
+        output, _ = process.communicate(timeout=50)
+        assert process.returncode == 0, output
+    for each in (world, other, world):
+        each.reconcile(settled=False)
+    assert before <= world.kept() | other.sides()
+    for each in (world, other):
+        each.check_settled()
+        assert each.event_count(FIRST, each.workspace) == 5
+        assert each.event_count(THIRD, each.workspace) == 5
+    assert not list(world.workspace.glob(f"{THIRD + 1}*")), "it is the other's: only available here"
+    assert world.event_count(THIRD + 1) == 4
