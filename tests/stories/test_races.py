@@ -131,6 +131,7 @@ def test_two_checkouts_of_one_store_at_once(world: World) -> None:
     world.reconcile()
     other = World(world.project.with_name("other") / "project", world.run)
     shutil.copytree(world.project, other.project)
+    other.reconcile()
     append(world.workspace / f"{FIRST}-it", 2, "w", LONG_AGO + 10 * SECOND)
     append(other.workspace / f"{THIRD}-it", 2, "x", LONG_AGO + 20 * SECOND)
     write_conversation(other.workspace / f"{THIRD + 1}-new", "New", events(4))
