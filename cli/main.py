@@ -16,7 +16,7 @@ from reconcile.errors import ReconcileError
 from . import exits
 from .options import common_options, options_of
 
-COMMANDS = ("apply", "diff", "ls", "resolve", "status")
+COMMANDS = ("apply", "diff", "log", "ls", "resolve", "restore", "show", "status", "undo", "vault")
 
 
 class Program(click.Group):

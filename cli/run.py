@@ -162,7 +162,10 @@ def tell_waiting(who: str) -> None:
 
 def _called(context: click.Context) -> str:
     """Return what the user ran, for the journal and for whoever waits for the lock."""
-    return "reconcile" if context.parent is None else f"reconcile {context.info_name}"
+    if context.parent is None:
+        return "reconcile"
+    named = [word for value in context.params.values() for word in ([value] if isinstance(value, str) else [])]
+    return " ".join(["reconcile", str(context.info_name), *named])
 
 
 def _is_question(item: Item) -> bool:

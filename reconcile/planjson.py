@@ -7,17 +7,22 @@ Writing builds plain dictionaries, so that ``--json`` starts fast; reading a sav
 from __future__ import annotations
 
 import base64
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from reconcile.core.model import Place, Side
+from reconcile.core.requests import PutBack, TakeBack
 
 if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.core.memory import AsideRecord, Intent
     from reconcile.core.plan import Action, Expect, Item, Plan, Preserve, Write
     from reconcile.core.policy import Policy
+    from reconcile.core.requests import Request
 
 FORMAT: Final = "reconcile.plan/1"
+COMMANDS: Final = {TakeBack: "undo", PutBack: "restore"}
+"""The commands that ask for something else than a plain run, by their requests."""
 
 Json = dict[str, Any]
 _SIDES = tuple(side.value for side in Side)
@@ -123,7 +128,14 @@ def _policy(policy: Policy) -> Json:
         "only": sorted(policy.only),
         "below": sorted(policy.below),
         "decisions": {key: take.value for key, take in sorted(policy.decisions.items())},
+        "request": _request(policy.request),
     }
+
+
+def _request(request: Request | None) -> Json | None:
+    if request is None:
+        return None
+    return {"command": COMMANDS[type(request)], **asdict(request)}
 
 
 def _item(item: Item) -> Json:
@@ -155,6 +167,7 @@ def _write(write: Write) -> Json:
         "size": write.size,
         "mtime_ns": write.mtime_ns,
         "digest": write.digest,
+        "kept": write.kept,
     }
 
 

@@ -17,6 +17,7 @@ from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
 from reconcile.core.policy import Layout, Policy, Prefer, Take
 from reconcile.core.reasons import reason_of
+from reconcile.core.requests import PutBack, Request, TakeBack
 from reconcile.errors import ReconcileError
 from reconcile.planjson import FORMAT, place_from_json
 
@@ -66,6 +67,7 @@ class WriteModel(_Model):
     size: Number
     mtime_ns: Number
     digest: str
+    kept: str | None = None
 
 
 class ActionModel(_Model):
@@ -148,6 +150,20 @@ class OutlineModel(_Model):
     depth: int
 
 
+class UndoModel(_Model):
+    """``reconcile undo``."""
+
+    command: Literal["undo"]
+    run: str
+
+
+class RestoreModel(_Model):
+    """``reconcile restore``."""
+
+    command: Literal["restore"]
+    version: str
+
+
 class PolicyModel(_Model):
     """What the user asked of the run."""
 
@@ -156,6 +172,7 @@ class PolicyModel(_Model):
     only: list[str]
     below: list[str]
     decisions: dict[str, str]
+    request: Annotated[UndoModel | RestoreModel, Field(discriminator="command")] | None = None
 
 
 class PlanModel(_Model):
@@ -268,7 +285,18 @@ def _policy(layout: str, model: PolicyModel) -> Policy:
         only=frozenset(model.only),
         below=frozenset(model.below),
         decisions={key: Take(take) for key, take in model.decisions.items()},
+        request=_request(model.request),
     )
+
+
+def _request(model: UndoModel | RestoreModel | None) -> Request | None:
+    match model:
+        case UndoModel():
+            return TakeBack(model.run)
+        case RestoreModel():
+            return PutBack(model.version)
+        case None:
+            return None
 
 
 def _intent(model: IntentModel | None) -> Intent | None:
@@ -317,4 +345,5 @@ def _action(model: ActionModel) -> Action:
 def _write(model: WriteModel) -> Write:
     content = None if model.content is None else base64.b64decode(model.content, validate=True)
     source = place_from_json(model.source) if model.source else None
-    return Write(place_from_json(model.target), source, content, model.size, model.mtime_ns, model.digest)
+    target = place_from_json(model.target)
+    return Write(target, source, content, model.size, model.mtime_ns, model.digest, model.kept)

@@ -17,9 +17,11 @@ from reconcile.apply.record import Recorder, decided_ahead, learned, planned_ste
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.steps import Stage
 from reconcile.core.fold import fold
+from reconcile.core.memory import remembered
 from reconcile.core.model import Side
 from reconcile.core.planner import decide, make_plan, needs_events
 from reconcile.core.reasons import Reason
+from reconcile.core.requests import TakeBack
 from reconcile.core.units import Rules
 from reconcile.disk.changes import Root
 from reconcile.disk.durable import Durability
@@ -37,6 +39,8 @@ from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
 from reconcile.errors import ReconcileError
 from reconcile.formats import get_format
+from reconcile.instead import plan_instead
+from reconcile.past import find_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -146,7 +150,10 @@ class Session:
     def plan(self, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
         """Plan one pass; git and the length of paths are looked at here. ``now_ns``: as if it were then."""
         now = self._clock() if now_ns is None else now_ns
-        return make_plan(look.store, look.workspace, look.memory, self.surroundings(policy), self.rules, now)
+        complete = self.surroundings(policy)
+        if policy.request is not None:
+            return plan_instead(self, policy.request, look, complete, now)
+        return make_plan(look.store, look.workspace, look.memory, complete, self.rules, now)
 
     def board(self, look: Look, policy: Policy) -> Board:
         """Decide without planning: what `status` and `ls` show."""
@@ -282,8 +289,7 @@ class Session:
             self._save_indexes()
             return outcome
         kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
-        remembers = bool(plan.intents or plan.asides or plan.tombstones or plan.voided)
-        if plan.actions or kept or remembers:
+        if plan.concerned or kept:
             outcome = self._run(plan, look, kept, command, progress)
             after = self.look() if plan.actions else look
         else:
@@ -293,16 +299,26 @@ class Session:
 
     def _run(self, plan: Plan, look: Look, kept: list[Preserve], command: str, progress: Progress) -> Outcome:
         with ExitStack() as stack:
-            return self._run_on(self._open_looked_at(stack, look), plan, kept, command, progress)
+            return self._run_on(self._open_looked_at(stack, look), plan, look, kept, command, progress)
 
     def _run_on(
-        self, roots: dict[Side, Root], plan: Plan, kept: list[Preserve], command: str, progress: Progress
+        self,
+        roots: dict[Side, Root],
+        plan: Plan,
+        look: Look,
+        kept: list[Preserve],
+        command: str,
+        progress: Progress,
     ) -> Outcome:
         assert self.checkout is not None  # noqa: S101 - only a dry run has none
         journal = self.state.journal
-        run = journal.begin_run(self.checkout, command, self._clock(), summary=json.dumps(plan.summary()))
+        request = plan.policy.request
+        undoes = find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
+        summary = json.dumps(plan.summary())
+        run = journal.begin_run(self.checkout, command, self._clock(), summary=summary, undoes=undoes)
         journal.plan_steps(run, planned_steps(plan), self._clock())
-        journal.record_intents(run, self.checkout, decided_ahead(plan, run))
+        journal.remember(run, remembered(look.memory, sorted(plan.concerned)))
+        journal.record_intents(run, self.checkout, decided_ahead(plan, run), dict(plan.remembered))
         conflicts = [
             (note.conversation, note.unit)
             for note in plan.notes

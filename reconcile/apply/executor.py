@@ -14,6 +14,7 @@ from reconcile.apply.batches import batches, levels
 from reconcile.apply.drift import DriftError
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.core.reasons import Reason
+from reconcile.disk.vault import VaultError
 
 if TYPE_CHECKING:
     from reconcile.apply.steps import Prepared, Stage
@@ -102,6 +103,8 @@ class Executor:
                 outcome.skip(action, Reason.DRIFT, str(drift))
             except OSError as error:
                 outcome.fail(action, _words(error))
+            except VaultError as error:
+                outcome.fail(action, error.message)
         return ready
 
     def _publish(self, prepared: Prepared, lost: set[str], outcome: Outcome) -> None:

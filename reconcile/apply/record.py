@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconcile.core.fold import Changes
     from reconcile.core.plan import Action, Plan, Preserve
 
-_OF_THE_PLAN = ("id", "needs", "expect", "touches", "title")
+_OF_THE_PLAN = ("id", "needs", "touches", "title")
 """Fields of an action that say how to carry it out, not what it did."""
 
 
@@ -52,6 +52,9 @@ def planned_steps(plan: Plan) -> Iterator[Step]:
         record = action_to_json(action)
         for name in _OF_THE_PLAN:
             del record[name]
+        for write in record["writes"]:
+            # The vault is the one place that keeps content, so that what is purged from it is nowhere.
+            del write["content"]
         text = json.dumps(record, separators=(",", ":"))
         yield Step(action.id, action.conversation, action.unit, action.kind.value, text)
 

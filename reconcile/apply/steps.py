@@ -169,6 +169,8 @@ class Stage:
 
     def _content(self, write: Write) -> bytes:
         """Read the source once: the bytes that are checked are the bytes that are written."""
+        if write.kept is not None:
+            return self.vault.read(write.kept)
         if write.source is None:
             return write.content or b""
         content = self.roots[write.source.side].read_file(write.source.path)

@@ -35,11 +35,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A file as it is to be: from another directory's file of the same name, or with the bytes given."""
+    """A file as it is to be: from another directory's file of that name, from the vault, or with the bytes given."""
 
     file: File
     origin: Node | None = None
     content: bytes | None = None
+    kept: str | None = None
 
 
 class Draft:
@@ -252,7 +253,7 @@ def _write(target: Node, put: Put) -> Write:
     file = put.file
     assert file.digest is not None  # noqa: S101 - only valid units are written
     source = put.origin.file(file.name) if put.origin is not None else None
-    return Write(target.file(file.name), source, put.content, file.size, file.mtime_ns, file.digest)
+    return Write(target.file(file.name), source, put.content, file.size, file.mtime_ns, file.digest, put.kept)
 
 
 def _ends(step: Step, target: Node, puts: Sequence[Put]) -> tuple[Place | None, Place]:

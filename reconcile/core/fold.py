@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.guards import look_at_sides
 from reconcile.core.memory import Agreed, Intent, IntentKind
-from reconcile.core.model import METADATA, WHOLE, Metadata, ParentKind
+from reconcile.core.model import METADATA, STREAM, WHOLE, Metadata, ParentKind, Side
 from reconcile.core.quiet import unsettled
 from reconcile.core.reasons import Reason
 from reconcile.core.units import units_of
@@ -54,6 +54,7 @@ def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, polic
         displaced=frozenset(item.conversation for item in plan.aside if item.reason is Reason.DISPLACED),
         rooted=frozenset(plan.rooted),
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
+        kept=_from_vault(plan),
     )
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     sides = look_at_sides(store, workspace, memory, rules.format)
@@ -78,6 +79,17 @@ def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, polic
     return changes
 
 
+def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
+    """Return the units that `undo` and `restore` have put into the store."""
+    put = {
+        (action.conversation, unit)
+        for action in plan.actions
+        if action.target.side is Side.STORE and any(write.kept is not None for write in action.writes)
+        for unit in ((METADATA, STREAM) if action.unit == WHOLE else (action.unit,))
+    }
+    return frozenset(put)
+
+
 def _may_forget(view: View, policy: Policy, sides: Sides) -> bool:
     """Tell whether what is on neither side is forgotten (row 6); a run over a part forgets nothing."""
     if view.agreed is None or view.store.trashed or policy.only or policy.below:
@@ -87,7 +99,7 @@ def _may_forget(view: View, policy: Policy, sides: Sides) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What the fold of one conversation depends on besides its view; the last three are the plan's."""
+    """What the fold of one conversation depends on besides its view; the last four are the plan's."""
 
     memory: Memory
     rules: Rules
@@ -95,6 +107,8 @@ class _Run:
     displaced: frozenset[str | None]
     rooted: frozenset[str]
     written: frozenset[tuple[str, str]]
+    kept: frozenset[tuple[str, str]]
+    """Units that the store got from the vault: they are its newest ones, whatever the workspace has."""
 
     def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
         """Tell whether a content that both sides hold is a new version, or an old one that this run has chosen.
@@ -117,6 +131,11 @@ def _fold_one(view: View, run: _Run, changes: Changes) -> None:
         changes.intents[view.id] = Intent(IntentKind.LOCAL)
     if view.id in run.memory.tombstones:
         changes.tombstones[view.id] = None
+    for name in (METADATA, STREAM):
+        digest = view.store.digest(name)
+        known = run.memory.history.get((view.id, name), ())
+        if digest is not None and (view.id, name) in run.kept and known and known[-1] != digest:
+            changes.history[view.id, name] = digest
     if workspace is None:
         return
     agreed = _agreed(view, workspace, parent, run, changes)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from reconcile.core.model import Digest
 
@@ -91,3 +91,36 @@ class Memory:
     parents: Mapping[str, str | None] = field(default_factory=dict)
     tombstones: Mapping[str, frozenset[Digest]] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """All that one checkout remembers of one conversation, but for its history: what an undo has hold again.
+
+    ``parent_known`` tells a known root from a conversation of which nothing is known. ``asides`` are by unit.
+    """
+
+    agreed: Agreed | None = None
+    intent: Intent | None = None
+    parent: str | None = None
+    parent_known: bool = False
+    tombstone: frozenset[Digest] = frozenset()
+    asides: Mapping[str, AsideRecord] = field(default_factory=dict)
+
+
+def remembered(memory: Memory, conversations: Iterable[str]) -> dict[str, Remembered]:
+    """Return what is remembered of each of these."""
+    asides: dict[str, dict[str, AsideRecord]] = {}
+    for (conversation, unit), record in memory.asides.items():
+        asides.setdefault(conversation, {})[unit] = record
+    return {
+        conversation: Remembered(
+            agreed=memory.agreed.get(conversation),
+            intent=memory.intents.get(conversation),
+            parent=memory.parents.get(conversation),
+            parent_known=conversation in memory.parents,
+            tombstone=memory.tombstones.get(conversation, frozenset()),
+            asides=asides.get(conversation, {}),
+        )
+        for conversation in conversations
+    }

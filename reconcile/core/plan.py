@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.policy import Policy
 
 if TYPE_CHECKING:
-    from reconcile.core.memory import AsideRecord, Intent
+    from reconcile.core.memory import AsideRecord, Intent, Remembered
     from reconcile.core.model import Digest, Place
     from reconcile.core.reasons import Reason
 
@@ -33,9 +33,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One file that an action puts in place: bytes from ``source``, or ``content`` given here.
+    """One file that an action puts in place: bytes from ``source``, from the vault, or ``content`` given here.
 
-    The file ends up with ``mtime_ns``, ``size`` and ``digest``, whatever was there before.
+    ``kept`` is the name of the vault's object. The file ends up with ``mtime_ns``, ``size`` and ``digest``, whatever
+    was there before.
     """
 
     target: Place
@@ -44,6 +45,7 @@ class Write:
     size: int
     mtime_ns: int
     digest: Digest
+    kept: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,21 @@ class Plan:
     """Both sides are as they were agreed on: there is nothing to do, and nothing to remember."""
     rooted: tuple[str, ...] = ()
     """Conversations that lose their parent on purpose, though an absent key alone would not say so."""
+    remembered: tuple[tuple[str, Remembered], ...] = ()
+    """What was remembered before the run that is undone, and holds again."""
+
+    @property
+    def concerned(self) -> frozenset[str]:
+        """The conversations of which a run of this plan changes what is remembered."""
+        ahead = (*self.intents, *self.tombstones, *self.remembered)
+        return frozenset(
+            (
+                *(action.conversation for action in self.actions),
+                *(conversation for conversation, _ in ahead),
+                *(conversation for (conversation, _), _ in self.asides),
+                *self.voided,
+            )
+        )
 
     def summary(self) -> dict[str, int]:
         """Counts by state, by kind of action, and of what is held and set aside."""

@@ -28,6 +28,7 @@ from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
 from reconcile.core.settle import final_metadata, is_undecided, save, set_parents, stated_content, update_workspace
 from reconcile.core.tree import TreeIndex
+from reconcile.core.undone import leave_undone
 from reconcile.core.units import joined_digest, units_of
 from reconcile.core.views import views_of, without_speakers
 
@@ -71,7 +72,7 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
     for conversation in board.order:
         report_conversation(board, board.views[conversation])
     report_sides(board, store, workspace)
-    return _finish(board, workspace)
+    return _finish(board, store, workspace)
 
 
 def decide(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int) -> Board:
@@ -205,9 +206,9 @@ def needs_events(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Ru
     )
 
 
-def _finish(board: Board, workspace: Snapshot) -> Plan:
-    """Leave out what the guards, git and the selection refuse, with everything that needs it."""
-    actions: list[Action] = list(board.draft)
+def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
+    """Leave out what was undone, and what the guards, git and the selection refuse, with everything that needs it."""
+    actions = leave_undone(board, list(board.draft), store, workspace)
     actions = _without_bulk(board, actions, len(workspace.copies))
     actions = _selected(board, actions)
     plan = Plan(

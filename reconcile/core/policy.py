@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reconcile.core.requests import Request
+
 
 class Layout(StrEnum):
     """How a workspace is laid out; the store is always flat."""
@@ -76,3 +78,5 @@ class Policy:
     git_busy: str | None = None
     path_limit: int = 3_800
     """Bytes that a path below the workspace's ``conversations/`` may have."""
+    request: Request | None = None
+    """What a command asks for; None: a plain run."""

@@ -53,6 +53,8 @@ class Reason(Enum):
     ARCHIVED = "archived", "archived in the store"
     UNARCHIVED = "unarchived", "live in the store"
     BEHIND = "behind", "an older version, aged so that it can't win by its time"
+    TAKEN_BACK = "taken-back", "takes back what a run did"
+    RESTORED = "restored", "a version from the vault, as asked"
 
     # why something is held
     INVALID = "invalid", "content that can't be read as what it should be"
@@ -65,6 +67,7 @@ class Reason(Enum):
     OBSTRUCTED = "obstructed", "something else is in the way"
     PATH_TOO_LONG = "path-too-long", "the path would be longer than the file system allows"
     UNREADABLE = "unreadable", "it can't be read"
+    WRITTEN_SINCE = "written-since", "not as the run left it, so that can't be taken back"
 
     # why something is set aside
     BEHIND_ASIDE = "behind-aside", "an older version of the stored conversation"

@@ -24,7 +24,13 @@ def agreeing(saved: Plan, fresh: Plan) -> tuple[Plan, dict[str, Action]]:
     leaves = {action.id for action in fresh.actions if _meaning(action) not in wanted or action.conversation in drifted}
     leaves = withheld(fresh.actions, leaves)
     kept = renumbered(action for action in fresh.actions if action.id not in leaves)
-    return replace(fresh, actions=kept, quiet=False), {action.id: wanted[_meaning(action)] for action in kept}
+    changes = replace(
+        fresh,
+        actions=kept,
+        quiet=False,
+        remembered=tuple(each for each in fresh.remembered if each[0] not in drifted),
+    )
+    return changes, {action.id: wanted[_meaning(action)] for action in kept}
 
 
 def _meaning(action: Action) -> Action:

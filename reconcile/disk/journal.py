@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from reconcile.core.memory import Intent, IntentKind
+from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
 from reconcile.disk import state_memory
 from reconcile.disk.state_schema import encoded, select, state_errors, transaction
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _STAMP = "%Y%m%d-%H%M%S"
-_RUNS = "SELECT id, checkout, command, started_ns, finished_ns, exit_code, summary FROM run"
+_RUNS = "SELECT id, checkout, command, started_ns, finished_ns, exit_code, summary, undoes FROM run"
 
 
 class StepState(StrEnum):
@@ -46,7 +46,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run. ``finished_ns`` None: it still goes on, or was killed. ``summary``: the plan's, as JSON."""
+    """One run. ``finished_ns`` None: it still goes on, or was killed. ``summary``: the plan's, as JSON.
+
+    ``undoes`` is the run that it took back.
+    """
 
     id: str
     checkout: int | None
@@ -55,6 +58,7 @@ class Run:
     finished_ns: int | None
     exit_code: int | None
     summary: str
+    undoes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,9 @@ class Journal:
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self._connection, self._path = connection, path
 
-    def begin_run(self, checkout: int | None, command: str, now_ns: int, *, summary: str = "{}") -> str:
+    def begin_run(
+        self, checkout: int | None, command: str, now_ns: int, *, summary: str = "{}", undoes: str | None = None
+    ) -> str:
         """Open a run and return its id, ``20261121-233012-00``: time in UTC and a number within the second.
 
         Ids ascend in the order of the runs, also where the clock was set back.
@@ -85,15 +91,45 @@ class Journal:
         with transaction(self._connection, self._path):
             (newest,) = self._connection.execute("SELECT max(id) FROM run").fetchone()
             run = _next_id(newest, now_ns)
-            row = (run, checkout, command, now_ns, None, None, summary)
-            self._connection.executemany("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)", encoded([row]))
+            row = (run, checkout, command, now_ns, None, None, summary, undoes)
+            self._connection.executemany("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", encoded([row]))
         return run
 
-    def record_intents(self, run: str, checkout: int, fold: state_memory.Fold) -> None:
-        """Write a plan's intents, asides and tombstones, ahead of its actions. Undo finds the old intents."""
-        if fold.empty:
+    def remember(self, run: str, before: Mapping[str, Remembered]) -> None:
+        """Write down what is remembered of the conversations that a run concerns, before it changes any of it."""
+        with transaction(self._connection, self._path):
+            self._connection.executemany(
+                "INSERT INTO remembered VALUES (?, ?, ?)",
+                encoded((run, key, _remembered_to_json(each)) for key, each in before.items()),
+            )
+
+    def remembered(self, run: str) -> dict[str, Remembered]:
+        """Return what was remembered before a run."""
+        sql = "SELECT conversation, content FROM remembered WHERE run = ?"
+        with state_errors(self._path):
+            rows = select(self._connection, sql, (run,))
+        return {conversation: _remembered_from_json(content) for conversation, content in rows}
+
+    def concerned_since(self, run: str) -> dict[str, tuple[str, ...]]:
+        """Return, by conversation, the later runs that concerned it, oldest first."""
+        sql = "SELECT conversation, run FROM remembered WHERE run > ? ORDER BY run"
+        found: dict[str, tuple[str, ...]] = {}
+        with state_errors(self._path):
+            for conversation, later in select(self._connection, sql, (run,)):
+                found[conversation] = (*found.get(conversation, ()), later)
+        return found
+
+    def record_intents(
+        self, run: str, checkout: int, fold: state_memory.Fold, again: Mapping[str, Remembered] | None = None
+    ) -> None:
+        """Write a plan's intents, asides and tombstones, ahead of its actions. Undo finds the old intents.
+
+        ``again`` is what holds again, before anything else is written.
+        """
+        if fold.empty and not again:
             return
         with transaction(self._connection, self._path):
+            state_memory.put_back(self._connection, checkout, again or {})
             if fold.intents:
                 before = state_memory.load_intents(self._connection, checkout)
                 (last,) = self._connection.execute(
@@ -199,8 +235,29 @@ def _intent_to_json(intent: Intent | None) -> str | None:
     return None if intent is None else json.dumps(asdict(intent))
 
 
+def _remembered_to_json(before: Remembered) -> str:
+    return json.dumps(asdict(before), default=sorted)
+
+
+def _remembered_from_json(text: str) -> Remembered:
+    found = json.loads(text)
+    agreed, intent = found["agreed"], found["intent"]
+    return Remembered(
+        agreed=None if agreed is None else Agreed(**agreed),
+        intent=None if intent is None else _intent_of(intent),
+        parent=found["parent"],
+        parent_known=found["parent_known"],
+        tombstone=frozenset(found["tombstone"]),
+        asides={
+            unit: AsideRecord(AsideKind(each["kind"]), each["store"], each["workspace"])
+            for unit, each in found["asides"].items()
+        },
+    )
+
+
 def _intent_from_json(text: str | None) -> Intent | None:
-    if text is None:
-        return None
-    fields = json.loads(text)
+    return None if text is None else _intent_of(json.loads(text))
+
+
+def _intent_of(fields: dict[str, Any]) -> Intent:
     return Intent(IntentKind(fields.pop("kind")), **fields)

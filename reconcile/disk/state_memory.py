@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
 from reconcile.disk.state_schema import encoded, select
 
 if TYPE_CHECKING:
@@ -127,6 +127,22 @@ def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
     _save_intents(connection, checkout, fold.intents)
     _save_asides(connection, checkout, fold.asides)
     _save_tombstones(connection, fold)
+
+
+def put_back(connection: sqlite3.Connection, checkout: int, again: Mapping[str, Remembered]) -> None:
+    """Have what was remembered of some conversations hold again, within the caller's transaction."""
+    for table in ("parent", "tombstone"):
+        connection.executemany(f"DELETE FROM {table} WHERE conversation = ?", encoded((key,) for key in again))  # noqa: S608
+    mine = encoded((checkout, key) for key in again)
+    connection.executemany("DELETE FROM aside WHERE checkout = ? AND conversation = ?", mine)
+    fold = Fold(
+        agreed={key: each.agreed for key, each in again.items()},
+        parents={key: each.parent for key, each in again.items() if each.parent_known},
+        intents={key: each.intent for key, each in again.items()},
+        asides={(key, unit): record for key, each in again.items() for unit, record in each.asides.items()},
+        tombstones={key: each.tombstone for key, each in again.items() if each.tombstone},
+    )
+    save(connection, checkout, fold)
 
 
 def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[str, Agreed | None]) -> None:

@@ -71,6 +71,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX version_run ON version (run)",
         "CREATE INDEX version_digest ON version (digest)",
     ),
+    (
+        "ALTER TABLE run ADD COLUMN undoes TEXT",
+        """CREATE TABLE remembered (
+            run TEXT NOT NULL REFERENCES run ON DELETE CASCADE, conversation TEXT NOT NULL, content TEXT NOT NULL,
+            PRIMARY KEY (run, conversation)) WITHOUT ROWID""",
+        "CREATE INDEX remembered_of ON remembered (conversation)",
+    ),
 )
 """Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
 

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import itertools
 import os
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 """Bytes in memory at a time."""
 _DIGEST_BYTES = 32
-_PREFIX = re.compile(r"[0-9a-f]+")
 _TEMPORARY = ".tmp-"
 _numbers = itertools.count()
 
@@ -124,22 +122,15 @@ class Vault:
         with self.open(digest) as file:
             return file.read()
 
-    def find(self, prefix: str) -> tuple[str, ...]:
-        """The digests of all objects that begin so, sorted; nothing for what is no hexadecimal prefix."""
-        if not _PREFIX.fullmatch(prefix):
-            return ()
-        shards = [prefix[:2]] if len(prefix) > 1 else self._listed(self._objects)
-        names = (name for shard in shards for name in self._listed(os.path.join(self._objects, shard)))
-        return tuple(sorted(name for name in names if name.startswith(prefix)))
-
-    def size(self) -> int:
-        """Bytes of all objects together."""
-        total = 0
+    def objects(self) -> dict[str, tuple[int, int]]:
+        """Bytes of every object, and when it was stored (ns), by digest. Raises `OSError`."""
+        found = {}
         for shard in self._listed(self._objects):
             for digest in self._listed(os.path.join(self._objects, shard)):
                 with contextlib.suppress(FileNotFoundError):
-                    total += os.stat(self.path(digest)).st_size
-        return total
+                    status = os.stat(self.path(digest))
+                    found[digest] = (status.st_size, status.st_mtime_ns)
+        return found
 
     def remove(self, digest: str) -> bool:
         """Take an object out for good (``vault --purge``), and say whether it was there. Raises `OSError`."""

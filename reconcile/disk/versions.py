@@ -82,6 +82,16 @@ class Versions:
         """Every version whose vault digest begins so, oldest first."""
         return self._found("substr(digest, 1, length(?)) = ?", prefix, prefix)
 
+    def conversations(self) -> tuple[str, ...]:
+        """Every conversation that a version is kept of."""
+        with state_errors(self._path):
+            rows = select(self._connection, "SELECT DISTINCT conversation FROM version WHERE conversation <> ''")
+        return tuple(row[0] for row in rows)
+
+    def all(self) -> tuple[Version, ...]:
+        """Every version, oldest first."""
+        return self._found("1")
+
     def forget(self, digest: str) -> None:
         """Take a purged object out of the index."""
         with transaction(self._connection, self._path):

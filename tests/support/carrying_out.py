@@ -11,6 +11,8 @@ from reconcile.disk.hashing import digest
 from tests.support.trees import Blob, Entry, Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconcile.core.plan import Action, Plan
     from reconcile.core.simulate import Listing
 
@@ -23,9 +25,12 @@ def is_directory_removal(action: Action) -> bool:
     return action.kind in (Kind.REMOVE, Kind.REMOVE_STALE) and action.unit == WHOLE
 
 
-def carry_out(plan: Plan, before: Trees, listing: Listing) -> Trees:
-    """Return the sides as they are after the plan; ``listing`` is that of their conversations' files."""
-    contents = {digest(content): content for content in blobs_of(before).values()}
+def carry_out(plan: Plan, before: Trees, listing: Listing, vault: Mapping[str, bytes] | None = None) -> Trees:
+    """Return the sides as they are after the plan; ``listing`` is that of their conversations' files.
+
+    ``vault``: what was kept earlier, by digest.
+    """
+    contents = dict(vault or {}) | {digest(content): content for content in blobs_of(before).values()}
     contents |= {write.digest: write.content for a in plan.actions for write in a.writes if write.content is not None}
     others: dict[Place, Entry] = {place: entry for place, entry in _entries(before).items() if place not in listing}
     for action in plan.actions:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from reconcile.core.model import WHOLE
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Diverged, Layout, Missing, Policy, Prefer, StreamRule, Take
+from reconcile.core.requests import PutBack, Request, TakeBack
 from reconcile.formats import get_format
+from tests.support.past_runs import LATEST
 from tests.support.words import ScenarioError
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _FORMAT = get_format("jp")
 _KINDS = {kind.value for kind in Kind}
+_REQUESTS: Mapping[str, Callable[[str], Request]] = {"undo": TakeBack, "restore": PutBack}
 _LATER = ("held", "aside", "skipped", "failed", "note")
 _REFUSED = "refused "
 
@@ -75,8 +78,11 @@ def read_command(text: str) -> Command:
     argv = [word for word in argv if word != "@2"]
     given = _Parser().parse_intermixed_args(argv)
     name, *ids = given.words or [""]
+    if program == "reconcile" and name in _REQUESTS and len(ids) <= 1:
+        request = _REQUESTS[name]((*ids, LATEST)[0])
+        return Command(tuple(argv), checkout, Policy(layout=given.layout, request=request), given.dry_run)
     if program != "reconcile" or name not in ("", "resolve"):
-        raise ScenarioError(f"found {text!r}, expected reconcile, or reconcile resolve ID --take SIDE|--keep")
+        raise ScenarioError(f"found {text!r}, expected reconcile, reconcile resolve ID --take SIDE|--keep, or undo")
     if (name == "resolve") != (given.take is not None and bool(ids)):
         raise ScenarioError(f"found {text!r}, expected ids and --take or --keep, after resolve alone")
     resolved = [_id(number) for number in ids]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -61,6 +62,9 @@ class DiskLevel:
     locks: dict[str, ExitStack] = field(default_factory=dict)
     troubles: dict[str, Callable[[], AbstractContextManager[None]]] = field(default_factory=dict)
     kills: bool = False
+    runs: list[str] = field(default_factory=list)
+    """The run that each command was, in the journal; empty for one that was none."""
+    run_id: str = ""
 
     def __post_init__(self) -> None:
         for side in ("store", "workspace"):
@@ -105,6 +109,7 @@ class DiskLevel:
         inodes = {side: self._inodes(side) for side in sides}
         marks = self._marks()
         outcome = self._invoke(command)
+        self.runs.append(self.run_id)
         self.troubles.pop("lock", None)
         assert self._marks() == marks, "the .id of a workspace was touched"
         if outcome.refused:
@@ -117,7 +122,8 @@ class DiskLevel:
             self._check_census(before, after)
             for side in sides:
                 self._check_scan(side, after[side])
-        if not {"--only", "--below", "--dry-run", "resolve"}.intersection(command.argv):
+        partly = command.policy.request is not None and outcome.held
+        if not partly and not {"--only", "--below", "--dry-run", "resolve"}.intersection(command.argv):
             self._check_settled(command)
         return outcome
 
@@ -164,14 +170,19 @@ class DiskLevel:
         with ExitStack() as stack:
             for trouble in () if "--dry-run" in more else self.troubles.values():
                 stack.enter_context(trouble())
-            result = self.command("--json", "-w", project, *store, *more, *command.argv)
+            result = self.command("--json", "-w", project, *store, *more, *map(self._known, command.argv))
         if not result.stdout and result.exit_code:
             return refusal(self._complaint(result.stderr), result.exit_code)
         try:
             printed = json.loads(result.stdout)
         except ValueError:
             raise AssertionError(f"exit {result.exit_code}, no JSON:\n{result.output}") from None
+        self.run_id = printed.get("outcome", {}).get("run") or ""
         return outcome_of_json(printed, result.exit_code)
+
+    def _known(self, word: str) -> str:
+        """Put the journal's name of a run for the number of its command: ``run1``."""
+        return re.sub(r"(?<!\w)run(\d+)", lambda match: self.runs[int(match[1]) - 1], word)
 
     def _complaint(self, text: str) -> str:
         """Return what is wrong in a command's own words, with paths from here on."""
@@ -179,6 +190,8 @@ class DiskLevel:
             message = json.loads(text)["error"]
         except ValueError:
             message = text.rpartition("Error: ")[2].strip()
+        for number, run in enumerate(self.runs, 1):
+            message = str(message).replace(run, f"run{number}") if run else message
         return str(message).replace(f"{self.root}/", "")
 
     def _kill_at_every_step(self, command: Command, before: dict[str, Tree]) -> None:

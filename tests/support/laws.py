@@ -35,7 +35,8 @@ class Carried:
 
 def check_laws(run: Carried) -> None:
     """Check every law that a single plan can break."""
-    _check_order(run.plan)
+    if run.plan.policy.request is None:
+        _check_order(run.plan)
     _check_local(run)
     _check_removals(run)
     _check_census(run)
@@ -62,6 +63,7 @@ def _check_local(run: Carried) -> None:
         and not run.memory.intents.get(copy.conversation)
     }
     local |= {key for key, intent in run.memory.intents.items() if intent.kind is IntentKind.LOCAL}
+    local -= {key for key, before in run.plan.remembered if before.intent is None}
     for action in run.plan.actions:
         published = [write for write in action.writes if write.target.side is Side.WORKSPACE]
         assert not (published and action.conversation in local), f"{action.conversation} is local: {published}"

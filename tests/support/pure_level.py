@@ -10,13 +10,16 @@ from reconcile.core.fold import Changes, fold
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.policy import Prefer
+from reconcile.core.requests import TakeBack
 from reconcile.core.simulate import listing_of
+from reconcile.core.undo import plan_undo
 from reconcile.core.units import Rules
 from reconcile.disk.hashing import digest
 from reconcile.formats import get_format
-from tests.support.carrying_out import carry_out
+from tests.support.carrying_out import blobs_of, carry_out
 from tests.support.commands import outcome_of
 from tests.support.laws import Carried, check_laws
+from tests.support.past_runs import PastRuns
 from tests.support.pure_scan import scan_tree
 from tests.support.remembering import Memories
 from tests.support.trees import Blob, Entry, Tree
@@ -100,6 +103,8 @@ class PureLevel:
     git_busy: str | None = None
     identities: dict[str, int] = field(default_factory=dict)
     now_ns: int = DAY_NS
+    past: PastRuns = field(default_factory=PastRuns)
+    vault: dict[str, bytes] = field(default_factory=dict)
 
     def tree(self, side: str) -> Tree | None:
         return self.trees.get(side)
@@ -113,6 +118,7 @@ class PureLevel:
         match words:
             case ("forget", "state"):
                 self.memories.forget()
+                self.past.runs.clear()
             case ("config", key, value):
                 self.config[key] = value
             case ("git", what):
@@ -128,18 +134,26 @@ class PureLevel:
         memory = self.memories.of(command.workspace)
         policy = command.under(self.config, self.git_busy)
         store, workspace = self._scan(command, memory)
-        plan = self._plan(store, workspace, memory, policy)
+        if isinstance(policy.request, TakeBack):
+            request = TakeBack(self.past.resolved(command.workspace, policy.request.run))
+            policy = replace(policy, request=request)
+            plan = plan_undo(self.past.find(request.run), store, workspace, policy, RULES, self.now_ns)
+        else:
+            plan = self._plan(store, workspace, memory, policy)
         if command.dry_run:
             return outcome_of(plan)
         before: Trees = {Side.STORE: self.trees["store"], Side.WORKSPACE: self.trees.get(command.workspace)}
-        after = carry_out(plan, before, listing_of(store, workspace))
+        self.vault |= {digest(content): content for content in blobs_of(before).values()}
+        self.past.add(command.workspace, plan, memory, listing_of(store, workspace))
+        after = carry_out(plan, before, listing_of(store, workspace), self.vault)
         check_laws(Carried(plan, store, workspace, memory, before, after))
         self.trees |= {"store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
+        self.memories.put_back(command.workspace, dict(plan.remembered))
         self.memories.remember(command.workspace, Changes(intents=dict(plan.intents)))
         memory = self.memories.of(command.workspace)
         found = self._scan(command, memory)
         self.memories.remember(command.workspace, fold(*found, memory, plan, policy, RULES))
-        if not policy.only and not policy.below:
+        if not policy.only and not policy.below and not (policy.request and plan.held):
             self._check_settled(command, policy)
         return outcome_of(plan)
 
@@ -152,7 +166,7 @@ class PureLevel:
     def _check_settled(self, command: Command, policy: Policy) -> None:
         """A second run has nothing to do: what is held stays held without actions, too."""
         memory = self.memories.of(command.workspace)
-        plain = replace(policy, prefer=Prefer.NEWEST, decisions={}, accept_bulk=False)
+        plain = replace(policy, prefer=Prefer.NEWEST, decisions={}, accept_bulk=False, request=None)
         plan = make_plan(*self._scan(command, memory), memory, plain, RULES, self.now_ns)
         lines = "\n  ".join(outcome_of(plan).lines(()))
         assert not plan.actions, f"a second run still has something to do:\n  {lines}"

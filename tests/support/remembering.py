@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from reconcile.core.fold import Changes
 from reconcile.core.memory import Intent, IntentKind, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.core.fold import Changes
+    from reconcile.core.memory import Remembered
     from reconcile.core.model import Digest
 
 K = TypeVar("K")
@@ -67,6 +68,25 @@ class Memories:
                 self.tombstones.pop(conversation, None)
             else:
                 self.tombstones[conversation] = self.tombstones.get(conversation, frozenset()) | set(digests)
+
+    def put_back(self, workspace: str, again: Mapping[str, Remembered]) -> None:
+        """Have what was remembered before a run hold again."""
+        own = self.own.get(workspace, _NOTHING)
+        asides = {key: record for key, record in own.asides.items() if key[0] not in again}
+        asides |= {(key, unit): record for key, each in again.items() for unit, record in each.asides.items()}
+        self.own[workspace] = replace(own, asides=asides)
+        for key, each in again.items():
+            self.parents.pop(key, None)
+            self.tombstones.pop(key, None)
+            if each.parent_known:
+                self.parents[key] = each.parent
+            if each.tombstone:
+                self.tombstones[key] = each.tombstone
+        changes = Changes(
+            agreed={key: each.agreed for key, each in again.items()},
+            intents={key: each.intent for key, each in again.items()},
+        )
+        self.remember(workspace, changes)
 
     def forget(self) -> None:
         """Lose everything, as when the state's directory is deleted."""

@@ -1,0 +1,127 @@
+"""``reconcile vault``: what is kept, and taking it out for good."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.core.simulate import listing_of
+from reconcile.retention import Holding, holdings, named, older_than, remove
+
+from .context import find_roots, is_interactive, open_session, settings_of
+from .options import common_options, options_of
+from .run import tell_waiting
+from .style import Style, clean, size
+from .when import age, date
+
+if TYPE_CHECKING:
+    from reconcile.session import Session
+
+    from .options import Options
+
+SHOWN = 20
+
+
+@click.command(name="vault")
+@common_options
+@click.option("--prune", is_flag=True, help="Take out what no run has needed for a while (--older-than).")
+@click.option("--older-than", metavar="AGE", help="With --prune: 12h, 30d, 8w, 6m, 1y.")
+@click.option("--purge", metavar="DIGEST", help="Take out one content: a secret that was cut out by hand.")
+@click.pass_context
+def command(context: click.Context, prune: bool, older_than: str | None, purge: str | None) -> None:
+    """Say what the vault holds; nothing ever leaves it by itself.
+
+    What is taken out can't be restored, and runs that replaced it can't be undone any more.
+    """
+    if prune != (older_than is not None) or (prune and purge is not None):
+        raise click.UsageError("choose one: --prune --older-than AGE, or --purge DIGEST")
+    options = options_of(context)
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    changes = (prune or purge is not None) and not options.is_dry
+    with open_session(roots, settings, readonly=not changes) as session:
+        if not changes:
+            chosen = _chosen(session, older_than, purge)
+            _report(options, session, chosen, removed=None)
+            return
+        with session.exclusively("reconcile vault", settings.lock_timeout, tell_waiting):
+            chosen = _chosen(session, older_than, purge)
+            _confirm(options, chosen)
+            freed = remove(session.state, session.vault, chosen)
+            _report(options, session, chosen, removed=freed)
+
+
+def _chosen(session: Session, limit: str | None, purge: str | None) -> tuple[Holding, ...]:
+    found = holdings(session.state, session.vault)
+    if purge is not None:
+        return (named(found, purge),)
+    return found if limit is None else older_than(found, time.time_ns() - age(limit))
+
+
+def _confirm(options: Options, chosen: tuple[Holding, ...]) -> None:
+    """Ask before content goes for good; where nobody can answer, ``--yes`` must have."""
+    if not chosen or options.yes:
+        return
+    question = f"Take {_counted(chosen)} out of the vault for good?"
+    if not is_interactive(options):
+        raise click.UsageError(f"{question} Say so with --yes")
+    click.confirm(question, abort=True)
+
+
+def _counted(chosen: tuple[Holding, ...]) -> str:
+    total = size(sum(each.size for each in chosen))
+    return f"{len(chosen)} version{'' if len(chosen) == 1 else 's'} ({total})"
+
+
+def _report(options: Options, session: Session, chosen: tuple[Holding, ...], *, removed: int | None) -> None:
+    if options.json:
+        found = {
+            "format": "reconcile.vault/1",
+            "objects": [_as_json(each) for each in chosen],
+            "bytes": sum(each.size for each in chosen),
+            "removed": removed is not None,
+        }
+        click.echo(json.dumps(found, indent=2))
+        return
+    style = Style.choose(options.color)
+    shown = chosen if options.verbose else chosen[-SHOWN:]
+    for each in reversed(shown):
+        of_it = each.versions[-1] if each.versions else None
+        what = f"{of_it.conversation}@{of_it.run}:{of_it.unit}  {of_it.file}" if of_it else "(of no run)"
+        click.echo(f"  {each.digest[:16]}  {size(each.size):>9}  {date(each.newest_ns)}  {clean(what)}")
+    if len(chosen) > len(shown):
+        click.echo(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
+    words = "taken out of the vault for good" if removed is not None else "in the vault"
+    click.echo(style(f"{_counted(chosen)} {words}.", bold=True))
+    if removed is not None:
+        _warn_of_sides(session, chosen)
+
+
+def _warn_of_sides(session: Session, chosen: tuple[Holding, ...]) -> None:
+    """Say where the same content still lies in the open."""
+    gone = {version.xxh3 for each in chosen for version in each.versions}
+    look = session.look()
+    for place, state in listing_of(look.store, look.workspace).items():
+        if state.digest in gone:
+            click.echo(f"  still there: {clean(str(place))}")
+
+
+def _as_json(each: Holding) -> dict[str, object]:
+    return {
+        "digest": each.digest,
+        "size": each.size,
+        "newest_ns": each.newest_ns,
+        "versions": [
+            {
+                "conversation": v.conversation,
+                "unit": v.unit,
+                "file": v.file,
+                "run": v.run,
+                "place": f"{v.side}:{v.path}",
+            }
+            for v in each.versions
+        ],
+    }

@@ -1,0 +1,30 @@
+"""Times and ages, as people read and write them."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import click
+
+_UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400, "y": 365 * 86400}
+
+
+def date(time_ns: int) -> str:
+    """Return a time in the user's own zone, to the second; one that no calendar holds as the bare number."""
+    try:
+        return datetime.fromtimestamp(time_ns // 10**9).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ns} ns"
+
+
+def age(text: str) -> int:
+    """Return an age such as ``12h``, ``30d``, ``8w``, ``6m`` or ``1y`` in nanoseconds.
+
+    Raises:
+        click.UsageError: it is none.
+    """
+    match = re.fullmatch(r"(\d{1,6})([hdwmy])", text)
+    if match is None:
+        raise click.UsageError(f"found the age {text!r}, expected a number and h, d, w, m or y: 12h, 30d, 6m")
+    return int(match[1]) * _UNITS[match[2]] * 10**9

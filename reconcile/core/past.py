@@ -1,0 +1,93 @@
+"""What is known of a run that is over, as values: the journal's and the vault's part in an undo or a restore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import File
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from reconcile.core.memory import Remembered
+    from reconcile.core.model import Digest, Place
+    from reconcile.core.plan import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One file as it was before a run replaced or removed it; ``vault`` is the name of its object there."""
+
+    size: int
+    mtime_ns: int
+    digest: Digest
+    vault: str
+
+    def named(self, name: str) -> File:
+        """Return it as a file of a copy."""
+        return File(name, self.size, self.mtime_ns, self.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """One run: the steps that were done, in order, and what was there before.
+
+    ``kept``: the versions of each place, oldest first. ``remembered``: what was remembered before, of every
+    conversation that the run concerned. ``since``: what later runs did. ``is_undo``: the run took back another one.
+    """
+
+    id: str
+    steps: tuple[Action, ...]
+    kept: Mapping[Place, tuple[Kept, ...]] = field(default_factory=dict)
+    remembered: Mapping[str, Remembered] = field(default_factory=dict)
+    since: Since = field(default_factory=lambda: Since({}, frozenset()))
+    is_undo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeptUnit:
+    """One unit of a conversation from the vault: its files by name, and the directory's name that they were in.
+
+    ``partial``: its other files weren't replaced then, and stay as they are.
+    """
+
+    conversation: str
+    unit: str
+    dirname: str
+    files: Mapping[str, Kept]
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What came of a run's conversations later: ``changed`` by which newest run, or ``undone`` already."""
+
+    changed: Mapping[str, str]
+    undone: frozenset[str]
+
+
+def changed_since(
+    run: str,
+    concerned: Mapping[str, tuple[str, ...]],
+    undoes: Mapping[str, str | None],
+    unfinished: Mapping[str, Collection[str]],
+) -> Since:
+    """Return what later runs did to each conversation of a run.
+
+    ``concerned`` are the runs by conversation, ``undoes`` what each run took back, ``unfinished`` the conversations for
+    which it did not come to its end. A run and the undo of it cancel each other out; an undo that was cut short says
+    nothing.
+    """
+    taken_back_by = {undone: each for each, undone in undoes.items() if undone is not None}
+    changed: dict[str, str] = {}
+    undone = set()
+    for conversation, later in concerned.items():
+        left = [each for each in later if taken_back_by.get(each) not in later and undoes[each] not in later]
+        cut = [each for each in left if undoes[each] == run and conversation in unfinished.get(each, ())]
+        left = [each for each in left if each not in cut]
+        if any(undoes[each] == run for each in left):
+            undone.add(conversation)
+        elif left:
+            changed[conversation] = left[-1]
+    return Since(changed, frozenset(undone))

@@ -1,0 +1,293 @@
+"""The plan that puts a run back: its steps reversed, the last first (section 7, "undo").
+
+Where somebody has written since, a conversation is refused as a whole, with everything that builds on its steps. What
+is as it was before already needs nothing, so that an undo that was cut short can be asked for again.
+What was remembered before the run holds again, and what was undone is set aside until a side changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.draft import Draft, Put, Step, renumbered, withheld
+from reconcile.core.model import CHILDREN, EXTRA, WHOLE, Metadata, Place, Side
+from reconcile.core.nodes import Node, nodes_of
+from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Plan
+from reconcile.core.planner import without_git
+from reconcile.core.reasons import Reason
+from reconcile.core.undone import Standing, standing, undone_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reconcile.core.memory import AsideRecord
+    from reconcile.core.model import File, Snapshot
+    from reconcile.core.past import Kept, PastRun
+    from reconcile.core.policy import Policy
+    from reconcile.core.units import Rules
+
+_MOVED_BACK = {Kind.MOVE: Kind.MOVE, Kind.ARCHIVE: Kind.UNARCHIVE, Kind.UNARCHIVE: Kind.ARCHIVE}
+_MADE = {Side.STORE: Kind.COPY, Side.WORKSPACE: Kind.PROJECT}
+_PARENTS = (Kind.SET_PARENT, Kind.PROMOTE)
+_TAKEN = {Side.STORE: Kind.REMOVE, Side.WORKSPACE: Kind.REMOVE_STALE}
+
+
+def plan_undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Policy, rules: Rules, now_ns: int) -> Plan:
+    """Return the plan that takes a run back, as far as nobody has written since."""
+    undo = _Undo(past, (store, workspace))
+    chosen = ({action.conversation for action in past.steps} | past.remembered.keys()) - past.since.undone
+    for action in reversed(past.steps):
+        if action.conversation in chosen:
+            undo.reverse(action)
+    if wanted := policy.only | policy.below:
+        chosen &= wanted
+    actions = undo.kept_of(chosen)
+    done = chosen - undo.refused.keys()
+    ordered = sorted(chosen, key=rules.format.order)
+    plan = Plan(
+        layout=policy.layout.value,
+        actions=renumbered(actions),
+        held=tuple(undo.item(each) for each in ordered if each in undo.refused),
+        asides=() if past.is_undo else tuple(((each, WHOLE), undo.record(each, rules)) for each in sorted(done)),
+        outline=tuple(Heading(each, undo.titles.get(each), 0) for each in ordered),
+        policy=policy,
+        now_ns=now_ns,
+        remembered=tuple((each, past.remembered[each]) for each in sorted(done) if each in past.remembered),
+    )
+    return without_git(plan, policy.git_busy)
+
+
+class _RefusedError(Exception):
+    """A step can't be taken back; the words say what is there instead."""
+
+
+class _Undo:
+    """The virtual sides while the steps are reversed, and who was refused with which words."""
+
+    def __init__(self, past: PastRun, sides: Iterable[Snapshot]) -> None:
+        self.past = past
+        self.draft = Draft()
+        self.refused = {
+            key: f"run {run} has changed it since; undo that one first" for key, run in past.since.changed.items()
+        }
+        known = {key: each.agreed for key, each in past.remembered.items()}
+        self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
+        self._nodes: dict[int, tuple[Node, str]] = {}
+        """Every directory that is there now, with the conversation whose it is."""
+        self._at: dict[tuple[Side, int, str], Node] = {}
+        """The same by side, container and path below that."""
+        for side in sides:
+            for node in nodes_of(side).values():
+                assert node.copy is not None  # noqa: S101 - those that the scan found have one
+                self._enter(node, node.copy.conversation)
+                if isinstance(node.copy.metadata, Metadata):
+                    self.titles[node.copy.conversation] = node.copy.metadata.title
+
+    def reverse(self, action: Action) -> None:
+        """Add the steps that take one back, unless its conversation is refused."""
+        conversation = action.conversation
+        if conversation in self.refused:
+            return
+        try:
+            if action.kind in _MOVED_BACK:
+                self._move_back(action)
+            elif action.kind is Kind.AGE:
+                self._age_back(action)
+            elif action.unit != WHOLE:
+                self._write_back(action)
+            elif action.writes:
+                self._take_away(action)
+            else:
+                self._make_again(action)
+        except _RefusedError as refused:
+            self.refused[conversation] = str(refused)
+
+    def kept_of(self, chosen: set[str]) -> list[Action]:
+        """Return the steps of those chosen; a conversation of which one can't be taken is refused as a whole."""
+        actions = list(self.draft)
+        while True:
+            out = withheld(
+                actions,
+                {a.id for a in actions if a.conversation in self.refused or a.conversation not in chosen},
+            )
+            hit = {a.conversation for a in actions if a.id in out and a.conversation in chosen} - self.refused.keys()
+            if not hit:
+                return [action for action in actions if action.id not in out]
+            for conversation in hit:
+                self.refused[conversation] = "it lies in the directory of another conversation that stays as it is"
+
+    def item(self, conversation: str) -> Item:
+        """Return what is said of a refused conversation."""
+        return Item(
+            conversation=conversation,
+            title=self.titles.get(conversation),
+            unit=WHOLE,
+            reason=Reason.WRITTEN_SINCE,
+            message=self.refused[conversation],
+        )
+
+    def record(self, conversation: str, rules: Rules) -> AsideRecord:
+        """Return the record of how a conversation stands once it is put back."""
+        found: dict[Side, list[Standing]] = {side: [] for side in Side}
+        for node, owner in self._nodes.values():
+            if owner == conversation:
+                container = self._owner(node.container) if node.container is not None else None
+                found[node.side].append(standing(node.path, container, node.files.values()))
+        return undone_record(found[Side.STORE], found[Side.WORKSPACE], rules)
+
+    def _step(self, action: Action, kind: Kind) -> Step:
+        return Step(
+            kind=kind,
+            conversation=action.conversation,
+            title=self.titles.get(action.conversation),
+            reason=Reason.TAKEN_BACK,
+            unit=action.unit,
+            events=None if action.events is None else (action.events[1], action.events[0]),
+        )
+
+    def _move_back(self, action: Action) -> None:
+        assert action.source is not None  # noqa: S101 - a move has one
+        found, container, rest = self._locate(action.source)
+        if found is not None and self._owner(found) == action.conversation:
+            return
+        node = self._there(action.target)
+        if found is not None:
+            raise _RefusedError(f"{action.source}: something else is there by now")
+        self._leave(node)
+        prefix, _, name = rest.rpartition("/")
+        step = self._step(action, _MOVED_BACK[action.kind])
+        self.draft.move(step, node, container, prefix + "/" if prefix else "", name)
+        self._enter(node, action.conversation)
+
+    def _age_back(self, action: Action) -> None:
+        node = self._there(action.target)
+        before: dict[int, list[str]] = {}
+        for expect in action.expect:
+            name = expect.place.path[len(action.target.path) + 1 :]
+            file = node.files.get(name)
+            if file is None or file.digest != expect.digest or file.mtime_ns not in (action.mtime_ns, expect.mtime_ns):
+                raise _RefusedError(f"{expect.place}: written since")
+            if file.mtime_ns == action.mtime_ns:
+                before.setdefault(expect.mtime_ns, []).append(name)
+        for mtime_ns, names in before.items():
+            self.draft.age(self._step(action, Kind.AGE), node, names, mtime_ns)
+
+    def _write_back(self, action: Action) -> None:
+        """Give the files of one unit their old content, and take away those that weren't there."""
+        places = [write.target for write in action.writes] + list(action.removes)
+        node = self._there(_directory_of(action, places[0]))
+        written = {write.target: write.digest for write in action.writes}
+        expected = {expect.place: expect for expect in action.expect if not expect.absent}
+        puts, gone = [], []
+        for place in places:
+            name = _name_in(action, place)
+            file = node.files.get(name)
+            before = expected.get(place)
+            if _is_as_before(file, before):
+                continue
+            if (file.digest if file else None) != written.get(place):
+                raise _RefusedError(f"{place}: written since")
+            if before is None:
+                gone.append(name)
+            else:
+                old = self._old(place, before.digest)
+                puts.append(Put(old.named(name), kept=old.vault))
+        if puts or gone:
+            kind = Kind.SET_PARENT if action.kind in _PARENTS else _MADE[node.side]
+            self.draft.write(self._step(action, kind), node, puts, removes=gone)
+
+    def _take_away(self, action: Action) -> None:
+        """Remove a directory that the run has made."""
+        side = action.target.side
+        if not any(owner == action.conversation and node.side is side for node, owner in self._nodes.values()):
+            return
+        node = self._there(action.target)
+        start = len(action.target.path) + 1
+        made = {write.target.path[start:]: write.digest for write in action.writes}
+        if {name: file.digest for name, file in node.files.items()} != made:
+            raise _RefusedError(f"{action.target}: written since")
+        if node.below:
+            raise _RefusedError(f"{action.target}: another conversation lies in it by now")
+        self._leave(node)
+        del self._nodes[id(node)]
+        self.draft.remove(self._step(action, _TAKEN[node.side]), node, ())
+
+    def _make_again(self, action: Action) -> None:
+        """Make a directory again that the run has removed."""
+        found, container, rest = self._locate(action.target)
+        expected = {expect.place: expect.digest for expect in action.expect}
+        start = f"{action.target.path}/"
+        puts = []
+        for place in sorted({*expected, *self.past.kept}, key=str):
+            name = place.path.removeprefix(start)
+            if place.side is action.target.side and place.path.startswith(start) and not _is_below(name):
+                old = self._old(place, expected.get(place))
+                puts.append(Put(old.named(name), kept=old.vault))
+        if found is not None and found.files == {put.file.name: put.file for put in puts}:
+            return
+        if found is not None:
+            raise _RefusedError(f"{action.target}: something else is there by now")
+        prefix, _, name = rest.rpartition("/")
+        node = Node(action.target.side, container, prefix + "/" if prefix else "", name)
+        self.draft.create(self._step(action, _MADE[node.side]), node, puts)
+        self._enter(node, action.conversation)
+
+    def _old(self, place: Place, digest: str | None) -> Kept:
+        """Return what was at a place: the version with that digest, or the newest where any will do."""
+        for version in reversed(self.past.kept.get(place, ())):
+            if digest is None or version.digest == digest:
+                return version
+        raise _RefusedError(f"{place}: what was there isn't in the vault any more")
+
+    def _enter(self, node: Node, conversation: str) -> None:
+        self._nodes[id(node)] = (node, conversation)
+        self._at[_key(node)] = node
+
+    def _leave(self, node: Node) -> None:
+        del self._at[_key(node)]
+
+    def _owner(self, node: Node) -> str:
+        return self._nodes[id(node)][1]
+
+    def _there(self, place: Place) -> Node:
+        node, _, _ = self._locate(place)
+        if node is None:
+            raise _RefusedError(f"{place}: found nothing there")
+        return node
+
+    def _locate(self, place: Place) -> tuple[Node | None, Node | None, str]:
+        """Return the directory at a place, the one that it lies in, and its path below that."""
+        node: Node | None = None
+        container: Node | None = None
+        rest = ""
+        for part in place.path.split(f"/{CHILDREN}/"):
+            if node is not None or not rest:
+                container, rest = node, part
+            else:
+                rest = f"{rest}/{CHILDREN}/{part}"
+            node = self._at.get((place.side, id(container), rest))
+        return node, container, rest
+
+
+def _key(node: Node) -> tuple[Side, int, str]:
+    return node.side, id(node.container), node.prefix + node.name
+
+
+def _is_as_before(file: File | None, before: Expect | None) -> bool:
+    if file is None or before is None:
+        return file is None and before is None
+    return (file.digest, file.mtime_ns) == (before.digest, before.mtime_ns)
+
+
+def _is_below(name: str) -> bool:
+    return name.partition("/")[0] == CHILDREN
+
+
+def _name_in(action: Action, place: Place) -> str:
+    if action.unit.startswith(EXTRA):
+        return action.unit.removeprefix(EXTRA)
+    return place.path.rpartition("/")[2]
+
+
+def _directory_of(action: Action, place: Place) -> Place:
+    return Place(place.side, place.path[: -len(_name_in(action, place)) - 1])

@@ -1,0 +1,93 @@
+"""What was undone stays as it is until a side changes, `resolve`, or a command that names it (section 7).
+
+The record is bound to how both sides of the conversation stand as wholes, so that an undone import, removal or move
+holds as well as an undone edit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.core.draft import withheld
+from reconcile.core.memory import AsideKind, AsideRecord
+from reconcile.core.model import CHILDREN, WHOLE
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from reconcile.core.board import Board
+    from reconcile.core.model import Digest, File, Snapshot
+    from reconcile.core.plan import Action
+    from reconcile.core.units import Rules
+
+
+class Standing(NamedTuple):
+    """One directory of a conversation: its path up to the conversation that it lies in, that one's id, its files."""
+
+    path: str
+    container: str
+    files: tuple[tuple[str, str], ...]
+
+
+def standing(path: str, container: str | None, files: Iterable[File]) -> Standing:
+    """Return how one directory stands; what lies above its container's ``conversations/`` doesn't count."""
+    return Standing(
+        path.rpartition(f"/{CHILDREN}/")[2],
+        container or "",
+        tuple(sorted((file.name, file.digest or "") for file in files)),
+    )
+
+
+def side_digest(standings: Iterable[Standing], rules: Rules) -> Digest | None:
+    """Name how a conversation stands on one side; None where it is not there."""
+    rows = sorted(standings)
+    return rules.digest(repr(rows).encode("utf-8", "surrogatepass")) if rows else None
+
+
+def undone_record(store: Iterable[Standing], workspace: Iterable[Standing], rules: Rules) -> AsideRecord:
+    """Return the record that sets a conversation aside while it stands like this."""
+    return AsideRecord(AsideKind.UNDONE, side_digest(store, rules), side_digest(workspace, rules))
+
+
+def leave_undone(board: Board, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
+    """Leave out what would do again what was undone; records that no longer hold are released."""
+    records = {key[0]: record for key, record in board.memory.asides.items() if key[1] == WHOLE}
+    if not records:
+        return actions
+    ours, theirs = _standings(store, records), _standings(workspace, records)
+    resting = {
+        key
+        for key, record in records.items()
+        if key not in board.policy.decisions
+        and record == undone_record(ours.get(key, ()), theirs.get(key, ()), board.rules)
+    }
+    for conversation in records.keys() - resting:
+        board.asides[conversation, WHOLE] = None
+    again = {action.id for action in actions if board.forks.get(action.conversation, action.conversation) in resting}
+    spoken = {board.forks.get(action.conversation, action.conversation) for action in actions} | board.intents.keys()
+    silenced = resting & (spoken | {item.conversation for item in board.held + board.aside})
+    for conversation in sorted(silenced, key=board.rules.format.order):
+        _set_aside(board, conversation)
+    refused = withheld(actions, again)
+    return [action for action in actions if action.id not in refused]
+
+
+def _standings(side: Snapshot, wanted: Collection[str]) -> dict[str, list[Standing]]:
+    found: dict[str, list[Standing]] = {}
+    for copy in side.copies:
+        if copy.conversation in wanted:
+            found.setdefault(copy.conversation, []).append(standing(copy.path, copy.container, copy.files))
+    return found
+
+
+def _set_aside(board: Board, conversation: str) -> None:
+    board.intents.pop(conversation, None)
+    board.tombstones.pop(conversation, None)
+    for key in [key for key in board.asides if key[0] == conversation]:
+        del board.asides[key]
+    board.held = [item for item in board.held if item.conversation != conversation]
+    board.aside = [item for item in board.aside if item.conversation != conversation]
+    board.notes = [note for note in board.notes if note.conversation != conversation]
+    take = [f"reconcile resolve {conversation} --take {side}" for side in ("store", "workspace")]
+    board.set_aside(board.views[conversation], WHOLE, Reason.UNDONE, Reason.UNDONE.words, *take)

@@ -1,0 +1,131 @@
+"""A run of the journal with what the vault kept of it, as the values that an undo is planned from."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Place, Side
+from reconcile.core.past import Kept, PastRun, Since, changed_since
+from reconcile.core.plan import Action, Expect, Kind, Write
+from reconcile.core.reasons import reason_of
+from reconcile.disk.journal import StepState
+from reconcile.disk.versions import VersionKind
+from reconcile.errors import ReconcileError
+from reconcile.planjson import place_from_json
+
+if TYPE_CHECKING:
+    from reconcile.disk.journal import Run, Step
+    from reconcile.disk.state import State
+    from reconcile.disk.versions import Version
+
+
+class NoRunError(ReconcileError):
+    """There is no such run, or none that can be taken back here."""
+
+    exit_code = 2
+
+
+def find_run(state: State, text: str) -> Run:
+    """Return the run that an id, or the beginning of one, names.
+
+    Raises:
+        NoRunError: none, or several.
+    """
+    found = [run for run in state.journal.runs() if run.id.startswith(text)]
+    exact = [run for run in found if run.id == text]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if not found:
+        raise NoRunError(f"there is no run {text!r}", "`reconcile log` lists them")
+    raise NoRunError(f"{text!r} is ambiguous: {', '.join(run.id for run in found[:5])}")
+
+
+def newest_run(state: State, checkout: int | None) -> Run:
+    """Return the newest run of this checkout that changed something, is no undo, and was not taken back.
+
+    Raises:
+        NoRunError: there is none.
+    """
+    undone: set[str] = set()
+    for run in state.journal.runs():
+        if run.id in undone:
+            continue
+        if run.undoes is None and run.checkout == checkout and _changed(state, run):
+            return run
+        if run.undoes is not None and run.exit_code == 0 and not _unfinished(state, run):
+            undone.add(run.undoes)
+    raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
+
+
+def _changed(state: State, run: Run) -> bool:
+    steps = state.journal.steps(run.id)
+    return any(step.state is StepState.DONE for step in steps) or (not steps and bool(state.journal.remembered(run.id)))
+
+
+def past_run(state: State, run: Run, checkout: int | None) -> PastRun:
+    """Return all that is known of a run.
+
+    Raises:
+        NoRunError: another checkout made it, whose workspace isn't this one.
+    """
+    if run.checkout != checkout:
+        raise NoRunError(f"run {run.id} was made in another checkout", "undo it there: `reconcile log` says where")
+    steps = [step for step in state.journal.steps(run.id) if step.state is StepState.DONE]
+    return PastRun(
+        id=run.id,
+        steps=tuple(_action(step) for step in steps),
+        kept=_kept(state.versions.of_run(run.id)),
+        remembered=state.journal.remembered(run.id),
+        since=_since(state, run.id),
+        is_undo=run.undoes is not None,
+    )
+
+
+def _since(state: State, run: str) -> Since:
+    runs = [each for each in state.journal.runs() if each.id > run]
+    unfinished = {each.id: _unfinished(state, each) for each in runs if each.undoes == run}
+    return changed_since(run, state.journal.concerned_since(run), {each.id: each.undoes for each in runs}, unfinished)
+
+
+def _unfinished(state: State, run: Run) -> set[str]:
+    """Return the conversations of which a run has not done every step."""
+    return {step.conversation for step in state.journal.steps(run.id) if step.state is not StepState.DONE}
+
+
+def _action(step: Step) -> Action:
+    """Read an action as the journal keeps it (`reconcile.apply.record`)."""
+    record = json.loads(step.record)
+    return Action(
+        id=step.action,
+        kind=Kind(record["kind"]),
+        conversation=record["conversation"],
+        title=None,
+        unit=record["unit"],
+        reason=reason_of(record["reason"]),
+        case=record["case"],
+        source=place_from_json(record["source"]) if record["source"] else None,
+        target=place_from_json(record["target"]),
+        writes=tuple(
+            Write(place_from_json(each["target"]), None, None, each["size"], each["mtime_ns"], each["digest"])
+            for each in record["writes"]
+        ),
+        removes=tuple(place_from_json(each) for each in record["removes"]),
+        mtime_ns=record["mtime_ns"],
+        bytes=record["bytes"],
+        events=(record["events"]["before"], record["events"]["after"]) if record["events"] else None,
+        expect=tuple(
+            Expect(place_from_json(each["path"]), each["size"], each["mtime_ns"], each["digest"])
+            for each in record["expect"]
+        ),
+    )
+
+
+def _kept(versions: tuple[Version, ...]) -> dict[Place, tuple[Kept, ...]]:
+    kept: dict[Place, tuple[Kept, ...]] = {}
+    for version in versions:
+        if version.kind is VersionKind.FILE and version.conversation:
+            place = Place(Side(version.side), version.path)
+            found = Kept(version.size, version.mtime_ns, version.xxh3, version.digest)
+            kept[place] = (*kept.get(place, ()), found)
+    return kept

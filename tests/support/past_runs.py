@@ -1,0 +1,90 @@
+"""The runs of a scenario on the pure level, as an undo needs them; the vault is every content that ever was there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from reconcile.core.memory import remembered
+from reconcile.core.past import Kept, PastRun, changed_since
+from reconcile.core.requests import TakeBack
+from reconcile.core.simulate import simulate
+from tests.support.carrying_out import inside, is_directory_removal
+from tests.support.words import ScenarioError
+
+if TYPE_CHECKING:
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Place
+    from reconcile.core.plan import Plan
+    from reconcile.core.simulate import Listing
+
+LATEST = "latest"
+"""What ``undo`` without a run asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    workspace: str
+    run: PastRun
+    concerned: frozenset[str]
+    undoes: str | None
+
+
+@dataclass(slots=True)
+class PastRuns:
+    """Every command by its number in the file, as ``run1``, where it has changed something."""
+
+    count: int = 0
+    runs: dict[str, _Past] = field(default_factory=dict)
+
+    def add(self, workspace: str, plan: Plan, memory: Memory, before: Listing) -> None:
+        """Note what a command is about to do."""
+        self.count += 1
+        if plan.concerned:
+            request = plan.policy.request
+            undoes = request.run if isinstance(request, TakeBack) else None
+            run = PastRun(
+                id=f"run{self.count}",
+                steps=plan.actions,
+                kept=_kept(plan, before),
+                remembered=remembered(memory, plan.concerned),
+                is_undo=undoes is not None,
+            )
+            self.runs[run.id] = _Past(workspace, run, plan.concerned, undoes)
+
+    def resolved(self, workspace: str, text: str) -> str:
+        """Return the run that is meant."""
+        undone: set[str | None] = set()
+        for name, past in reversed(self.runs.items()):
+            fits = past.workspace == workspace and past.undoes is None and name not in undone
+            if text == name or (text == LATEST and fits):
+                return name
+            undone |= set() if name in undone else {past.undoes}
+        raise ScenarioError(f"there is no run {text!r} to undo")
+
+    def find(self, name: str) -> PastRun:
+        """Return a run, with what later ones have changed."""
+        names = list(self.runs)
+        later = names[names.index(name) + 1 :]
+        concerned: dict[str, tuple[str, ...]] = {}
+        for each in later:
+            for conversation in self.runs[each].concerned:
+                concerned[conversation] = (*concerned.get(conversation, ()), each)
+        undoes = {each: past.undoes for each, past in self.runs.items()}
+        return replace(self.runs[name].run, since=changed_since(name, concerned, undoes, {}))
+
+
+def _kept(plan: Plan, listing: Listing) -> dict[Place, tuple[Kept, ...]]:
+    kept: dict[Place, tuple[Kept, ...]] = {}
+    for action in plan.actions:
+        gone = [*(write.target for write in action.writes), *action.removes]
+        if is_directory_removal(action):
+            gone = inside(action.target, listing)
+        for place in gone:
+            if place in listing:
+                state = listing[place]
+                assert state.digest is not None
+                version = Kept(state.size, state.mtime_ns, state.digest, state.digest)
+                kept[place] = (*kept.get(place, ()), version)
+        listing = simulate(replace(plan, actions=(action,)), listing)
+    return kept
