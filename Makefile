@@ -13,12 +13,13 @@ ARGS ?=
 DEMO  := fixtures/demo/run
 BENCH := tests/bench/run.py
 
-.PHONY: help demo test coverage coverage-gate lint format bench clean
+.PHONY: help demo test worlds coverage coverage-gate lint format bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      a small store and workspace: dry run, apply, and the second, empty plan'
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
+	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make coverage  the tests, with every branch of reconcile/core required'
 	@echo 'make lint      style, types and import rules'
 	@echo 'make format    let ruff lay out the code'
@@ -31,6 +32,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) $(ARGS)
+
+worlds: $(VENV)/.installed-dev
+	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)
 
 coverage:
 	PYTEST_ADDOPTS="$$PYTEST_ADDOPTS --cov --cov-report=" $(MAKE) test

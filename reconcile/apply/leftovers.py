@@ -7,7 +7,6 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN
 from reconcile.disk.hashing import digest_file
 from reconcile.disk.versions import Version, VersionKind
 from reconcile.planjson import place_from_json
@@ -65,13 +64,12 @@ def clean_staging(
 
 
 def remove_emptied(steps: Iterable[Step], roots: Mapping[Side, Root]) -> None:
-    """Remove the `conversations` directories that a run's moves and removals left empty (edge case 93)."""
+    """Remove the directories that a run's moves and removals left empty (edge case 93)."""
     for step in steps:
         action = json.loads(step.record)
         left = place_from_json(action["source"] or action["target"])
-        above = left.path.rpartition("/")[0]
-        if above.rpartition("/")[2] == CHILDREN and left.side in roots:
-            roots[left.side].remove_if_empty(above)
+        if left.side in roots:
+            roots[left.side].remove_emptied(left.path)
 
 
 def _sources(steps: Iterable[Step]) -> dict[Digest, set[Place]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconcile.apply.discard import Discard
 from reconcile.apply.drift import DriftError
 from reconcile.apply.swap import Swap
-from reconcile.core.model import CHILDREN, WHOLE, Place, Side
+from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.plan import Kind
 from reconcile.disk.hashing import digest
 from reconcile.disk.reading import print_of
@@ -116,6 +116,8 @@ class Stage:
                 return
             raise DriftError(f"{expect.place}: found nothing, expected the file of the plan") from None
         if expect.absent:
+            if root.is_hollow(expect.place.path):
+                return
             raise DriftError(f"{expect.place}: found something, expected nothing")
         if not stat.S_ISREG(status.st_mode) or (status.st_size, status.st_mtime_ns) != (
             expect.size,
@@ -265,9 +267,11 @@ class Stage:
         self.tidy(source)
 
     def _rename_new(self, source: str, target: Place) -> None:
-        """Give a directory a name that must be free."""
+        """Give a directory a name that must be free; a directory with nothing in it gives way."""
+        root = self.roots[target.side]
+        root.remove_hollow(target.path)
         try:
-            self.roots[target.side].rename_new(source, target.path)
+            root.rename_new(source, target.path)
         except FileExistsError:
             raise DriftError(f"{target}: found something, expected nothing") from None
         self._renamed(target)
@@ -291,10 +295,8 @@ class Stage:
         self.renamed.add(os.path.dirname(self.roots[place.side].absolute(place.path)))
 
     def tidy(self, left: Place) -> None:
-        """Remove the `conversations` directory that something has left, if nothing else is in it (edge case 93)."""
-        above = left.path.rpartition("/")[0]
-        if above.rpartition("/")[2] == CHILDREN:
-            self.roots[left.side].remove_if_empty(above)
+        """Remove the directories that something has left, where nothing else is in them."""
+        self.roots[left.side].remove_emptied(left.path)
 
 
 def _name_in(action: Action, place: Place) -> str:

@@ -84,6 +84,10 @@ class Node:
             yield node
             stack.extend(node.below.values())
 
+    def is_hollow(self) -> bool:
+        """Tell whether no file is known in it, nor in anything below it."""
+        return not self.files and not any(node.files for node in self.subtree())
+
 
 def nodes_of(snapshot: Snapshot) -> dict[str, Node]:
     """Return the node of every copy of a side, by the path that the scan found."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Put, Step
@@ -9,7 +10,7 @@ from reconcile.core.memory import IntentKind
 from reconcile.core.model import ARCHIVE, CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Partition, Side, Stream
 from reconcile.core.nodes import Node
 from reconcile.core.plan import Kind
-from reconcile.core.policy import Layout
+from reconcile.core.policy import Layout, Missing
 from reconcile.core.presence import Goal, removed_here
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import vacate
@@ -73,9 +74,24 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
 
 def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | None, str, str]) -> None:
     """Move a directory to (container, prefix, name); a duplicate there goes first, or the move waits for it."""
+    husk = _husk_at(board, view, at) if node.side is Side.WORKSPACE else None
+    if husk is not None and not husk.is_hollow():
+        _hold_for_husk(board, view, husk)
+        return
     after = vacate(board, view, at, node.side)
     if after is not None:
         board.draft.move(step, node, *at, after)
+
+
+def _husk_at(board: Board, view: View, at: tuple[Node | None, str, str]) -> Node | None:
+    """Return the directory at a place that has no managed file of the conversation; an empty one is no obstacle."""
+    husks = (board.node(copy) for copy in view.workspace.husks)
+    return next((husk for husk in husks if husk.is_at(*at)), None)
+
+
+def _hold_for_husk(board: Board, view: View, husk: Node) -> None:
+    message = f"{husk.path} is there already, with something else in it; move it away"
+    board.hold(view, WHOLE, Reason.OBSTRUCTED, message)
 
 
 def _is_leaving(board: Board, container: Node | None) -> bool:
@@ -182,31 +198,69 @@ def _complete(view: View) -> bool:
 
 def _project(board: Board, view: View, presence: Presence) -> None:
     """Make a conversation's directory in the workspace from the store's copy."""
-    container = board.container_of(view.id)
-    target = board.present[container] if container is not None else None
-    name = board.rules.format.dirname(view.id, view.title)
-    if not _has_room(board, view, target, name):
-        return
-    home = board.homes[view.id]
-    node = Node(Side.WORKSPACE, target, "", name)
-    managed = {board.rules.format.metadata_file, *board.rules.format.stream_files}
-    puts = [
-        Put(file, home)
-        for file in home.files.values()
-        if file.name in managed or (view.agreed is not None and EXTRA + file.name in view.agreed.units)
-    ]
     stream = view.store.units[STREAM].copy.stream
-    count = stream.count if isinstance(stream, Stream) else 0
     step = Step(
         kind=Kind.PROJECT,
         conversation=view.id,
         title=view.title,
         reason=presence.reason or Reason.PROJECTED,
         case=presence.case,
-        events=(0, count),
+        events=(0, stream.count if isinstance(stream, Stream) else 0),
     )
-    board.draft.create(step, node, puts)
-    board.present[view.id] = node
+    extras = {unit.removeprefix(EXTRA) for unit in view.agreed.units} if view.agreed is not None else set()
+    _make(board, view, step, board.container_of(view.id), extras)
+
+
+def project_fork(board: Board, fork: str) -> None:
+    """Have a new fork follow its source where everything is projected: the next run would find it missing."""
+    source = board.views[board.forks[fork]]
+    nested = board.policy.layout is Layout.NESTED and source.id in board.tree
+    container = source.id if nested else None
+    ready = container is None or (container in board.present and container not in board.broken)
+    if board.policy.missing is not Missing.REPROJECT or source.local or not ready:
+        return
+    made = next(action for action in board.draft if action.conversation == fork)
+    step = Step(
+        kind=Kind.PROJECT,
+        conversation=fork,
+        title=made.title,
+        reason=Reason.REPROJECTED,
+        case=3,
+        events=made.events,
+    )
+    _make(board, source, step, container, set())
+
+
+def _make(board: Board, view: View, step: Step, container: str | None, extras: set[str]) -> None:
+    """Make a directory with the managed files of the store's, and some extras; ``view`` answers for want of room."""
+    target = board.present[container] if container is not None else None
+    name = board.rules.format.dirname(step.conversation, step.title)
+    if not _has_room(board, view, target, name):
+        return
+    home = board.homes[step.conversation]
+    wanted = {board.rules.format.metadata_file, *board.rules.format.stream_files, *extras}
+    puts = [Put(file, home) for file in home.files.values() if file.name in wanted]
+    husk = _husk_at(board, view, (target, "", name))
+    if husk is not None and husk.files:
+        _hold_for_husk(board, view, husk)
+        return
+    if husk is None or husk.is_hollow():
+        node = Node(Side.WORKSPACE, target, "", name)
+        board.draft.create(step, node, puts)
+    else:
+        node = husk
+        _fill(board, step, node, puts)
+    board.present[step.conversation] = node
+
+
+def _fill(board: Board, step: Step, husk: Node, puts: list[Put]) -> None:
+    """Put the files into a directory that is there because of its children, unit by unit."""
+    units: dict[str, list[Put]] = {}
+    for put in puts:
+        units.setdefault(board.rules.format.unit_of(put.file.name) or WHOLE, []).append(put)
+    for unit, files in units.items():
+        events = step.events if unit == STREAM else None
+        board.draft.write(replace(step, unit=unit, events=events), husk, files)
 
 
 def archive(board: Board, view: View) -> None:

@@ -19,7 +19,7 @@ from reconcile.core.guards import is_bulk, look_at_sides
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.nodes import nodes_of
 from reconcile.core.parents import Parentage, decide_parent, states
-from reconcile.core.placement import archive, place, place_in_store
+from reconcile.core.placement import archive, place, place_in_store, project_fork
 from reconcile.core.plan import Action, Heading, Item, Kind, Plan
 from reconcile.core.presence import Goal, decide_presence
 from reconcile.core.quiet import quiet_plan
@@ -63,6 +63,8 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
     board.doomed = inhabitants(board)
     for conversation in board.tree.walk():
         place(board, board.views[conversation])
+    for fork in board.forks:
+        project_fork(board, fork)
     for conversation in board.order:
         archive(board, board.views[conversation])
         place_in_store(board, board.views[conversation])

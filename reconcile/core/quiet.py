@@ -19,7 +19,7 @@ from reconcile.core.units import joined_digest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.core.memory import Agreed, Memory
+    from reconcile.core.memory import Agreed, Intent, Memory
     from reconcile.core.model import Copy, Snapshot
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
@@ -95,12 +95,23 @@ def _state(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> str 
         return None
     intent = memory.intents.get(copy.conversation)
     if other is None:
-        if intent is not None:
-            return intent.kind.value if intent.kind is not IntentKind.PROJECTED else None
-        return None if agreed is not None else "archived" if copy.archived else "available"
+        return _state_alone(copy.archived, metadata.title, agreed, intent)
     if intent is not None or agreed is None or copy.archived != other.archived:
         return None
     return "in-sync" if _agrees(copy, other, agreed, known, rules) else None
+
+
+def _state_alone(archived: bool, title: str | None, agreed: Agreed | None, intent: Intent | None) -> str | None:
+    """Return the state of what is in the store alone; a new title gives its directory another name."""
+    if agreed is not None and agreed.title != title:
+        return None
+    if intent is not None and intent.kind is IntentKind.LOCAL:
+        return "local"
+    if archived:
+        return "archived"
+    if intent is not None:
+        return "removed" if intent.kind is IntentKind.REMOVED else None
+    return "available" if agreed is None else None
 
 
 def _agrees(copy: Copy, other: Copy, agreed: Agreed, known: str | None, rules: Rules) -> bool:

@@ -34,6 +34,8 @@ class SideView:
     """The units of ``main``, whether they speak or not."""
     trashed: bool = False
     """The id is in this side's ``.trash/``."""
+    husks: tuple[Copy, ...] = ()
+    """Directories in the workspace without a managed file: no copies, but they may stand in the way of one."""
 
     @property
     def faults(self) -> Mapping[str, Unit]:
@@ -104,17 +106,16 @@ def views_of(
             copies.setdefault(copy.conversation, ([], []))[index].append(copy)
     for remembered in memory.agreed:
         copies.setdefault(remembered, ([], []))
-    marker = f"/{CHILDREN}/"
-    enclosing = frozenset(copy.path[: copy.path.rfind(marker)] for copy in workspace.copies if copy.container)
+    enclosing = _enclosing(workspace)
     views = {}
     for conversation in sorted(copies if only is None else only, key=rules.format.order):
         agreed = memory.agreed.get(conversation)
         known = memory.parents.get(conversation, agreed.parent if agreed else None)
         base = agreed.parent if agreed else known
-        inputs = _Inputs(conversation, agreed, known, memory, rules, enclosing)
+        inputs = _Inputs(conversation, agreed, known, memory, rules)
         ours = _store_view(copies[conversation][0], inputs)
         archived = ours.main is not None and ours.main.archived
-        theirs = replace(inputs, known_parent=base)
+        theirs = replace(inputs, known_parent=base, enclosing=enclosing if ours.main is not None else frozenset())
         intent = memory.intents.get(conversation)
         local = _is_local(ours, intent)
         views[conversation] = View(
@@ -129,6 +130,20 @@ def views_of(
             parent_is_known=agreed is not None or conversation in memory.parents,
         )
     return views
+
+
+def _enclosing(workspace: Snapshot) -> frozenset[str]:
+    """Return the paths of the directories that hold copies with content of their own."""
+    marker = f"/{CHILDREN}/"
+    found: set[str] = set()
+    for copy in workspace.copies:
+        path = copy.path if copy.metadata is not None or copy.stream is not None else ""
+        while marker in path:
+            path = path[: path.rfind(marker)]
+            if path in found:
+                break
+            found.add(path)
+    return frozenset(found)
 
 
 def _is_local(store: SideView, intent: Intent | None) -> bool:
@@ -153,8 +168,8 @@ class _Inputs:
     known_parent: str | None
     memory: Memory
     rules: Rules
-    enclosing: frozenset[str]
-    """Paths of workspace directories that hold other copies."""
+    enclosing: Collection[str] = ()
+    """Paths of workspace directories that hold other copies, of a conversation that the store can mend."""
 
     def superseded(self, name: str, digest: Digest | None) -> bool:
         """Tell whether the history has replaced that content by a newer one."""
@@ -182,6 +197,7 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
     has = inputs.rules.format
     managed = {has.metadata_file, *has.stream_files}
     there = [copy for copy in copies if _is_there(copy, managed, inputs)]
+    husks = tuple(copy for copy in copies if copy.partition is not Partition.TRASH and copy not in there)
     live = [copy for copy in there if not copy.archived]
     kept = there if archived else live or there
     carried = [copy for copy in copies if copy.partition is Partition.TRASH and copy.container is not None]
@@ -198,8 +214,8 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
         default=None,
     )
     if main is None:
-        return _view(None, kept, carried, inputs, trashed=bool(carried))
-    return _view(main, kept, [main] if local else kept, inputs, trashed=False)
+        return replace(_view(None, kept, carried, inputs, trashed=bool(carried)), husks=husks)
+    return replace(_view(main, kept, [main] if local else kept, inputs, trashed=False), husks=husks)
 
 
 def _is_damaged(copy: Copy) -> bool:

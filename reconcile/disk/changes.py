@@ -12,6 +12,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from reconcile.core.model import CHILDREN
 from reconcile.disk.hashing import digest_file
 from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, rename_with
 from reconcile.disk.private import write_all
@@ -212,6 +213,32 @@ class Root:
                 yield below, status
                 if stat.S_ISDIR(status.st_mode):
                     stack.append(below)
+
+    def is_hollow(self, path: str) -> bool:
+        """Tell whether this is a directory in which there are only directories: no content, however deep."""
+        try:
+            return all(stat.S_ISDIR(status.st_mode) for _, status in self.walk(path))
+        except OSError:
+            return False
+
+    def remove_hollow(self, path: str) -> None:
+        """Remove a directory in which there are only directories; what somebody makes in it meanwhile stays."""
+        if self.is_hollow(path):
+            for below, _ in reversed(list(self.walk(path))):
+                self.remove_if_empty(below)
+            self.remove_if_empty(path)
+
+    def remove_emptied(self, left: str) -> None:
+        """Remove the `conversations` directory that something has left, and the conversation's if nothing is in it.
+
+        And so on upwards (edge case 93).
+        """
+        above = left.rpartition("/")[0]
+        while above.rpartition("/")[2] == CHILDREN:
+            self.remove_if_empty(above)
+            above = above.rpartition("/")[0]
+            self.remove_if_empty(above)
+            above = above.rpartition("/")[0]
 
     def remove_walked(self, entries: Sequence[tuple[str, os.stat_result]]) -> None:
         """Remove what `walk` has yielded, as far as it is as it was then; the rest stays, and the directories above it.

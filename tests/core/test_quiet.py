@@ -51,7 +51,17 @@ def test_what_is_in_the_store_alone_is_quiet() -> None:
 
 
 def test_what_is_archived_in_the_store_is_quiet() -> None:
-    assert is_quiet(stored(*STORE, f".archive/{THREE}"), here(*NESTED))
+    store = stored(*STORE, f".archive/{THREE}")
+    for intent in (None, *(Intent(kind) for kind in IntentKind)):
+        memory = replace(KNOWN, intents={"jp-c3": intent} if intent else {})
+        assert is_quiet(store, here(*NESTED), memory)
+
+
+def test_a_new_title_in_the_store_alone_is_not_quiet() -> None:
+    memory = agreed_on(ONE, THREE)
+    memory = replace(memory, intents={"jp-c3": Intent(IntentKind.REMOVED)})
+    assert is_quiet(stored(ONE, THREE), here(ONE), memory)
+    assert not is_quiet(stored(ONE, THREE.replace("C", "D")), here(ONE), memory)
 
 
 def test_a_flat_layout_is_quiet_where_everything_lies_flat() -> None:

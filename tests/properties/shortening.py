@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.properties.stories import Frame
-from tests.support.commands import read_command
+from tests.properties.telling import Frame
 from tests.support.pure_level import PureLevel
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ def _complaint(frames: Frames) -> str:
     """Return which law the last run breaks; empty where an earlier one does, or none."""
     level = PureLevel()
     for frame in frames:
-        level.trees = {side: dict(tree) for side, tree in frame.trees.items()}
         try:
-            level.run(read_command(frame.command))
+            frame.play(level)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what the story is about
             first = str(error).partition("\n")[0]
             return f"{type(error).__name__}: {first[:50]}" if frame is frames[-1] else ""
@@ -49,7 +48,7 @@ def _shorter(frames: Frames) -> Iterator[Frames]:
         for side, tree in frame.trees.items():
             for path in sorted({path.rpartition("/")[0] + "/" for path in tree} | set(tree)):
                 rest = {name: entry for name, entry in tree.items() if not name.startswith(path)}
-                yield [*frames[:at], Frame({**frame.trees, side: rest}, frame.command), *frames[at + 1 :]]
+                yield [*frames[:at], replace(frame, trees={**frame.trees, side: rest}), *frames[at + 1 :]]
 
 
 def _names(tree: Tree) -> Iterator[str]:
@@ -63,4 +62,4 @@ def _without(frame: Frame, number: str) -> Frame:
         }
         for side, tree in frame.trees.items()
     }
-    return Frame(kept, frame.command)
+    return replace(frame, trees=kept)

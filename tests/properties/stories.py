@@ -9,28 +9,19 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.support.commands import read_command
-from tests.support.listing import read_tree, show_tree
-from tests.support.pure_level import Names, PureLevel
+from tests.properties.telling import Frame, command_of
+from tests.support.listing import read_tree
+from tests.support.pure_level import PureLevel
 from tests.support.trees import Blob, Move, Remove, Tree, is_directory
-from tests.support.words import show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 IDS = ("1", "2", "3", "4")
 TITLES = ("A", "B", "C", "A B")
 STREAMS = ("[1 2 3]", "[1 2]", "[1 2 3 4]", "[1 2 5]", "[1 2 3x]", "[1 2 3] b2", "[1]", "legacy [1 2 3]", "[6 7]")
 STREAM_FILES = ("base_config.json", "events.json")
 BROKEN = ('"<<<<<<< HEAD"', '""', '"{"')
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Both sides as they are when a command is run."""
-
-    trees: dict[str, Tree]
-    command: str
 
 
 @dataclass(slots=True)
@@ -53,7 +44,7 @@ class Story:
             if "resolve" in command and command.split()[2] not in known:
                 continue
             self.frames.append(Frame({side: dict(tree or {}) for side, tree in self.world.trees.items()}, command))
-            self.world.run(read_command(command))
+            self.world.run(command_of(command))
 
     def _dirs(self, side: str) -> list[str]:
         tree = self.world.trees[side] or {}
@@ -165,36 +156,3 @@ class Story:
             partition = chance.choice([".archive", ".archive", ".trash"])
             if f"{partition}/{path}" not in self._dirs(side):
                 Move(path, f"{partition}/{path}").apply(tree)
-
-
-def replay(frames: Sequence[Frame]) -> list[str]:
-    """Play the frames once more; return them as a scenario's lines, up to the law that is broken, if one is."""
-    level, names = PureLevel(), Names()
-    lines: list[str] = []
-    for frame in frames:
-        for side, tree in frame.trees.items():
-            lines += [names.shown(line) for line in _given(side, level.trees[side] or {}, tree)]
-        level.trees = {side: dict(tree) for side, tree in frame.trees.items()}
-        lines.append(f"$ {frame.command}")
-        try:
-            outcome = level.run(read_command(frame.command)).renamed(names.shown)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what the story is about
-            comment = f"{type(error).__name__}: {error}".splitlines()
-            return [*lines, *(f"# {names.shown(line)}" for line in comment)]
-        lines += [f"  {line}" for line in outcome.lines(())]
-        lines.append("")
-    return lines
-
-
-def _given(side: str, before: Tree, after: Tree) -> list[str]:
-    """Write the edits of a side as the lines of a block."""
-    gone = [f"  - {show_path(path)}" for path in before if path not in after]
-    edited = {path for path, entry in after.items() if before.get(path) != entry}
-    streams = {path.rpartition("/")[0] for path in edited if path.rpartition("/")[2] in STREAM_FILES}
-    shown = {
-        path: entry
-        for path, entry in after.items()
-        if path in edited or (path.rpartition("/")[0] in streams and path.rpartition("/")[2] in STREAM_FILES)
-    }
-    lines = gone + [f"  {line}" for line in show_tree(shown)]
-    return [f"given {side}", *lines] if lines else []

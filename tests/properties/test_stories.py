@@ -19,8 +19,9 @@ from reconcile.core.quiet import quiet_plan
 from reconcile.planjson import plan_to_json
 from reconcile.schema import read_plan
 from tests.properties.shortening import shortened
-from tests.properties.stories import Frame, Story, replay
-from tests.support.commands import read_command
+from tests.properties.stories import Story
+from tests.properties.telling import Frame, command_of
+from tests.properties.telling import tell as replay
 from tests.support.playing import play
 from tests.support.pure_level import RULES, PureLevel
 from tests.support.scenario import read_scenario
@@ -99,7 +100,7 @@ def told(seed: int) -> Iterator[tuple[Snapshot, Snapshot, Memory, Policy]]:
     level = PureLevel()
     for frame in story.frames:
         level.trees = {side: dict(tree) for side, tree in frame.trees.items()}
-        command = read_command(frame.command)
+        command = command_of(frame.command)
         policy = command.under(level.config, level.git_busy)
         for run in (True, False):
             memory = level.memories.of(command.workspace)

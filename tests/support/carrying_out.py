@@ -8,7 +8,7 @@ from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.plan import Kind
 from reconcile.core.simulate import simulate
 from reconcile.disk.hashing import digest
-from tests.support.trees import Blob, Entry, Tree
+from tests.support.trees import Blob, Entry, Folder, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +34,7 @@ def carry_out(plan: Plan, before: Trees, listing: Listing, vault: Mapping[str, b
     contents |= {write.digest: write.content for a in plan.actions for write in a.writes if write.content is not None}
     others: dict[Place, Entry] = {place: entry for place, entry in _entries(before).items() if place not in listing}
     for action in plan.actions:
+        _take_over(action, others)
         _carry_along(action, others)
     after: Trees = {side: None if tree is None else {} for side, tree in before.items()}
     for place, state in simulate(plan, listing).items():
@@ -58,6 +59,14 @@ def _carry_along(action: Action, others: dict[Place, Entry]) -> None:
     elif is_directory_removal(action):
         for place in inside(action.target, others):
             del others[place]
+
+
+def _take_over(action: Action, others: dict[Place, Entry]) -> None:
+    """Take away the directories with nothing in them that lay where another is put now."""
+    if action.unit == WHOLE and not is_directory_removal(action):
+        for place in inside(action.target, others):
+            if isinstance(others[place], Folder):
+                del others[place]
 
 
 def inside(directory: Place, places: dict[Place, Entry] | Listing) -> list[Place]:

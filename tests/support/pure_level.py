@@ -181,6 +181,8 @@ class PureLevel:
                 scan_tree(self.trees.get(name), side, self._identity(name), FORMAT, wanted) for side, name in sides
             )
             wanted = needs_events(store, workspace, memory, RULES)
+            if not wanted:
+                break
         return store, workspace
 
     def _identity(self, side: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import CHILDREN, METADATA, STREAM, Copy, Fault, File, Foreign, Partition, Snapshot
@@ -10,7 +11,7 @@ from reconcile.disk.hashing import digest
 from tests.support.trees import Blob, Entry, Link, Tree, children, is_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from reconcile.core.format import Format
     from reconcile.core.model import Metadata, Side, Stream
@@ -93,11 +94,24 @@ class _Scan:
 
     def _metadata(self, contents: dict[str, bytes]) -> Metadata | Fault | None:
         content = contents.get(self.fmt.metadata_file)
-        return None if content is None else self.fmt.read_metadata(content)
+        return None if content is None else _read_metadata(self.fmt.read_metadata, content)
 
     def _stream(self, contents: dict[str, bytes], conversation: str) -> Stream | Fault | None:
-        found = {name: contents[name] for name in self.fmt.stream_files if name in contents}
-        return self.fmt.read_stream(found, events=conversation in self.events_for) if found else None
+        found = tuple((name, contents[name]) for name in self.fmt.stream_files if name in contents)
+        return _read_stream(self.fmt.read_stream, found, events=conversation in self.events_for) if found else None
+
+
+# A story looks at the same few contents again and again.
+@lru_cache(4096)
+def _read_metadata(read: Callable[[bytes], Metadata | Fault], content: bytes) -> Metadata | Fault:
+    return read(content)
+
+
+@lru_cache(4096)
+def _read_stream(
+    read: Callable[..., Stream | Fault], files: tuple[tuple[str, bytes], ...], *, events: bool
+) -> Stream | Fault:
+    return read(dict(files), events=events)
 
 
 def _kind(entry: Entry | None) -> str:

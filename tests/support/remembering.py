@@ -88,6 +88,10 @@ class Memories:
         )
         self.remember(workspace, changes)
 
+    def copy(self) -> Memories:
+        """Return memories of their own, to go on from."""
+        return Memories(dict(self.history), dict(self.parents), dict(self.tombstones), dict(self.local), dict(self.own))
+
     def forget(self) -> None:
         """Lose everything, as when the state's directory is deleted."""
         for table in (self.history, self.parents, self.tombstones, self.local, self.own):

@@ -1,0 +1,76 @@
+"""A story as frames: both sides as they are when a command is run. Played again, and told as a scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tests.support.commands import read_command
+from tests.support.listing import show_tree
+from tests.support.notation import BASE, EVENTS
+from tests.support.pure_level import Names, PureLevel
+from tests.support.words import show_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tests.support.commands import Outcome
+    from tests.support.pure_level import Level
+    from tests.support.trees import Tree
+
+command_of = cache(read_command)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The sides as they are when a command is run, after changes of the surroundings (``config missing reproject``)."""
+
+    trees: Mapping[str, Tree]
+    command: str
+    verbs: tuple[str, ...] = ()
+
+    def play(self, level: Level) -> Outcome:
+        """Let it happen on a level, which checks the laws."""
+        self.prepare(level)
+        return level.run(command_of(self.command))
+
+    def prepare(self, level: Level) -> None:
+        """Do all but run the command."""
+        for verb in self.verbs:
+            level.verb(tuple(verb.split()))
+        for side, tree in self.trees.items():
+            level.change(side, dict(tree), another=False)
+
+
+def tell(frames: Iterable[Frame]) -> list[str]:
+    """Play the frames; return them as a scenario's lines, up to the law that is broken, if one is."""
+    level, names = PureLevel(), Names()
+    lines: list[str] = []
+    for frame in frames:
+        lines += frame.verbs
+        for side, tree in frame.trees.items():
+            lines += [names.shown(line) for line in _given(side, level.tree(side) or {}, tree)]
+        lines.append(f"$ {frame.command}")
+        try:
+            outcome = frame.play(level).renamed(names.shown)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what the story is about
+            comment = f"{type(error).__name__}: {error}".splitlines()
+            return [*lines, *(f"# {names.shown(line)}" for line in comment)]
+        lines += [f"  {line}" for line in outcome.lines(())]
+        lines.append("")
+    return lines
+
+
+def _given(side: str, before: Tree, after: Tree) -> list[str]:
+    """Write the edits of a side as the lines of a block."""
+    gone = [f"  - {show_path(path)}" for path in before if path not in after]
+    edited = {path for path, entry in after.items() if before.get(path) != entry}
+    streams = {path.rpartition("/")[0] for path in edited if path.rpartition("/")[2] in (BASE, EVENTS)}
+    shown = {
+        path: entry
+        for path, entry in after.items()
+        if path in edited or (path.rpartition("/")[0] in streams and path.rpartition("/")[2] in (BASE, EVENTS))
+    }
+    lines = gone + [f"  {line}" for line in show_tree(shown)]
+    return [f"given {side}", *lines] if lines else []

@@ -1,0 +1,140 @@
+"""Every small world, through plan, simulate and apply, with every law checked (DESIGN.md 11): see `worlds`.
+
+`make worlds` plays all of them, ``WORLDS_EVERY=6`` one in six. A world that breaks a law is told as a scenario,
+shortened; it can be saved under fixtures/scenarios/found as it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.planner import make_plan
+from reconcile.core.policy import Missing, Take
+from reconcile.core.quiet import quiet_plan
+from reconcile.planjson import plan_to_json
+from reconcile.schema import read_plan
+from tests.properties.shortening import shortened
+from tests.properties.telling import command_of, tell
+from tests.properties.worlds import KINDS, PASTS, World, some_worlds, worlds_of
+from tests.support.disk_level import DiskLevel
+from tests.support.playing import play
+from tests.support.pure_level import RULES, PureLevel
+from tests.support.scenario import read_scenario
+from tests.support.words import DAY_NS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Snapshot
+    from reconcile.core.policy import Policy
+    from tests.properties.worlds import Kind, Past
+    from tests.support.disk_level import RunCommand
+
+    Record = Callable[[str, object], None]
+
+EVERY = int(os.environ.get("WORLDS_EVERY", "1"))
+SLICE = 800
+
+
+def play_all(found: Iterable[World], record: Record) -> None:
+    """Play worlds; their number is added up at the end of the whole run."""
+    count = 0
+    for world in found:
+        count += 1
+        try:
+            world.play()
+        except Exception as error:
+            told = "\n".join(tell(shortened(list(world.frames))))
+            message = f"{world}, shortened:\n\n{told}"
+            raise AssertionError(message) from error
+    record("worlds", count)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_some_small_worlds(seed: int, record_property: Record) -> None:
+    play_all(some_worlds(seed, SLICE), record_property)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("past", PASTS, ids=str)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_small_world(kind: Kind, past: Past, record_property: Record) -> None:
+    play_all(itertools.islice(worlds_of(kind, past), 0, None, EVERY), record_property)
+
+
+def play_on_disk(found: Iterable[World], tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Play worlds with the command on a real directory, beside the pure level, which must come to the same."""
+    config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
+    monkeypatch.setenv("JP_USER_DATA_DIR", str(tmp_path / "data"))
+    for number, world in enumerate(found):
+        path = tmp_path / f"{number}.scenario"
+        path.write_text("\n".join(["A world.", "", *tell(world.frames)]), encoding="utf-8")
+        config.unlink(missing_ok=True)
+        level = DiskLevel(tmp_path / str(number), run, config)
+        monkeypatch.setenv("RECONCILE_STATE_DIR", str(level.state))
+        complaint = play(read_scenario(path), level, PureLevel()).complaint()
+        assert not complaint, f"{world}:\n{path.read_text(encoding='utf-8')}\n{complaint}"
+
+
+def test_some_worlds_on_disk(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    play_on_disk(some_worlds(10, 16), tmp_path, run, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_more_worlds_on_disk(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    play_on_disk(some_worlds(11, 1000 // EVERY), tmp_path, run, monkeypatch)
+
+
+def plans_from(world: World) -> Iterator[tuple[Snapshot, Snapshot, Memory, Policy]]:
+    """Yield what each run of a world plans from, and what it leaves."""
+    level = PureLevel()
+    for frame in world.frames:
+        command = command_of(frame.command)
+        frame.prepare(level)
+        policy = command.under(level.config, level.git_busy)
+        for run in (True, False):
+            memory = level.memories.of(command.workspace)
+            yield (*level._scan(command, memory), memory, policy)
+            if run:
+                level.run(command)
+
+
+def test_a_plan_survives_being_saved() -> None:
+    for world in some_worlds(12, 100):
+        for store, workspace, memory, policy in plans_from(world):
+            plan = make_plan(store, workspace, memory, policy, RULES, DAY_NS)
+            text = json.dumps(plan_to_json(plan, workspace="/w", store="/s"))
+            asked = replace(plan.policy, missing=Missing.INTENT)  # the configuration is no part of a plan
+            assert read_plan(text, "a plan") == (replace(plan, states=(), quiet=False, policy=asked), "/w", "/s")
+
+
+def test_what_is_quiet_at_a_glance_is_quiet_to_the_planner() -> None:
+    glances = 0
+    for world in some_worlds(13, 150):
+        for store, workspace, memory, policy in plans_from(world):
+            quiet = quiet_plan(store, workspace, memory, policy, RULES)
+            if quiet is not None:
+                slow = replace(policy, decisions={"nobody": Take.STORE})
+                plan = make_plan(store, workspace, memory, slow, RULES, DAY_NS)
+                found = replace(plan, outline=(), places=(), rooted=())
+                assert found == replace(quiet, quiet=False, policy=slow, now_ns=DAY_NS)
+                glances += 1
+    assert glances > 50
+
+
+def test_a_world_that_goes_wrong_is_told_shortened() -> None:
+    (world,) = some_worlds(14, 1)
+    wrong = replace(world.end, command="reconcile --prefer nonsense")
+    frames = shortened([*world.frames, wrong])
+    assert frames == [replace(wrong, trees={"store": {}, "workspace": {}})]
+    assert "invalid Prefer value" in tell(frames)[-1]
