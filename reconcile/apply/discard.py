@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from reconcile.apply.drift import DriftError
 from reconcile.core.model import CHILDREN, Place
-from reconcile.disk.reading import Print, print_of
+from reconcile.disk.reading import Print, mtime_of, print_of
 from reconcile.disk.versions import Version, VersionKind
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Discard:
                 file=name,
                 side=self.action.target.side,
                 path=path,
-                mtime_ns=status.st_mtime_ns,
+                mtime_ns=mtime_of(status),
                 run=self.stage.run,
                 why=self.action.reason.value,
                 kind=VersionKind.LINK,

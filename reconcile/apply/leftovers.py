@@ -8,6 +8,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.disk.hashing import digest_file
+from reconcile.disk.reading import mtime_of
 from reconcile.disk.versions import Version, VersionKind
 from reconcile.planjson import place_from_json
 
@@ -139,7 +140,7 @@ def _version(kept: VaultObject, side: Side, path: str, status: os.stat_result, r
         file=path.rpartition("/")[2],
         side=side,
         path=path,
-        mtime_ns=status.st_mtime_ns,
+        mtime_ns=mtime_of(status),
         run=run,
         why="interrupted",
         kind=VersionKind.LINK if stat.S_ISLNK(status.st_mode) else VersionKind.FILE,

@@ -18,7 +18,7 @@ from reconcile.apply.swap import Swap
 from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.plan import Kind
 from reconcile.disk.hashing import digest
-from reconcile.disk.reading import print_of
+from reconcile.disk.reading import mtime_of, print_of
 from reconcile.disk.versions import Version
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Stage:
             if root.is_hollow(expect.place.path):
                 return
             raise DriftError(f"{expect.place}: found something, expected nothing")
-        if not stat.S_ISREG(status.st_mode) or (status.st_size, status.st_mtime_ns) != (
+        if not stat.S_ISREG(status.st_mode) or (status.st_size, mtime_of(status)) != (
             expect.size,
             expect.mtime_ns,
         ):
@@ -162,7 +162,7 @@ class Stage:
                 file=name,
                 side=place.side,
                 path=place.path,
-                mtime_ns=status.st_mtime_ns,
+                mtime_ns=mtime_of(status),
                 run=self.run,
                 why=action.reason.value,
             )

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome, Verdict
 from reconcile.core.draft import Put, Step
-from reconcile.core.model import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, File, Metadata, Side, Stream
+from reconcile.core.model import (
+    ARCHIVE,
+    EARLIEST_NS,
+    EXTRA,
+    METADATA,
+    STREAM,
+    WHOLE,
+    File,
+    Metadata,
+    Side,
+    Stream,
+)
 from reconcile.core.nodes import Node
 from reconcile.core.parents import states
 from reconcile.core.plan import Kind
@@ -283,8 +294,12 @@ def _age(board: Board, view: View, verdict: Verdict, node: Node, home: Node) -> 
     """Put an older version's time below the store's, so that JP's newest-wins rule can't rewind the store."""
     store, workspace = view.store.units[verdict.unit], view.workspace.units[verdict.unit]
     kept_ns = max((home.files[file.name].mtime_ns for file in store.files if file.name in home.files), default=0)
-    if workspace.mtime_ns < kept_ns or view.workspace.stale or workspace.copy is not view.workspace.main:
+    if (
+        workspace.mtime_ns < max(kept_ns, EARLIEST_NS + 1)
+        or view.workspace.stale
+        or workspace.copy is not view.workspace.main
+    ):
         return
     names = [file.name for file in workspace.files]
     step = _step(view, Kind.AGE, Reason.BEHIND, verdict.unit, verdict.case)
-    board.draft.age(step, node, names, kept_ns - AGE_NS)
+    board.draft.age(step, node, names, max(kept_ns - AGE_NS, EARLIEST_NS))

@@ -19,7 +19,7 @@ from reconcile.core.model import (
     Stream,
 )
 from reconcile.disk.index import Index, Row, make_row, pack, settled
-from reconcile.disk.reading import reason
+from reconcile.disk.reading import print_of, reason
 from reconcile.disk.tree import kind_of
 from reconcile.disk.units import Listing, Work
 
@@ -136,7 +136,7 @@ class Reader:
                 unit = units[name] if name in units else self.unit_of(name)
                 if unit is not None:
                     status = entry.stat(follow_symlinks=False)
-                    prints[name] = (status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
+                    prints[name] = print_of(status)
             elif not entry.name.startswith("."):
                 mode = entry.stat(follow_symlinks=False).st_mode
                 unit = self.unit_of(name)

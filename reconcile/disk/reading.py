@@ -7,7 +7,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from reconcile.core.model import Fault
+from reconcile.core.model import EARLIEST_NS, LATEST_NS, Fault
 from reconcile.disk.hashing import digest_and_size
 from reconcile.disk.tree import kind_of
 
@@ -27,9 +27,14 @@ _TRIES = 2
 _GONE = {errno.ENOENT, errno.ESTALE}
 
 
+def mtime_of(status: os.stat_result) -> int:
+    """The time in a status; one that is too far away is taken for the nearest that isn't."""
+    return min(max(status.st_mtime_ns, EARLIEST_NS), LATEST_NS)
+
+
 def print_of(status: os.stat_result) -> Print:
     """The fingerprint in a status."""
-    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+    return status.st_size, mtime_of(status), status.st_ino, status.st_ctime_ns
 
 
 def read_files(directory: Directory, names: Iterable[str]) -> dict[str, tuple[bytes, Print]] | Fault:
