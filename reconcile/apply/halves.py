@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import WHOLE
-from reconcile.disk.hashing import digest
+from reconcile.disk.hashing import chunks_of
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def roll_back_halves(
 
 def _digest_at(root: Root, path: str) -> Digest | None:
     try:
-        return digest(root.read_file(path))
+        return root.digest(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -83,7 +83,8 @@ def _put_back(
         root.unlink(path)
     else:
         root.make_directories(staging)
-        root.create_file(f"{staging}/back", vault.read(version.digest), version.mtime_ns)
+        with vault.open(version.digest) as kept:
+            root.create_file(f"{staging}/back", chunks_of(kept.fileno()), version.mtime_ns)
         durability.fsync_file(root.absolute(f"{staging}/back"))
         root.rename(f"{staging}/back", path)
         root.remove_directory(staging)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,12 +18,12 @@ from reconcile.apply.drift import DriftError
 from reconcile.apply.swap import Swap
 from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.plan import Kind
-from reconcile.disk.hashing import digest
+from reconcile.disk.hashing import chunks_of
 from reconcile.disk.reading import mtime_of, print_of
 from reconcile.disk.versions import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from reconcile.core.model import Digest
     from reconcile.core.plan import Action, Expect, Write
@@ -169,16 +170,20 @@ class Stage:
         )
         return Kept(status, kept.xxh3)
 
-    def _content(self, write: Write) -> bytes:
-        """Read the source once: the bytes that are checked are the bytes that are written."""
+    @contextmanager
+    def _content(self, write: Write) -> Iterator[Iterable[bytes]]:
+        """Open what is to be written, which may be larger than memory."""
         if write.kept is not None:
-            return self.vault.read(write.kept)
-        if write.source is None:
-            return write.content or b""
-        content = self.roots[write.source.side].read_file(write.source.path)
-        if digest(content) != write.digest:
-            raise DriftError(f"{write.source}: found other content, expected that of the plan")
-        return content
+            with self.vault.open(write.kept) as kept:
+                yield chunks_of(kept.fileno())
+        elif write.source is None:
+            yield (write.content or b"",)
+        else:
+            fd = self.roots[write.source.side].open_file(write.source.path)
+            try:
+                yield chunks_of(fd)
+            finally:
+                os.close(fd)
 
     def _prepare_writes(self, action: Action) -> Prepared:
         expected = {expect.place: expect for expect in action.expect}
@@ -203,7 +208,10 @@ class Stage:
     def _stage(self, side: Side, name: str, write: Write) -> None:
         root = self.roots[side]
         root.make_directories(name.rpartition("/")[0])
-        root.create_file(name, self._content(write), write.mtime_ns)
+        with self._content(write) as chunks:
+            # Read once: the bytes that are checked are the bytes that are written.
+            if root.create_file(name, chunks, write.mtime_ns) != write.digest:
+                raise DriftError(f"{write.source}: found other content, expected that of the plan")
         self.staged.append(root.absolute(name))
 
     def _publish_directory(self, action: Action, base: str) -> None:

@@ -19,7 +19,7 @@ from reconcile.disk.private import write_all
 from reconcile.disk.reading import print_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from reconcile.core.model import Digest
 
@@ -93,21 +93,32 @@ class Root:
             raise NotAFileError(errno.EINVAL, "not a regular file", path)
         return found
 
-    def read_file(self, path: str) -> bytes:
-        """Return the whole content of a regular file."""
+    def digest(self, path: str) -> Digest:
+        """Return the digest of a regular file."""
         fd = self.open_file(path)
-        with os.fdopen(fd, "rb") as file:
-            return file.read()
+        try:
+            return digest_file(fd)
+        finally:
+            os.close(fd)
 
-    def create_file(self, path: str, content: bytes, mtime_ns: int) -> None:
-        """Make a file that doesn't exist, with its content and time; it is flushed by the caller."""
+    def create_file(self, path: str, chunks: Iterable[bytes], mtime_ns: int) -> Digest:
+        """Make a file that doesn't exist, with this content and time; the digest of what was written.
+
+        It is flushed by the caller.
+        """
+        from xxhash import xxh3_128  # here: most runs write nothing
+
+        state = xxh3_128()
         with self._parent(path) as (fd, name):
             made = os.open(name, _CREATE, FILE_MODE, dir_fd=fd)
             try:
-                write_all(made, content)
+                for chunk in chunks:
+                    state.update(chunk)
+                    write_all(made, chunk)
             finally:
                 os.close(made)
             os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=fd, follow_symlinks=False)
+        return state.hexdigest()
 
     def make_directories(self, path: str) -> list[str]:
         """Make a directory and what it needs above it; return those that were made, the outermost first."""

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-_CHUNK = 1 << 20
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHUNK = 1 << 20
+"""Bytes in memory at a time."""
+
+
+def chunks_of(fd: int) -> Iterator[bytes]:
+    """What is left to read from ``fd``, a chunk at a time whatever its size."""
+    while chunk := os.read(fd, CHUNK):
+        yield chunk
 
 
 def digest(content: bytes) -> str:
@@ -16,7 +27,7 @@ def digest(content: bytes) -> str:
 
 
 def digest_file(fd: int) -> str:
-    """The digest of what is left to read from ``fd``, a chunk at a time whatever its size."""
+    """The digest of what is left to read from ``fd``."""
     return digest_and_size(fd)[0]
 
 
@@ -25,7 +36,7 @@ def digest_and_size(fd: int) -> tuple[str, int]:
     from xxhash import xxh3_128
 
     state, size = xxh3_128(), 0
-    while chunk := os.read(fd, _CHUNK):
+    for chunk in chunks_of(fd):
         state.update(chunk)
         size += len(chunk)
     return state.hexdigest(), size

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from reconcile.disk.durable import Durability
+from reconcile.disk.hashing import chunks_of
 from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, process_lives
 from reconcile.disk.private import create_private_file, make_private_directory, write_all
 from reconcile.errors import ReconcileError
@@ -21,8 +22,6 @@ from reconcile.errors import ReconcileError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHUNK = 1 << 20
-"""Bytes in memory at a time."""
 _DIGEST_BYTES = 32
 _TEMPORARY = ".tmp-"
 _numbers = itertools.count()
@@ -63,10 +62,10 @@ class Vault:
         """
         if isinstance(source, int):
             os.lseek(source, 0, os.SEEK_SET)
-            return self._put(_chunks(source))
+            return self._put(chunks_of(source))
         fd = os.open(source, os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY)
         try:
-            return self._put(_chunks(fd))
+            return self._put(chunks_of(fd))
         finally:
             os.close(fd)
 
@@ -202,14 +201,9 @@ class Vault:
 _HINT = "a copy of it may be in a backup of the state directory"
 
 
-def _chunks(fd: int) -> Iterator[bytes]:
-    while chunk := os.read(fd, CHUNK):
-        yield chunk
-
-
 def _blake2b(fd: int) -> str:
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for chunk in _chunks(fd):
+    for chunk in chunks_of(fd):
         digest.update(chunk)
     return digest.hexdigest()
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import getincrementaldecoder
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _NESTING = 127
 """The deepest nesting that JP reads (formats/jp.md 3.3)."""
@@ -26,7 +27,9 @@ _QUOTED = 40
 """Characters of a quoted text in a message."""
 
 _ANY = msgspec.json.Decoder(msgspec.Raw)
-_ESCAPE = re.compile(rb"\\.")
+_CHUNK = 1 << 20
+"""Bytes that are looked at at a time: a stream may fill most of the memory by itself."""
+_NO_BACKSLASH = re.compile(rb"[^\\]")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 
@@ -53,7 +56,7 @@ def check_text(content: bytes) -> None:
     JSON parsers that skip a field do not look at its text, so this is asked separately.
     """
     try:
-        content.decode()
+        _decode(content)
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data":
             found = _truncated(content)
@@ -69,13 +72,43 @@ def check_nesting(content: bytes) -> None:
     """
     if len(content) <= 2 * _NESTING:
         return
-    outside_strings = b"".join(_ESCAPE.sub(b"", content).split(b'"')[::2])
-    brackets = outside_strings.translate(_SQUARE, _NOT_BRACKETS)
-    for _ in range(_NESTING):
-        brackets = brackets.replace(b"[]", b"")
-        if not brackets:
-            return
-    raise InvalidContentError(TOO_DEEP)
+    open_before = 0
+    for outside_strings in _outside_strings(content):
+        brackets = b"[" * open_before + outside_strings.translate(_SQUARE, _NOT_BRACKETS)
+        open_before = 2 * brackets.count(b"[") - len(brackets)
+        brackets += b"]" * open_before
+        for _ in range(_NESTING):
+            if not brackets:
+                break
+            brackets = brackets.replace(b"[]", b"")
+        if brackets:
+            raise InvalidContentError(TOO_DEEP)
+
+
+def _outside_strings(content: bytes) -> Iterator[bytes]:
+    """Yield what is no string in valid JSON, chunk by chunk."""
+    start, inside = 0, False
+    while start < len(content):
+        # An escape is never cut in two: a run of backslashes ends in the same chunk, with what comes after it.
+        last = _NO_BACKSLASH.search(content, start + _CHUNK - 1)
+        end = last.end() if last else len(content)
+        parts = content[start:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        yield b"".join(parts[inside::2])
+        inside ^= len(parts) % 2 == 0
+        start = end
+
+
+def _decode(content: bytes) -> None:
+    """Raise `UnicodeDecodeError` unless the content is UTF-8; at its very place, which a chunk alone can't tell."""
+    if content.isascii():
+        return
+    decode = getincrementaldecoder("utf-8")().decode
+    try:
+        for start in range(0, len(content), _CHUNK):
+            decode(content[start : start + _CHUNK])
+        decode(b"", final=True)
+    except UnicodeDecodeError:
+        content.decode()
 
 
 def check_syntax(content: bytes) -> None:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 import xxhash
 
-from reconcile.disk import vault as vault_module
+from reconcile.disk import hashing
 from reconcile.disk.durable import Durability
-from reconcile.disk.vault import CHUNK, Vault, VaultError, VaultObject
+from reconcile.disk.hashing import CHUNK
+from reconcile.disk.vault import Vault, VaultError, VaultObject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -170,7 +171,7 @@ def test_a_flush_takes_every_object_put_since_the_last_and_the_way_to_it(tmp_pat
 
 
 def test_memory_is_bounded(tmp_path: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vault_module, "CHUNK", 1 << 16)
+    monkeypatch.setattr(hashing, "CHUNK", 1 << 16)
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(32 << 20)
     tracemalloc.start()
