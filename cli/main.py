@@ -60,6 +60,9 @@ class Program(click.Group):
             where = f"{error.filename}: " if error.filename else ""
             _complain(ctx, f"{where}{error.strerror or error}", None)
             raise click.exceptions.Exit(exits.FAILED) from None
+        except MemoryError:
+            _complain(ctx, "found less memory than this takes", "give it more (ulimit -v), or move the largest files away")
+            raise click.exceptions.Exit(exits.FAILED) from None
         finally:
             if collecting:
                 gc.enable()

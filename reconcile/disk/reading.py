@@ -22,6 +22,7 @@ Print: TypeAlias = tuple[int, int, int, int]
 
 T = TypeVar("T")
 
+TOO_LARGE = "more than fits into memory"
 CHANGING = "it changing while it was read"
 _TRIES = 2
 _GONE = {errno.ENOENT, errno.ESTALE}
@@ -46,6 +47,14 @@ def digest_extra(directory: Directory, name: str) -> tuple[Digest, Print] | Faul
     """The digest of one file, in bounded memory."""
     found = _steadily(directory, (name,), _hashed)
     return found if isinstance(found, Fault) else found[name]
+
+
+def parsed(name: str, read: Callable[[], T]) -> T | Fault:
+    """What a format makes of contents; the fault of ``name`` where there is no room for it."""
+    try:
+        return read()
+    except MemoryError:
+        return Fault(name, TOO_LARGE, "a smaller file")
 
 
 def unreadable(name: str, error: OSError) -> Fault:
@@ -109,6 +118,8 @@ def _once(
         value, size = consume(fd, status.st_size)
     except OSError as error:
         return None if error.errno in _GONE else unreadable(name, error)
+    except MemoryError:
+        return Fault(name, TOO_LARGE, "a smaller file")
     finally:
         os.close(fd)
     return (value, print_of(status)) if size == status.st_size else None

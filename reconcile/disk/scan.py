@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.model import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream
 from reconcile.disk.hashing import digest
 from reconcile.disk.index import Index
-from reconcile.disk.reading import read_files, reason
+from reconcile.disk.reading import parsed, read_files, reason
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.disk.walk import Walk
 
@@ -138,7 +138,7 @@ def _with_events(root: Directory | None, fmt: Format, copy: Copy) -> Copy:
     contents = {name: content for name, (content, _) in found.items()}
     if appeared or any(digest(content) != expected[name] for name, content in contents.items()):
         return replace(copy, stream=stale)
-    return replace(copy, stream=fmt.read_stream(contents, events=True))
+    return replace(copy, stream=parsed(stale.file, lambda: fmt.read_stream(contents, events=True)))
 
 
 def _exists(directory: Directory, name: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.model import METADATA, STREAM, Fault, Metadata, Problem, Stream
 from reconcile.disk.hashing import digest as digest_of
-from reconcile.disk.reading import CHANGING, digest_extra, read_files
+from reconcile.disk.reading import CHANGING, digest_extra, parsed, read_files
 
 if TYPE_CHECKING:
     from reconcile.core.model import Digest
@@ -54,7 +54,7 @@ class Work:
         contents = self._contents(METADATA, names)
         if isinstance(contents, Fault):
             return contents
-        return self.reader.fmt.read_metadata(contents[names[0]]) if names else None
+        return parsed(names[0], lambda: self.reader.fmt.read_metadata(contents[names[0]])) if names else None
 
     def stream(self, *, events: bool) -> Stream | Fault | None:
         """The stream unit, all of its files at once."""
@@ -68,7 +68,7 @@ class Work:
         contents = self._contents(STREAM, names)
         if isinstance(contents, Fault):
             return contents
-        return self.reader.fmt.read_stream(contents, events=events) if names else None
+        return parsed(names[-1], lambda: self.reader.fmt.read_stream(contents, events=events)) if names else None
 
     def extra(self, name: str) -> None:
         """One extra file. There is no fault for it to bear, so a problem names it."""

@@ -1,0 +1,92 @@
+"""Files larger than memory: streamed, or held in words; the rest is done."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.world import command, events, write_conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.world import World
+
+MB = 1 << 20
+NUMBER = 17500000001
+NAME = f"{NUMBER}-it"
+BARE = 250 * MB
+"""Address space for the program itself, with room to spare."""
+
+
+def limited(world: World, size: int, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process that gets so much address space."""
+    return subprocess.run(
+        command(*words, "--workspace", world.project),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
+    )
+
+
+def big_stream(path: Path, size: int) -> None:
+    """Write a stream of many events, a kilobyte each."""
+    with path.open("w") as file:
+        file.write("[\n")
+        for at in range(size // 1024):
+            end = "\n" if at == size // 1024 - 1 else ",\n"
+            file.write(json.dumps({"timestamp": "2026-01-01T00:00:00Z", "type": "x", "content": "y" * 960}) + end)
+        file.write("]\n")
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    for at in range(2):
+        write_conversation(world.workspace / f"{NUMBER + at}-it", "It", events(3))
+    return world
+
+
+def test_an_extra_that_is_larger_than_memory_is_streamed(world: World) -> None:
+    with (world.workspace / NAME / "film.bin").open("wb") as file:
+        file.truncate(300 * MB)
+        file.seek(280 * MB)
+        file.write(b"the end")
+    done = limited(world, BARE)
+    assert (done.returncode, done.stderr) == (0, "")
+    copied = world.store / NAME / "film.bin"
+    assert copied.stat().st_size == 300 * MB
+    with copied.open("rb") as file:
+        file.seek(280 * MB)
+        assert file.read(7) == b"the end"
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "base_config.json", "events.json"])
+def test_a_managed_file_that_is_larger_than_memory_is_held(world: World, name: str) -> None:
+    with (world.workspace / NAME / name).open("wb") as file:
+        file.truncate(300 * MB)
+    done = limited(world, BARE)
+    assert done.returncode == 4, done.stderr
+    assert "more than fits into memory" in done.stdout
+    assert not done.stderr
+    assert [path.name for path in world.store.iterdir()] == [f"{NUMBER + 1}-it"]
+
+
+@pytest.mark.slow
+def test_a_stream_of_300_mb_and_an_extra_of_300_mb(world: World) -> None:
+    """The stream takes its own size and a little for each event, not a multiple of it."""
+    big_stream(world.workspace / NAME / "events.json", 300 * MB)
+    with (world.workspace / NAME / "film.bin").open("wb") as file:
+        file.truncate(300 * MB)
+    done = limited(world, BARE + 500 * MB)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    with (world.store / NAME / "events.json").open("rb+") as file:
+        file.seek(-3, 2)
+        file.write(b',\n{"timestamp": "2026-01-02T00:00:00Z", "type": "x"}]\n')
+    done = limited(world, BARE + 500 * MB)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert (world.workspace / NAME / "events.json").stat().st_size > 300 * MB
