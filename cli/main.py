@@ -61,7 +61,8 @@ class Program(click.Group):
             _complain(ctx, f"{where}{error.strerror or error}", None)
             raise click.exceptions.Exit(exits.FAILED) from None
         except MemoryError:
-            _complain(ctx, "found less memory than this takes", "give it more (ulimit -v), or move the largest files away")
+            hint = "give it more (ulimit -v), or move the largest files away"
+            _complain(ctx, "found less memory than this takes", hint)
             raise click.exceptions.Exit(exits.FAILED) from None
         finally:
             if collecting:
