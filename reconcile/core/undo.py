@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from reconcile.core.units import Rules
 
 _MOVED_BACK = {Kind.MOVE: Kind.MOVE, Kind.ARCHIVE: Kind.UNARCHIVE, Kind.UNARCHIVE: Kind.ARCHIVE}
+_BELOW = f"/{CHILDREN}/"
 _MADE = {Side.STORE: Kind.COPY, Side.WORKSPACE: Kind.PROJECT}
 _PARENTS = (Kind.SET_PARENT, Kind.PROMOTE)
 _TAKEN = {Side.STORE: Kind.REMOVE, Side.WORKSPACE: Kind.REMOVE_STALE}
@@ -147,16 +148,15 @@ class _Undo:
 
     def _move_back(self, action: Action) -> None:
         assert action.source is not None  # noqa: S101 - a move has one
-        found, container, rest = self._locate(action.source)
-        if found is not None and self._owner(found) == action.conversation:
+        found = self._find(action.source)
+        if found is not None and self._find(action.target) is None:
             return
         node = self._there(action.target)
         if found is not None:
-            raise _RefusedError(f"{action.source}: something else is there by now")
+            raise _RefusedError(f"{action.source}: something is there again")
+        spot = self._spot(action.source)
         self._leave(node)
-        prefix, _, name = rest.rpartition("/")
-        step = self._step(action, _MOVED_BACK[action.kind])
-        self.draft.move(step, node, container, prefix + "/" if prefix else "", name)
+        self.draft.move(self._step(action, _MOVED_BACK[action.kind]), node, *spot)
         self._enter(node, action.conversation)
 
     def _age_back(self, action: Action) -> None:
@@ -214,7 +214,7 @@ class _Undo:
 
     def _make_again(self, action: Action) -> None:
         """Make a directory again that the run has removed."""
-        found, container, rest = self._locate(action.target)
+        found = self._find(action.target)
         expected = {expect.place: expect.digest for expect in action.expect}
         start = f"{action.target.path}/"
         puts = []
@@ -226,9 +226,8 @@ class _Undo:
         if found is not None and found.files == {put.file.name: put.file for put in puts}:
             return
         if found is not None:
-            raise _RefusedError(f"{action.target}: something else is there by now")
-        prefix, _, name = rest.rpartition("/")
-        node = Node(action.target.side, container, prefix + "/" if prefix else "", name)
+            raise _RefusedError(f"{action.target}: something is there again")
+        node = Node(action.target.side, *self._spot(action.target))
         self.draft.create(self._step(action, _MADE[node.side]), node, puts)
         self._enter(node, action.conversation)
 
@@ -250,23 +249,26 @@ class _Undo:
         return self._nodes[id(node)][1]
 
     def _there(self, place: Place) -> Node:
-        node, _, _ = self._locate(place)
+        node = self._find(place)
         if node is None:
             raise _RefusedError(f"{place}: found nothing there")
         return node
 
-    def _locate(self, place: Place) -> tuple[Node | None, Node | None, str]:
-        """Return the directory at a place, the one that it lies in, and its path below that."""
+    def _find(self, place: Place) -> Node | None:
+        """Return the directory at a place."""
         node: Node | None = None
-        container: Node | None = None
-        rest = ""
-        for part in place.path.split(f"/{CHILDREN}/"):
-            if node is not None or not rest:
-                container, rest = node, part
-            else:
-                rest = f"{rest}/{CHILDREN}/{part}"
-            node = self._at.get((place.side, id(container), rest))
-        return node, container, rest
+        for number, part in enumerate(place.path.split(_BELOW)):
+            if number and node is None:
+                return None
+            node = self._at.get((place.side, id(node), part))
+        return node
+
+    def _spot(self, place: Place) -> tuple[Node | None, str, str]:
+        """Return a place as its container, its prefix below that, and its name."""
+        above, _, rest = place.path.rpartition(_BELOW)
+        container = self._there(Place(place.side, above)) if above else None
+        prefix, _, name = rest.rpartition("/")
+        return container, prefix + "/" if prefix else "", name
 
 
 def _key(node: Node) -> tuple[Side, int, str]:

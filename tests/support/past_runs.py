@@ -46,7 +46,7 @@ class PastRuns:
             run = PastRun(
                 id=f"run{self.count}",
                 steps=plan.actions,
-                kept=_kept(plan, before),
+                kept=kept_of(plan, before),
                 remembered=remembered(memory, plan.concerned),
                 is_undo=undoes is not None,
             )
@@ -74,7 +74,7 @@ class PastRuns:
         return replace(self.runs[name].run, since=changed_since(name, concerned, undoes, {}))
 
 
-def _kept(plan: Plan, listing: Listing) -> dict[Place, tuple[Kept, ...]]:
+def kept_of(plan: Plan, listing: Listing) -> dict[Place, tuple[Kept, ...]]:
     kept: dict[Place, tuple[Kept, ...]] = {}
     for action in plan.actions:
         gone = [*(write.target for write in action.writes), *action.removes]

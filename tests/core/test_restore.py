@@ -1,0 +1,72 @@
+"""What `restore` plans (DESIGN.md 8). The command is in fixtures/scenarios/undo."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconcile.core.past import Kept, KeptUnit
+from reconcile.core.policy import Policy
+from reconcile.core.restore import NoPlaceError, plan_restore
+from tests.support.building import agreed_on, here, stored
+from tests.support.pure_level import RULES
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+LOCAL_A = '1-a  metadata 09:00 title "A" local  stream 09:00 [1]'
+NOTED = '1-a/NOTE.md 09:00 "n"'
+
+
+def unit(name: str, *files: str, partial: bool = False) -> KeptUnit:
+    kept = {file: Kept(3, 5, f"{name}:{file}", f"vault:{file}") for file in files}
+    return KeptUnit("jp-c1", name, "1-a", kept, partial)
+
+
+METADATA = unit("metadata", "metadata.json")
+STREAM = unit("stream", "base_config.json", "events.json")
+NOTE = unit("extra:NOTE.md", "NOTE.md")
+
+
+def written(*units: KeptUnit, store: tuple[str, ...], workspace: tuple[str, ...]) -> list[str]:
+    memory = agreed_on(*store) if store else agreed_on()
+    plan = plan_restore(units, stored(*store), here(*workspace), memory, Policy(), RULES, 7)
+    assert {write.mtime_ns for action in plan.actions for write in action.writes} <= {7}
+    return [
+        *(f"+{write.target}" for action in plan.actions for write in action.writes),
+        *(f"-{place}" for action in plan.actions for place in action.removes),
+    ]
+
+
+def test_both_sides_get_it() -> None:
+    expected = ["+store:1-a/metadata.json", "+workspace:1-a/metadata.json"]
+    assert written(METADATA, store=(A,), workspace=(A,)) == expected
+
+
+def test_what_is_there_already_is_not_written() -> None:
+    files = {file.name: file for file in stored(A).copies[0].files}
+    same = files["metadata.json"]
+    kept = Kept(same.size, 5, same.digest or "", "vault:")
+    assert written(KeptUnit("jp-c1", "metadata", "1-a", {same.name: kept}), store=(A,), workspace=(A,)) == []
+
+
+def test_a_local_copy_is_not_written() -> None:
+    assert written(METADATA, store=(LOCAL_A,), workspace=(LOCAL_A,)) == ["+store:1-a/metadata.json"]
+
+
+def test_a_legacy_stream_takes_the_base_configuration_away() -> None:
+    legacy = unit("stream", "events.json")
+    assert written(legacy, store=(A,), workspace=()) == ["+store:1-a/events.json", "-store:1-a/base_config.json"]
+    partial = unit("stream", "events.json", partial=True)
+    assert written(partial, store=(A,), workspace=()) == ["+store:1-a/events.json"]
+
+
+def test_an_extra_goes_only_where_one_was() -> None:
+    assert written(NOTE, store=(A,), workspace=(A,)) == ["+store:1-a/NOTE.md"]
+    expected = ["+store:1-a/NOTE.md", "+workspace:1-a/NOTE.md"]
+    assert written(NOTE, store=(A, NOTED), workspace=(A, NOTED)) == expected
+
+
+@pytest.mark.parametrize("workspace", [(), (A,)])
+def test_what_is_gone_from_the_store_is_made_of_a_whole_version_alone(workspace: tuple[str, ...]) -> None:
+    made = written(METADATA, STREAM, store=(), workspace=workspace)
+    assert sorted(made) == [f"+store:1-a/{name}" for name in ("base_config.json", "events.json", "metadata.json")]
+    with pytest.raises(NoPlaceError, match="as ID@RUN"):
+        written(METADATA, store=(), workspace=workspace)

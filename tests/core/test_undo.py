@@ -1,0 +1,149 @@
+"""What an undo refuses, and what it finds done already (DESIGN.md 7). What it does is in fixtures/scenarios/undo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.memory import remembered
+from reconcile.core.past import PastRun, Since, changed_since
+from reconcile.core.policy import Policy
+from reconcile.core.requests import TakeBack
+from reconcile.core.simulate import listing_of
+from reconcile.core.undo import plan_undo
+from tests.support.building import agreed_on, here, plan_of, stored
+from tests.support.past_runs import kept_of
+from tests.support.pure_level import RULES
+
+if TYPE_CHECKING:
+    from reconcile.core.model import Snapshot
+    from reconcile.core.plan import Plan
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+LONGER_A = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]'
+B = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
+CHILD_B = '2-b  metadata 10:00 title "B" parent 1  stream 09:00 [1]'
+NESTED_B = '1-a/conversations/2-b  metadata 10:00 title "B" parent 1  stream 09:00 [1]'
+
+
+def ran(store: Snapshot, workspace: Snapshot, *agreed: str) -> PastRun:
+    """A run that has done all that was to do."""
+    plan = plan_of(store, workspace, agreed_on(*agreed) if agreed else None)
+    return PastRun("run", plan.actions, kept_of(plan, listing_of(store, workspace)))
+
+
+def undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Policy | None = None) -> Plan:
+    policy = replace(policy or Policy(), request=TakeBack(past.id))
+    return plan_undo(past, store, workspace, policy, RULES, 0)
+
+
+def refusals(plan: Plan) -> dict[str | None, str]:
+    return {item.conversation: item.message for item in plan.held}
+
+
+IMPORTED = ran(stored(), here(A, B))
+EDITED = ran(stored(A), here(LONGER_A), A)
+MOVED = ran(stored(A, CHILD_B), here(A, B), A, B)
+REMOVED = ran(stored(B), here(A, B), A, B)
+
+
+@pytest.mark.parametrize(
+    ("past", "store", "workspace", "message"),
+    [
+        (IMPORTED, stored(LONGER_A), here(A), "store:1-a: written since"),
+        (IMPORTED, stored('1-other  metadata 09:00 title "A"  stream 09:00 [1]'), here(A), "store:1-a: found nothing"),
+        (
+            IMPORTED,
+            stored(A, '1-a/conversations/3-c  metadata 09:00 title "C"  stream 09:00 [1]'),
+            here(A),
+            "store:1-a: another conversation lies in it",
+        ),
+        (EDITED, stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'), here(LONGER_A), "written since"),
+        (EDITED, stored(), here(LONGER_A), "store:1-a: found nothing there"),
+        (REMOVED, stored(B), here('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]', B), "something is there again"),
+        (replace(REMOVED, kept={}), stored(B), here(B), "isn't in the vault any more"),
+        (
+            replace(IMPORTED, since=Since({"jp-c1": "later"}, frozenset())),
+            stored(A),
+            here(A),
+            "run later has changed it since",
+        ),
+    ],
+)
+def test_refused(past: PastRun, store: Snapshot, workspace: Snapshot, message: str) -> None:
+    assert message in refusals(undo(past, store, workspace))["jp-c1"]
+
+
+def test_what_moved_on_is_refused() -> None:
+    twice = here(A, NESTED_B, B)
+    assert "workspace:2-b: something is there again" in refusals(undo(MOVED, stored(A, CHILD_B), twice))["jp-c2"]
+    assert "found nothing there" in refusals(undo(MOVED, stored(A, CHILD_B), here(A)))["jp-c2"]
+
+
+def test_what_builds_on_the_steps_of_a_refused_conversation_is_refused() -> None:
+    """The child's file is written back where its parent's directory was, which stays where it is now."""
+    top = '3-z  metadata 09:00 title "Z"  stream 09:00 [1]'
+    child = '2-b  metadata {} title "B" parent 1 {} stream 09:00 [1]'
+    moved = '1-a  metadata 10:00 title "A" parent 3  stream 09:00 [1]'
+    old, new = child.format("09:00", ""), child.format("10:00", 'user="me"')
+    past = ran(stored(top, moved, new), here(top, A, f"1-a/conversations/{old}"), top, A, old)
+    inside = "3-z/conversations/1-a"
+    written_since = f'{inside}  metadata 11:00 title "A" parent 3 user="me"  stream 09:00 [1]'
+    plan = undo(past, stored(top, moved, new), here(top, written_since, f"{inside}/conversations/{new}"))
+    assert "written since" in refusals(plan)["jp-c1"]
+    assert "lies in the directory of another conversation" in refusals(plan)["jp-c2"]
+    assert plan.actions == ()
+
+
+def test_a_time_that_somebody_has_changed_since_is_refused() -> None:
+    past = ran(stored(LONGER_A), here('1-a  metadata 09:00 title "A"  stream 11:00 [1]'))
+    assert [action.kind for action in past.steps] == ["age"]
+    aged = here('1-a  metadata 09:00 title "A"  stream 09:59:58 [1]')
+    assert [action.kind for action in undo(past, stored(LONGER_A), aged).actions] == ["age"]
+    since = here('1-a  metadata 09:00 title "A"  stream 12:00 [1]')
+    assert "written since" in refusals(undo(past, stored(LONGER_A), since))["jp-c1"]
+    already = here('1-a  metadata 09:00 title "A"  stream 11:00 [1]')
+    assert undo(past, stored(LONGER_A), already).actions == ()
+
+
+@pytest.mark.parametrize(
+    ("past", "store", "workspace"),
+    [
+        (IMPORTED, stored(), here(A, B)),
+        (EDITED, stored(A), here(LONGER_A)),
+        (MOVED, stored(A, CHILD_B), here(A, B)),
+        (REMOVED, stored(B), here(A, B)),
+    ],
+)
+def test_what_is_put_back_already_needs_nothing(past: PastRun, store: Snapshot, workspace: Snapshot) -> None:
+    plan = undo(past, store, workspace)
+    assert (plan.actions, plan.held) == ((), ())
+
+
+def test_a_title_that_nobody_can_read_is_the_last_one_known() -> None:
+    broken = stored(A, '1-a/metadata.json 10:00 "x"')
+    plan = undo(replace(IMPORTED, remembered=remembered(agreed_on(A), ["jp-c1"])), broken, here(A, B))
+    assert [(item.conversation, item.title) for item in plan.held] == [("jp-c1", "A")]
+
+
+def test_only_what_is_selected() -> None:
+    plan = undo(IMPORTED, stored(A, B), here(A, B), Policy(only=frozenset({"jp-c2"})))
+    assert [action.conversation for action in plan.actions] == ["jp-c2"]
+
+
+def test_a_run_and_its_undo_cancel_each_other_out() -> None:
+    undoes = {"1": None, "2": "1", "3": None, "4": "0", "5": "4"}
+    assert changed_since("0", {"c": ("1", "2")}, undoes, {}) == Since({}, frozenset())
+    assert changed_since("0", {"c": ("1", "2", "3")}, undoes, {}) == Since({"c": "3"}, frozenset())
+    assert changed_since("0", {"c": ("4",)}, undoes, {}) == Since({}, frozenset({"c"}))
+    assert changed_since("0", {"c": ("4", "5")}, undoes, {}) == Since({}, frozenset())
+    assert changed_since("0", {"c": ("4",)}, undoes, {"4": {"c"}}) == Since({}, frozenset())
+
+
+def test_what_lay_in_a_directory_that_does_not_come_back_is_refused() -> None:
+    other = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
+    past = ran(stored(other), here(A, NESTED_B, other), A, CHILD_B, other)
+    plan = undo(replace(past, since=Since({"jp-c1": "later"}, frozenset())), stored(other), here(other))
+    assert refusals(plan)["jp-c2"] == "workspace:1-a: found nothing there"

@@ -1,0 +1,162 @@
+"""The journal and the vault as their user sees them: log, show, restore, undo, and what is taken out for good."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.three import FIRST, SECOND_ID, three
+from tests.support.world import DATABASE, ID_FILE, LONG_AGO, SECOND, append, files, listing, make_project, set_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+    from tests.support.world import World
+
+SECRET = "hunter2-hunter2"  # noqa: S105 - of nobody's
+
+
+def runs(world: World) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(world.reconcile("log", "--json", settled=False).stdout)["runs"]
+    return found
+
+
+def versions(world: World, run: str) -> list[dict[str, Any]]:
+    (found,) = json.loads(world.reconcile("log", run, "--json", settled=False).stdout)["runs"]
+    kept: list[dict[str, Any]] = found["versions"]
+    return kept
+
+
+def edited(world: World) -> str:
+    """Two runs, of which the second replaces a file that holds a secret; return that file's digest in the vault."""
+    three(world)
+    set_key(world.workspace / f"{FIRST}-it", "user", SECRET, LONG_AGO)
+    world.reconcile()
+    set_key(world.workspace / f"{FIRST}-it", "user", "me", LONG_AGO + SECOND)
+    world.reconcile()
+    (version,) = versions(world, runs(world)[0]["id"])
+    return str(version["digest"])
+
+
+def test_the_log_lists_runs_and_the_steps_of_one(world: World) -> None:
+    assert "No run has changed anything yet" in world.reconcile("log", settled=False).stdout
+    edited(world)
+    text = world.reconcile("log", settled=False).stdout.splitlines()
+    assert ["1 copy" in text[0], "3 copy" in text[1], len(text)] == [True, True, 2]
+    newest = runs(world)[0]["id"]
+    steps = world.reconcile("log", newest, settled=False).stdout
+    assert "metadata.json  (edited-workspace)" in steps
+    assert f"jp-c{FIRST}@{newest}:metadata" in steps
+    assert "there is no run 'x'" in world.run("log", "x", "-w", world.project).stderr
+    assert "is ambiguous" in world.run("log", newest[:4], "-w", world.project).stderr
+
+
+def test_a_version_is_printed_as_it_was(world: World) -> None:
+    before = three_and_bytes(world)
+    newest = runs(world)[0]["id"]
+    result = world.reconcile("show", f"{FIRST}@{newest}:metadata", settled=False)
+    assert result.stdout_bytes == before
+    (version,) = versions(world, newest)
+    assert world.reconcile("show", version["digest"][:9], settled=False).stdout_bytes == before
+    found = json.loads(world.reconcile("show", version["digest"][:9], "--json", settled=False).stdout)
+    assert [each["file"] for each in found["versions"]] == ["metadata.json"]
+
+
+def three_and_bytes(world: World) -> bytes:
+    three(world)
+    world.reconcile()
+    path = world.workspace / f"{FIRST}-it" / "metadata.json"
+    before = path.read_bytes()
+    set_key(path.parent, "user", "me", LONG_AGO + SECOND)
+    world.reconcile()
+    return before
+
+
+def test_a_purged_secret_is_nowhere(world: World) -> None:
+    digest = edited(world)
+    everywhere = [*files(world.state), *files(world.store), *files(world.workspace)]
+    assert [path.name for path in everywhere if SECRET.encode() in path.read_bytes()] == [digest]
+    assert world.run("vault", "--purge", digest[:8], "-w", world.project).exit_code == 2, "nobody has said yes"
+    shown = world.run("vault", "--purge", digest[:8], "-n", "-w", world.project)
+    assert digest[:16] in shown.stdout
+    assert (world.vault / digest[:2] / digest).exists()
+    gone = world.run("vault", "--purge", digest[:8], "--yes", "-w", world.project)
+    assert "taken out of the vault for good" in gone.stdout
+    assert not [path for path in everywhere if path.exists() and SECRET.encode() in path.read_bytes()]
+    refused = world.reconcile("undo", code=4, settled=False)
+    assert "isn't in the vault any more" in refused.stdout
+    assert "no object of the vault" in world.run("vault", "--purge", digest[:8], "--yes", "-w", world.project).stderr
+
+
+def test_a_purge_says_where_the_content_still_is(world: World) -> None:
+    digest = edited(world)
+    world.reconcile("restore", digest[:12])
+    gone = world.run("vault", "--purge", digest[:8], "--yes", "-w", world.project)
+    assert f"still there: workspace:{FIRST}-it/metadata.json" in gone.stdout
+
+
+def test_pruning_takes_what_no_run_has_needed_for_a_while(world: World) -> None:
+    digest = edited(world)
+    assert "0 versions" in world.run("vault", "--prune", "--older-than", "1d", "-w", world.project).stdout
+    assert (world.vault / digest[:2] / digest).exists()
+    text = world.run("vault", "--prune", "--older-than", "0h", "--yes", "--json", "-w", world.project).stdout
+    assert [each["digest"] for each in json.loads(text)["objects"]] == [digest]
+    assert files(world.vault) == []
+    for wrong in (["--prune"], ["--older-than", "1d"], ["--prune", "--older-than", "soon"]):
+        assert world.run("vault", *wrong, "-w", world.project).exit_code == 2
+
+
+def test_a_run_is_undone_in_its_own_checkout(world: World, tmp_path: Path, run: Run) -> None:
+    three(world)
+    world.reconcile()
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    newest = runs(world)[0]["id"]
+    assert "was made in another checkout" in other.run("undo", newest, "-w", other.project).stderr
+    assert "there is no run to undo here" in other.run("undo", "-w", other.project).stderr
+    assert str(world.project) in other.run("log", "-w", other.project).stdout
+
+
+def test_an_undo_that_was_saved_refuses_what_was_written_meanwhile(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    saved = tmp_path / "undo.json"
+    world.reconcile("undo", "--out", saved, settled=False)
+    append(world.store / f"{SECOND_ID}-it", 1, "b", LONG_AGO + SECOND)
+    before = listing(world.store / f"{SECOND_ID}-it")
+    result = world.reconcile("apply", saved, code=4, settled=False)
+    assert "2 remove, 1 skipped" in result.stdout
+    assert listing(world.store / f"{SECOND_ID}-it") == before
+    assert [path.name for path in world.store.iterdir()] == [f"{SECOND_ID}-it"]
+
+
+def test_a_damaged_version_stops_its_conversation_alone(world: World) -> None:
+    three(world)
+    set_key(world.workspace / f"{FIRST}-it", "user", "somebody", LONG_AGO)
+    world.reconcile()
+    for number in (FIRST, SECOND_ID):
+        set_key(world.workspace / f"{number}-it", "user", "me", LONG_AGO + SECOND)
+    world.reconcile()
+    digest = next(
+        each["digest"] for each in versions(world, runs(world)[0]["id"]) if str(FIRST) in each["conversation"]
+    )
+    path = world.vault / digest[:2] / digest
+    path.chmod(0o600)
+    path.write_bytes(b"flipped" + path.read_bytes())
+    result = world.reconcile("undo", code=1, settled=False)
+    assert "damaged, found content with the digest" in result.stdout
+    assert "1 copy, 1 failed" in result.stdout
+    assert digest[:16] in world.run("show", digest[:8], "-w", world.project).stderr
+
+
+@pytest.mark.parametrize("version", ["x@y", f"{FIRST}@zzz", "0000", f"{FIRST}@{{run}}:stream", "@{run}"])
+def test_a_version_that_is_none_is_told(world: World, version: str) -> None:
+    edited(world)
+    before = (world.state / DATABASE).read_bytes()
+    result = world.run("restore", version.format(run=runs(world)[0]["id"]), "-n", "-w", world.project)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("reconcile: ")
+    assert (world.state / DATABASE).read_bytes() == before
