@@ -50,7 +50,9 @@ def _identified(state: State, text: str, form: Format) -> str:
     full = form.parse_id(text)
     if full is not None and form.is_whole(text):
         return full
-    found = sorted({each for each in state.versions.conversations() if full == each or (text and each.startswith(text))})
+    found = sorted(
+        {each for each in state.versions.conversations() if full == each or (text and each.startswith(text))}
+    )
     if len(found) == 1:
         return found[0]
     what = f"is ambiguous: {', '.join(found[:5])}" if found else "is no conversation that the vault has a version of"
