@@ -69,13 +69,6 @@ class Node:
             node = node.container
         return node is other
 
-    def lies_in(self, prefix: str) -> bool:
-        """Tell whether it, or a directory that it lies in, is in such a partition now."""
-        node: Node | None = self
-        while node is not None and node.prefix != prefix:
-            node = node.container
-        return node is not None
-
     def subtree(self) -> Iterator[Node]:
         """Yield everything below it, containers before what they hold."""
         stack = list(self.below.values())

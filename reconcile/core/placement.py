@@ -264,12 +264,15 @@ def _fill(board: Board, step: Step, husk: Node, puts: list[Put]) -> None:
 
 
 def archive(board: Board, view: View) -> None:
-    """Follow the store's partition: what is archived there goes into the workspace's `.archive/`."""
+    """Follow the store's partition: what is archived there goes into the workspace's `.archive/`, by itself.
+
+    Also from below another one there: it lies so where a run was killed between the parent's move and its own.
+    """
     main, store = view.workspace.main, view.store.main
     if main is None or store is None or view.local:
         return
     node = board.node(main)
-    stays = main.partition is Partition.ARCHIVE and node.lies_in(f"{ARCHIVE}/")
+    stays = main.partition is Partition.ARCHIVE and node.prefix == f"{ARCHIVE}/"
     if not store.archived or stays or _is_frozen(board, view.id):
         return
     _move(board, view, _step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, (None, f"{ARCHIVE}/", node.name))

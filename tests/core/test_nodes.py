@@ -74,13 +74,6 @@ def test_lies_below() -> None:
     assert not found["5-e"].lies_below(found["1-a"])
 
 
-def test_lies_in_a_partition_as_long_as_it_is_there() -> None:
-    found = nodes()
-    assert [name for name, node in found.items() if node.lies_in(".archive/")] == ["4-d", "5-e"]
-    found["5-e"].move(None, "", "5-e")
-    assert not found["5-e"].lies_in(".archive/")
-
-
 def test_a_chain_of_3000_needs_no_recursion() -> None:
     top = above = Node(Side.STORE, None, "", "0")
     for number in range(1, 3000):

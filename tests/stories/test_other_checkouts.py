@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.support.faults import dies_at
 from tests.support.three import FIRST, three
-from tests.support.trouble import dies_at
 from tests.support.world import ID_FILE, LONG_AGO, SECOND, files, make_project, set_key
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-from unittest import mock
 
 from reconcile.core.model import Side
 from reconcile.disk.scan import scan
 from tests.support.commands import outcome_of_json, refusal
-from tests.support.listing import show_tree
+from tests.support.faults import Mode
+from tests.support.injecting import Injector
 from tests.support.pure_level import FORMAT
 from tests.support.pure_scan import scan_tree
 from tests.support.trees import Blob, Folder, Link, Tree
-from tests.support.trouble import dies_at, hold, spoilt_disk, unlinked
+from tests.support.trouble import hold, spoilt_disk, unlinked
 from tests.support.words import DAY_NS
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class DiskLevel:
     """Two directories (three with a second checkout), the state beside them, and the command.
 
     ``forget`` loses the state; where nothing is passed, its directory is deleted. ``looks_up``: the command finds the
-    store by itself, among the silos. ``troubles`` befall the next command.
+    store by itself, among the silos. ``troubles`` befall the next command,
+    the faults of ``injector`` every one, and those of ``once`` only the next.
     """
 
     root: Path
@@ -61,7 +62,8 @@ class DiskLevel:
     settings: dict[str, str] = field(default_factory=dict)
     locks: dict[str, ExitStack] = field(default_factory=dict)
     troubles: dict[str, Callable[[], AbstractContextManager[None]]] = field(default_factory=dict)
-    kills: bool = False
+    injector: Injector | None = None
+    once: Injector | None = None
     runs: list[str] = field(default_factory=list)
     """The run that each command was, in the journal; empty for one that was none."""
     run_id: str = ""
@@ -102,13 +104,13 @@ class DiskLevel:
     def run(self, command: Command) -> Outcome:
         sides = (*self._silos(), command.workspace) if self.looks_up else ("store", command.workspace)
         before = {side: self.tree(side) or {} for side in sides}
-        if self.kills:
-            self.kills = False
-            with mock.patch.object(os, "fsync"):  # only the power's failing would tell
-                self._kill_at_every_step(command, before)
+        # What is done to a lock during a run is done only once.
+        for injector in filter(None, (self.once, self.injector)) if "lock" not in self.troubles else ():
+            injector.inject(self, command, before)
+        self.once = None
         inodes = {side: self._inodes(side) for side in sides}
         marks = self._marks()
-        outcome = self._invoke(command)
+        outcome = self.invoke(command)
         self.runs.append(self.run_id)
         self.troubles.pop("lock", None)
         assert self._marks() == marks, "the .id of a workspace was touched"
@@ -119,7 +121,7 @@ class DiskLevel:
             same = {path for path, entry in before[side].items() if after[side].get(path) == entry}
             self._check_untouched(side, inodes[side], same)
         if self.real:
-            self._check_census(before, after)
+            self.check_census(before, after)
             for side in sides:
                 self._check_scan(side, after[side])
         partly = command.policy.request is not None and outcome.held
@@ -146,7 +148,7 @@ class DiskLevel:
                 workspace = str(self._conversations("workspace"))
                 self.troubles["disk"] = partial(spoilt_disk, workspace, how)
             case ("killed", *_):
-                self.kills = True
+                self.once = Injector((Mode.KILLED,))
             case ("lock", conversation, *workspace):
                 self._hold(conversation, self._lock_file(conversation, workspace=bool(workspace)))
             case ("unlock", conversation):
@@ -164,7 +166,7 @@ class DiskLevel:
     def _delete_state(self) -> None:
         shutil.rmtree(self.state)
 
-    def _invoke(self, command: Command, *more: str) -> Outcome:
+    def invoke(self, command: Command, *more: str) -> Outcome:
         project = self._conversations(command.workspace).parent.parent
         store = () if self.looks_up else ("-s", self.root / "silo")
         with ExitStack() as stack:
@@ -194,32 +196,9 @@ class DiskLevel:
             message = str(message).replace(run, f"run{number}") if run else message
         return str(message).replace(f"{self.root}/", "")
 
-    def _kill_at_every_step(self, command: Command, before: dict[str, Tree]) -> None:
-        """Kill the command at each call that changes something; what comes after the next run is always the same."""
-        results: list[dict[str, Tree]] = []
-        saved = self.root / "state-saved"
-        if self.state.exists():
-            shutil.copytree(self.state, saved)
-        killed = True
-        while killed:
-            step = len(results) + 1
-            killed = dies_at(step, lambda: self._invoke(command))
-            self._check_census(before, {side: self.tree(side) or {} for side in before})
-            if killed:
-                self._invoke(command)
-            results.append({side: self.tree(side) or {} for side in before})
-            differ = {
-                side: (show_tree(results[0][side]), show_tree(tree))
-                for side, tree in results[-1].items()
-                if tree != results[0][side]
-            }
-            assert not differ, f"killed at step {step}, the next run came to other trees: {differ}"
-            for side, tree in before.items():
-                write_directory(self._directory(side), tree)
-            shutil.rmtree(self.state)
-            if saved.exists():
-                shutil.copytree(saved, self.state)
-        assert len(results) > 1
+    def rewrite(self, side: str, tree: Tree) -> None:
+        """Have a side hold this again; what it holds already is left alone."""
+        write_directory(self._directory(side), tree)
 
     def _check_untouched(self, side: str, inodes: dict[str, int], same: set[str]) -> None:
         """A file that did not change is the same file."""
@@ -227,13 +206,17 @@ class DiskLevel:
         written = [path for path in sorted(same) if inodes.get(path) != now.get(path)]
         assert not written, f"written again although nothing changed: {written}"
 
-    def _check_settled(self, command: Command) -> None:
+    def look_again(self, command: Command) -> Outcome:
+        """Return what a further run would do."""
         layout = [word for word in command.argv if word in ("--layout", "flat", "nested")]
-        again = self._invoke(type(command)(tuple(layout), command.checkout), "--dry-run")
+        return self.invoke(type(command)(tuple(layout), command.checkout), "--dry-run")
+
+    def _check_settled(self, command: Command) -> None:
+        again = self.look_again(command)
         lines = "\n  ".join(again.lines(()))
         assert not again.actions or self.locks or self.troubles, f"a second run still has something to do:\n  {lines}"
 
-    def _check_census(self, before: dict[str, Tree], after: dict[str, Tree]) -> None:
+    def check_census(self, before: dict[str, Tree], after: dict[str, Tree]) -> None:
         """Every content that was on a side is on a side or in the vault, by the bytes themselves."""
         kept = {_strong(entry.content) for tree in after.values() for entry in tree.values() if isinstance(entry, Blob)}
         kept |= {_strong(path.read_bytes()) for path in self.state.rglob("vault/objects/*/*") if path.is_file()}

@@ -1,0 +1,226 @@
+"""What the next run does about one that was killed: it finishes its own, and leaves alone what is somebody else's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.apply.steps import Stage
+from reconcile.core.model import Side
+from reconcile.disk.changes import Root
+from reconcile.disk.durable import Durability
+from reconcile.disk.journal import StepState
+from reconcile.disk.state import State
+from reconcile.disk.vault import Vault
+from tests.support.faults import dies_before
+from tests.support.three import FIRST, three
+from tests.support.trouble import hold
+from tests.support.world import (
+    ID_FILE,
+    LONG_AGO,
+    SECOND,
+    append,
+    contents,
+    files,
+    listing,
+    make_project,
+    set_key,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+    from tests.support.world import World
+
+CLEANED = "what it left open has been cleaned up"
+
+
+def killed_before(world: World, call: str, number: int = 1) -> None:
+    dies_before(Root, call, number, lambda: world.run("--workspace", world.project))
+
+
+def said(world: World, *args: str) -> list[str]:
+    """Run the command; return what it says about killed runs."""
+    return [line for line in world.reconcile(*args).stderr.splitlines() if "interrupted" in line]
+
+
+def staging(world: World) -> Path:
+    """Return the one staging directory that there is."""
+    (found,) = (*world.store.glob(".reconcile-*"), *world.workspace.glob(".reconcile-*"))
+    return found
+
+
+def test_one_line_says_what_was_done(world: World) -> None:
+    three(world)
+    killed_before(world, "rename_new", 3)
+    run = staging(world).name[len(".reconcile-01234567-") :]
+    before = world.stamps()
+    looked = world.run("--workspace", world.project, "--dry-run")
+    words = f"run {run} was interrupted; the next run that isn't a dry run finishes what it left open"
+    assert looked.stderr.splitlines() == [words]
+    assert world.stamps() == before
+    assert said(world) == [f"run {run} was interrupted; 2 of its 3 steps were done; {CLEANED}"]
+    assert said(world) == []
+    with State.open(str(world.state), readonly=True) as state:
+        states = [step.state for step in state.journal.steps(run)]
+    assert states == [StepState.DONE, StepState.DONE, StepState.FAILED]
+
+
+def test_what_looks_like_ours_stays(world: World, tmp_path: Path) -> None:
+    three(world)
+    killed_before(world, "rename_new")
+    ours = staging(world)
+    run = ours.name[len(".reconcile-01234567-") :]
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_text("theirs")
+    theirs = [
+        world.store / f".reconcile-{run}",
+        world.store / f".reconcile-deadbeef-{run}",
+        world.store / f"{ours.name}-2",
+        world.workspace / ".reconcile-back",
+    ]
+    for directory in theirs:
+        directory.mkdir()
+        (directory / "1").write_text("theirs")
+    (world.workspace / ours.name).symlink_to(tmp_path / "elsewhere")
+    result = world.run("--workspace", world.project)
+    assert result.exit_code == 0, result.output
+    assert not ours.exists()
+    assert [(directory / "1").read_text() for directory in theirs] == ["theirs"] * 4
+    assert (world.workspace / ours.name / "file").read_text() == "theirs"
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_what_only_the_staging_directory_has_is_kept(world: World, gone: bool) -> None:
+    three(world)
+    killed_before(world, "rename_new")
+    assert list(staging(world).rglob("events.json"))
+    if gone:
+        shutil.rmtree(world.workspace / f"{FIRST}-it")
+    before = world.kept() | contents(staging(world))
+    assert said(world)
+    assert before <= world.kept()
+    # What has a source needs no room in the vault.
+    assert bool(files(world.vault)) == gone
+
+
+def test_another_state_of_the_same_store_has_other_names(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    three(world)
+    killed_before(world, "rename_new")
+    ours = staging(world)
+    there = contents(ours)
+    home = os.environ["XDG_DATA_HOME"]
+    monkeypatch.setenv("XDG_DATA_HOME", f"{home}-2")
+    result = world.run("--workspace", world.project)
+    assert result.exit_code == 0, result.output
+    assert "interrupted" not in result.stderr
+    assert contents(ours) == there
+    monkeypatch.setenv("XDG_DATA_HOME", home)
+    assert said(world)
+    assert not ours.exists()
+
+
+def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
+    root = Root(str(tmp_path / "store"))
+    (tmp_path / "store" / ".reconcile-x").mkdir()
+    (tmp_path / "store" / ".reconcile-x" / "1").write_text("theirs")
+    off = Durability(enabled=False)
+    stage = Stage(
+        roots={Side.STORE: root},
+        vault=Vault(str(tmp_path / "state"), off),
+        durability=off,
+        run="x",
+        directory=".reconcile-x",
+        unit_of=lambda _: None,
+        keep=lambda _: None,
+    )
+    with pytest.raises(FileExistsError, match="found something there already"):
+        stage.new_name(Side.STORE)
+    assert not stage.used
+    root.close()
+
+
+@pytest.fixture
+def other(world: World, tmp_path: Path, run: Run) -> World:
+    """A second checkout of the same store, where all is in sync."""
+    three(world)
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    world.reconcile()
+    return other
+
+
+def half(world: World) -> dict[str, tuple[bytes, int]]:
+    """Kill a run between the two files of a stream that it copies into the store; return the store of before."""
+    before = listing(world.store)
+    copy = world.workspace / f"{FIRST}-it"
+    append(copy, 2, "b", LONG_AGO + 10 * SECOND)
+    write_json(copy / "base_config.json", {"assistant": {"name": "another"}}, LONG_AGO + 10 * SECOND)
+    killed_before(world, "exchange", 2)
+    changed = {name for name, found in listing(world.store).items() if before.get(name) != found}
+    assert len([name for name in changed if not name.startswith(".reconcile")]) == 1
+    return before
+
+
+def test_half_a_stream_in_the_store_is_put_back_by_whoever_comes_first(world: World, other: World) -> None:
+    before = half(world)
+    lines = said(other)
+    assert len(lines) == 1
+    assert lines[0].endswith(
+        f"what it left open in the store has been cleaned up; a run in {world.project} does the rest"
+    )
+    assert listing(world.store) == before
+    assert said(other) == []
+    assert len(said(world)) == 1
+    assert world.event_count(FIRST) == 5
+
+
+def test_the_run_of_a_checkout_that_is_gone_is_closed(world: World, other: World) -> None:
+    before = half(world)
+    lost = contents(world.workspace)
+    shutil.rmtree(world.project)
+    assert said(other)[0].endswith(CLEANED)
+    assert listing(other.store) == before
+    assert said(other) == []
+    assert lost <= other.kept(), "what was staged from a workspace that is gone is nowhere else"
+
+
+def test_a_checkout_that_was_moved_is_the_same(world: World, tmp_path: Path, run: Run) -> None:
+    three(world)
+    world.reconcile()
+    set_key(world.store / f"{FIRST}-it", "colour", "green", LONG_AGO + SECOND)
+    killed_before(world, "exchange")
+    assert staging(world).parent == world.workspace
+    world.project.rename(tmp_path / "moved")
+    moved = type(world)(tmp_path / "moved", run)
+    assert said(moved)[0].endswith(CLEANED)
+    assert not list(moved.workspace.glob(".reconcile-*"))
+
+
+def test_a_conversation_that_is_at_work_keeps_the_run_open(world: World) -> None:
+    three(world)
+    world.reconcile()
+    half(world)
+    lock = hold(world.silo / "locks" / f"jp-c{FIRST}.lock")
+    result = world.run("--workspace", world.project)
+    assert "what it left open has to wait" in result.stderr
+    lock.close()
+    assert said(world)[0].endswith(CLEANED)
+
+
+def test_nothing_of_a_kill_is_left_in_the_state(world: World) -> None:
+    three(world)
+    dies_before(os, "link", 1, lambda: world.run("--workspace", world.project))
+    assert list(world.state.glob("state.sqlite.new-*"))
+    world.reconcile()
+    assert not list(world.state.glob("state.sqlite.new-*"))
+    append(world.store / f"{FIRST}-it", 2, "b", LONG_AGO + 10 * SECOND)
+    dies_before(os, "replace", 2, lambda: world.run("--workspace", world.project))
+    assert list(world.vault.glob(".tmp-*"))
+    world.reconcile()
+    assert not list(world.vault.glob(".tmp-*"))

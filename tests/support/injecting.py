@@ -1,0 +1,113 @@
+"""A scenario's command under faults: whatever goes wrong at whichever step, the next run comes to the same end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from tests.support.faults import Mode, under_fault
+from tests.support.listing import show_tree
+from tests.support.pure_level import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.support.commands import Command
+    from tests.support.disk_level import DiskLevel
+    from tests.support.trees import Tree
+
+End = dict[str, list[str]]
+"""Both sides as listings, and what the next plan says."""
+
+
+@dataclass(slots=True)
+class Injector:
+    """Which faults befall each command: every ``stride``-th step of each of the ``modes``, from the ``first`` on.
+
+    ``source``: the scenario's text, for the names of what its runs make up. ``injected`` counts.
+    """
+
+    modes: Iterable[Mode]
+    source: tuple[str, ...] = ()
+    stride: int = 1
+    first: int = 1
+    injected: dict[Mode, int] = field(default_factory=dict)
+
+    def inject(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
+        """Run a command with every fault and without any; put everything back as it was after each."""
+        with mock.patch.object(os, "fsync"):
+            saved = _Saved(level, before)
+            if level.invoke(command).refused:
+                return
+            clean = self._end(level, command, before)
+            saved.restore()
+            for mode in self.modes:
+                step = self.first
+                while self._one(level, command, before, mode, step, clean):
+                    saved.restore()
+                    step += self.stride
+                saved.restore()
+            saved.forget()
+
+    def _one(
+        self, level: DiskLevel, command: Command, before: dict[str, Tree], mode: Mode, step: int, clean: End
+    ) -> bool:
+        where = f"{mode} at step {step} of {command.argv}"
+        try:
+            if hit := under_fault(mode, step, partial(_tolerant, level, command)):
+                self.injected[mode] = self.injected.get(mode, 0) + 1
+                level.check_census(before, {side: level.tree(side) or {} for side in before})
+                code = level.invoke(command).exit_code
+                assert code in (0, 4), f"the next run ends with {code}"
+            level.check_census(before, {side: level.tree(side) or {} for side in before})
+            end = self._end(level, command, before)
+        except Exception as error:
+            error.add_note(where)
+            raise
+        differ = {what: (clean[what], lines) for what, lines in end.items() if lines != clean[what]}
+        assert not differ, f"{where}: the next run came to another end: {differ}"
+        return hit
+
+    def _end(self, level: DiskLevel, command: Command, sides: Iterable[str]) -> End:
+        names = Names.beside(self.source)
+        end = {}
+        for side in sides:
+            tree = level.tree(side)
+            shown = names.tree(None if tree is None else dict(sorted(tree.items())))
+            end[side] = ["gone"] if shown is None else show_tree(shown)
+            left = [str(path) for path in (level.root).rglob(".reconcile-*") if path.is_dir()]
+            assert not left, f"staging directories that are left: {left}"
+        again = level.look_again(command)
+        end["plan"] = [names.shown(line) for line in (*again.actions, *again.items)]
+        return end
+
+
+def _tolerant(level: DiskLevel, command: Command) -> None:
+    """A fault that doesn't kill may spoil a run, but it is told in the usual way."""
+    outcome = level.invoke(command)
+    assert outcome.exit_code in (0, 1, 4), f"a run on a spoilt disk ends with {outcome.exit_code}"
+
+
+class _Saved:
+    """Both sides and the state, to be put back."""
+
+    def __init__(self, level: DiskLevel, before: dict[str, Tree]) -> None:
+        self._level, self._before = level, before
+        self._copy = level.root / "state-saved"
+        self._has_state = level.state.exists()
+        if self._has_state:
+            shutil.copytree(level.state, self._copy)
+
+    def restore(self) -> None:
+        for side, tree in self._before.items():
+            self._level.rewrite(side, tree)
+        shutil.rmtree(self._level.state, ignore_errors=True)
+        if self._has_state:
+            shutil.copytree(self._copy, self._level.state)
+
+    def forget(self) -> None:
+        shutil.rmtree(self._copy, ignore_errors=True)
