@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from reconcile.apply.executor import Executor
-from reconcile.apply.leftovers import clean_staging, staging_name
+from reconcile.apply.leftovers import clean_staging, is_staged, staging_name
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.record import Recorder, decided_ahead, learned, planned_steps, preserved
 from reconcile.apply.recovery import Recovery
@@ -338,13 +338,23 @@ class Session:
         recorder = Recorder(journal, run, self._clock)
         executor = Executor(stage, self._locks(), self.format, recorder, progress)
         outcome = executor.run(plan)
-        ours = {side: stage.roots[side] for side in stage.used}
-        steps = partial(journal.steps, run)
-        self.state.versions.add(clean_staging(stage.directory, run, ours, steps, self.vault))
+        cleaned = self._clean(stage)
         outcome.run = run
-        failed = outcome.count(Result.FAILED) > 0
-        journal.finish_run(run, 1 if failed else 0, self._clock())
+        if cleaned:
+            failed = outcome.count(Result.FAILED) > 0
+            journal.finish_run(run, 1 if failed else 0, self._clock())
         return outcome
+
+    def _clean(self, stage: Stage) -> bool:
+        """Remove what was staged and not used; tell whether nothing is left, else the run stays open for the next."""
+        ours = {side: stage.roots[side] for side in stage.used}
+        steps = partial(self.state.journal.steps, stage.run)
+        try:
+            self.state.versions.add(clean_staging(stage.directory, stage.run, ours, steps, self.vault))
+            return not any(is_staged(root, stage.directory) for root in ours.values())
+        except OSError as error:
+            self.messages.append(f"what run {stage.run} has staged can't be cleaned up yet: {error}")
+            return False
 
     def _locks(self) -> LockSet | NullLockSet:
         if self.roots.format == "plain":
@@ -372,7 +382,7 @@ class Session:
         assert self.checkout is not None  # noqa: S101 - only a dry run has none
         # The plan's own intents are written already: the fold starts from what is remembered now.
         memory = self.state.load(self.checkout)
-        changes = fold(after.store, after.workspace, memory, plan, policy, self.rules)
+        changes = fold(after.store, after.workspace, memory, plan, policy, self.rules, outcome.undone())
         self.state.save_fold(self.checkout, learned(changes, outcome.run))
         self._save_indexes()
 

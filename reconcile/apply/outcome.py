@@ -60,3 +60,7 @@ class Outcome:
     def count(self, result: Result) -> int:
         """Return how many actions had this result."""
         return sum(deed.result is result for deed in self.deeds.values())
+
+    def undone(self) -> frozenset[str]:
+        """Return the ids of the actions that were not carried out."""
+        return frozenset(key for key, deed in self.deeds.items() if deed.result is not Result.DONE)

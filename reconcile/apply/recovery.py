@@ -81,16 +81,16 @@ class Recovery:
             staged = any(is_staged(root, name) for root in roots.values())
             if waits and not staged and not any(step.state in _OPEN for step in steps):
                 return ""
+            versions = self.state.versions.of_run(run.id)
+            known = {version.digest for version in versions}
+            found = clean_staging(name, run.id, roots, lambda: everything, self.vault)
+            self.state.versions.add(version for version in found if version.digest not in known)
             begun = [step for step in steps if step.state is StepState.BEGUN]
             touched = sorted({step.conversation for step in begun}, key=self.format.order)
             names = [lock for key in touched if (lock := self.format.lock_name(key)) is not None]
             locks = stack.enter_context(self.locks.acquire(names))
             if locks.busy:
                 return f"what it left open has to wait: {locks.busy[0].detail}"
-            versions = self.state.versions.of_run(run.id)
-            known = {version.digest for version in versions}
-            found = clean_staging(name, run.id, roots, lambda: everything, self.vault)
-            self.state.versions.add(version for version in found if version.digest not in known)
             roll_back_halves(begun, versions, roots, self.vault, self.durability, name)
             remove_emptied([step for step in steps if step.state is not StepState.PLANNED], roots)
             done = self._settle(run, steps if waits else everything, roots)

@@ -75,9 +75,13 @@ class Board:
         """Return a directory's name: the one found, unless the title has changed (rule 5)."""
         before = [view.agreed.title] if view.agreed is not None else []
         before += [main.metadata.title] if isinstance(main.metadata, Metadata) else []
-        if final is None or all(title == final.title for title in before):
+        if final is None:
             return main.dirname
-        return self.rules.format.dirname(view.id, final.title)
+        name = self.rules.format.dirname(view.id, final.title)
+        # A first run that was cut short between a new title and the name that goes with it.
+        mains = (view.store.main, view.workspace.main)
+        due = view.agreed is None and any(copy is not None and copy.dirname == name for copy in mains)
+        return name if due or any(title != final.title for title in before) else main.dirname
 
     def hold(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:
         """Note that a decision is needed."""

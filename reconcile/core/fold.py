@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from reconcile.core.guards import look_at_sides
 from reconcile.core.memory import Agreed, Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, WHOLE, Metadata, ParentKind, Side
+from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
 from reconcile.core.reasons import Reason
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from reconcile.core.guards import Sides
     from reconcile.core.memory import AsideRecord, Memory
@@ -42,11 +43,21 @@ class Changes:
     layout: str | None = None
 
 
-def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, policy: Policy, rules: Rules) -> Changes:
+def fold(
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    plan: Plan,
+    policy: Policy,
+    rules: Rules,
+    undone: Collection[str] = (),
+) -> Changes:
     """Return the changes of memory after a run, from new scans of both sides.
 
-    A baseline is written only for units that both sides hold equal; everything else stays as it was.
+    A baseline is written only for units that both sides hold equal; everything else stays as it was. ``undone`` are
+    the ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
     """
+    left = [action for action in plan.actions if action.id in undone]
     run = _Run(
         memory=memory,
         rules=rules,
@@ -55,6 +66,8 @@ def fold(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, polic
         rooted=frozenset(plan.rooted),
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
         kept=_from_vault(plan),
+        unwritten=frozenset((action.conversation, action.unit) for action in left),
+        unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
     )
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     sides = look_at_sides(store, workspace, memory, rules.format)
@@ -99,7 +112,7 @@ def _may_forget(view: View, policy: Policy, sides: Sides) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What the fold of one conversation depends on besides its view; the last four are the plan's."""
+    """What the fold of one conversation depends on besides its view; all but the first two are the plan's."""
 
     memory: Memory
     rules: Rules
@@ -109,6 +122,8 @@ class _Run:
     written: frozenset[tuple[str, str]]
     kept: frozenset[tuple[str, str]]
     """Units that the store got from the vault: they are its newest ones, whatever the workspace has."""
+    unwritten: frozenset[tuple[str, str]]
+    unmoved: frozenset[str]
 
     def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
         """Tell whether a content that both sides hold is a new version, or an old one that this run has chosen.
@@ -154,6 +169,8 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
         said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}
         if unit.digest is None or name not in ours or {ours[name].digest} != said:
             continue
+        if (view.id, name) in run.unwritten:  # a duplicate that still has another content would be taken for an edit
+            continue
         units[name] = unit.digest
         if run.becomes_newest(view.id, name, unit.digest):
             changes.history[view.id, name] = unit.digest
@@ -161,22 +178,23 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
         return None
     before = view.agreed
     in_sync = METADATA in ours and METADATA in theirs and ours[METADATA].digest == theirs[METADATA].digest
-    title = view.store.metadata.title if view.store.metadata is not None else None
     return Agreed(
         units=units,
         parent=parent if in_sync or before is None else before.parent,
-        title=title if before is None or (in_sync and _has_its_name(view, workspace, title, run)) else before.title,
+        title=_title(view, workspace, run) if before is None or in_sync else before.title,
         container=before.container if before is not None and view.id in run.displaced else workspace.container,
         place=workspace.path,
     )
 
 
-def _has_its_name(view: View, workspace: Copy, title: str | None, run: _Run) -> bool:
-    """Tell whether a new title has reached the directories' names: a rename that was held or skipped is still due."""
-    if view.agreed is None or view.agreed.title == title:
-        return True
+def _title(view: View, workspace: Copy, run: _Run) -> str | None:
+    """Return the title that the directories are named by: a rename that was held or skipped is still due."""
+    title = view.store.metadata.title if view.store.metadata is not None else None
+    if view.agreed is None:
+        return None if view.id in run.unmoved else title
     name = run.rules.format.dirname(view.id, title)
-    return view.store.main is not None and view.store.main.dirname == workspace.dirname == name
+    named = view.store.main is not None and view.store.main.dirname == workspace.dirname == name
+    return title if named else view.agreed.title
 
 
 def _units_before(view: View) -> Mapping[str, Digest]:

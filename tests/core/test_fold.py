@@ -7,10 +7,10 @@ from dataclasses import replace
 from reconcile.core.fold import Changes, fold
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, Problem, Side, Snapshot
-from reconcile.core.plan import Item, Plan
+from reconcile.core.plan import Item, Kind, Plan
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
-from tests.support.building import agreed_on, here, seen, stored, view_of
+from tests.support.building import agreed_on, here, plan_of, seen, stored, view_of
 from tests.support.pure_level import RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -198,3 +198,25 @@ def test_another_store_and_another_layout_are_remembered() -> None:
 def test_a_store_that_is_not_there_is_not_remembered() -> None:
     gone = Snapshot(Side.STORE, exists=False, identity="", copies=())
     assert folded(gone, here(ONE), agreed_on(ONE)).store_identity is None
+
+
+def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baseline() -> None:
+    store, workspace = stored(ONE.replace("1-a", "1-old")), here(ONE)
+    plan = plan_of(store, workspace)
+    (action,) = plan.actions
+    assert action.kind is Kind.MOVE
+    for undone, title in (((), "A"), ((action.id,), None)):
+        agreed = fold(store, workspace, Memory(), plan, Policy(), RULES, undone).agreed["jp-c1"]
+        assert agreed is not None
+        assert agreed.title == title
+
+
+def test_a_duplicate_that_was_not_replaced_keeps_its_unit_open() -> None:
+    # It can't go, as a child that is held lies in it: so it is to be replaced.
+    duplicate = ("1-b  stream 08:00 [1x]", '1-b/conversations/2-b  metadata 09:00 title "B" parent 1')
+    store, workspace = stored(ONE), here(ONE, *duplicate)
+    action = next(each for each in plan_of(store, workspace).actions if each.unit == STREAM)
+    plan = replace(PLAN, actions=(action,), places=(("jp-c1", "1-a"),))
+    agreed = fold(store, workspace, Memory(), plan, Policy(), RULES, (action.id,)).agreed["jp-c1"]
+    assert agreed is not None
+    assert set(agreed.units) == {METADATA}

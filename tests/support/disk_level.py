@@ -102,10 +102,10 @@ class DiskLevel:
             self._mark(side)
 
     def run(self, command: Command) -> Outcome:
-        sides = (*self._silos(), command.workspace) if self.looks_up else ("store", command.workspace)
+        sides = self.sides(command)
         before = {side: self.tree(side) or {} for side in sides}
-        # What is done to a lock during a run is done only once.
-        for injector in filter(None, (self.once, self.injector)) if "lock" not in self.troubles else ():
+        # What is done to a lock during a run is done only once, and a disk that is full already is a fault itself.
+        for injector in filter(None, (self.once, self.injector)) if not self.troubles else ():
             injector.inject(self, command, before)
         self.once = None
         inodes = {side: self._inodes(side) for side in sides}
@@ -196,9 +196,17 @@ class DiskLevel:
             message = str(message).replace(run, f"run{number}") if run else message
         return str(message).replace(f"{self.root}/", "")
 
-    def rewrite(self, side: str, tree: Tree) -> None:
-        """Have a side hold this again; what it holds already is left alone."""
-        write_directory(self._directory(side), tree)
+    def sides(self, command: Command) -> tuple[str, ...]:
+        """Return what a command may change: every silo, where it is to find the store among them."""
+        return (*self._silos(), command.workspace) if self.looks_up else ("store", command.workspace)
+
+    def rewrite(self, command: Command, trees: dict[str, Tree]) -> None:
+        """Have these sides hold this again; what they hold already is left alone, and a silo that is new goes."""
+        for side in self.sides(command):
+            if side in trees:
+                write_directory(self._directory(side), trees[side])
+            else:
+                shutil.rmtree(self._directory(side))
 
     def _check_untouched(self, side: str, inodes: dict[str, int], same: set[str]) -> None:
         """A file that did not change is the same file."""

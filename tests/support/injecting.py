@@ -40,10 +40,10 @@ class Injector:
     def inject(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
         """Run a command with every fault and without any; put everything back as it was after each."""
         with mock.patch.object(os, "fsync"):
-            saved = _Saved(level, before)
+            saved = _Saved(level, command, before)
             if level.invoke(command).refused:
                 return
-            clean = self._end(level, command, before)
+            clean = self._end(level, command)
             saved.restore()
             for mode in self.modes:
                 step = self.first
@@ -60,22 +60,21 @@ class Injector:
         try:
             if hit := under_fault(mode, step, partial(_tolerant, level, command)):
                 self.injected[mode] = self.injected.get(mode, 0) + 1
-                level.check_census(before, {side: level.tree(side) or {} for side in before})
+                _check_census(level, command, before)
                 code = level.invoke(command).exit_code
                 assert code in (0, 4), f"the next run ends with {code}"
-            level.check_census(before, {side: level.tree(side) or {} for side in before})
-            end = self._end(level, command, before)
+            _check_census(level, command, before)
+            end = self._end(level, command)
         except Exception as error:
-            error.add_note(where)
-            raise
+            raise AssertionError(f"{where}: {error}") from error
         differ = {what: (clean[what], lines) for what, lines in end.items() if lines != clean[what]}
         assert not differ, f"{where}: the next run came to another end: {differ}"
         return hit
 
-    def _end(self, level: DiskLevel, command: Command, sides: Iterable[str]) -> End:
+    def _end(self, level: DiskLevel, command: Command) -> End:
         names = Names.beside(self.source)
         end = {}
-        for side in sides:
+        for side in level.sides(command):
             tree = level.tree(side)
             shown = names.tree(None if tree is None else dict(sorted(tree.items())))
             end[side] = ["gone"] if shown is None else show_tree(shown)
@@ -84,6 +83,10 @@ class Injector:
         again = level.look_again(command)
         end["plan"] = [names.shown(line) for line in (*again.actions, *again.items)]
         return end
+
+
+def _check_census(level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
+    level.check_census(before, {side: level.tree(side) or {} for side in level.sides(command)})
 
 
 def _tolerant(level: DiskLevel, command: Command) -> None:
@@ -95,16 +98,15 @@ def _tolerant(level: DiskLevel, command: Command) -> None:
 class _Saved:
     """Both sides and the state, to be put back."""
 
-    def __init__(self, level: DiskLevel, before: dict[str, Tree]) -> None:
-        self._level, self._before = level, before
+    def __init__(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
+        self._level, self._command, self._before = level, command, before
         self._copy = level.root / "state-saved"
         self._has_state = level.state.exists()
         if self._has_state:
             shutil.copytree(level.state, self._copy)
 
     def restore(self) -> None:
-        for side, tree in self._before.items():
-            self._level.rewrite(side, tree)
+        self._level.rewrite(self._command, self._before)
         shutil.rmtree(self._level.state, ignore_errors=True)
         if self._has_state:
             shutil.copytree(self._copy, self._level.state)
