@@ -126,7 +126,7 @@ def test_another_state_of_the_same_store_has_other_names(world: World, monkeypat
 
 
 def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
-    root = Root(str(tmp_path / "store"))
+    root = Root(str(tmp_path / "store"), make=True)
     (tmp_path / "store" / ".reconcile-x").mkdir()
     (tmp_path / "store" / ".reconcile-x" / "1").write_text("theirs")
     off = Durability(enabled=False)
