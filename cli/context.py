@@ -78,7 +78,7 @@ def _find_id(session: Session, text: str, known: set[str], copies: Iterable[Copy
     if full in known and full is not None:
         return full
     names = {copy.conversation: copy.dirname for copy in copies}
-    candidates = () if session.format.is_whole(text) else known
+    candidates = known if text and not session.format.is_whole(text) else ()
     found = sorted(
         (each for each in candidates if each.startswith(text) or names.get(each, "").startswith(text)),
         key=session.format.order,

@@ -13,7 +13,7 @@ from reconcile.describe import time_text
 
 from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from .options import common_options, options_of
-from .style import Style, clean, pad
+from .style import LONG, Style, clean, pad, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,8 @@ def command(context: click.Context, conversation: str) -> None:
         click.echo(json.dumps(text, indent=2))
         return
     style = Style.choose(options.color)
-    click.echo(f"{style(clean(view.title or '(no title)'), bold=True)}  {one}")
+    title = shorten(clean(view.title or "(no title)"), LONG)
+    click.echo(f"{style(title, bold=True)}  {clean(one)}")
     for line in _lines(found, style, None if options.verbose else SHOWN):
         click.echo(line)
     for version, path in losers:
@@ -86,12 +87,13 @@ def _lines(found: Comparison, style: Style, most: int | None) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    return "(absent)" if value is None else clean(json.dumps(value, ensure_ascii=False))
+    return "(absent)" if value is None else shorten(clean(json.dumps(value, ensure_ascii=False)), LONG)
 
 
 def _events(events: tuple[EventLine, ...], side: str, color: str, style: Style, most: int | None) -> Iterator[str]:
     for event in events[:most]:
-        text = f"{pad(side, 11)} {event.position:>5}  {event.time}  {pad(event.type, 18)} {clean(event.text)}"
+        kind = pad(shorten(clean(event.type), 40), 18)
+        text = f"{pad(side, 11)} {event.position:>5}  {clean(event.time)}  {kind} {clean(event.text)}"
         yield style(f"    {text}".rstrip(), color)
     if most is not None and len(events) > most:
         yield f"    {pad(side, 11)} ... and {len(events) - most} more (-v shows all)"

@@ -114,7 +114,7 @@ def _save(options: Options, roots: Roots, plan: Plan) -> None:
     text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
     with open(options.out, "w", encoding="utf-8") as file:
         file.write(text + "\n")
-    click.echo(f"saved; carry it out with: reconcile apply {options.out}", err=True)
+    click.echo(f"saved; carry it out with: reconcile apply {clean(options.out)}", err=True)
 
 
 def _is_plan(path: str) -> bool:

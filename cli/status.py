@@ -16,7 +16,7 @@ from reconcile.describe import describe
 from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from .options import common_options, options_of
 from .render import heading
-from .style import Style, clean, pad, shorten
+from .style import LONG, Style, clean, pad, shorten
 
 if TYPE_CHECKING:
     from reconcile.core.standing import Standing
@@ -82,10 +82,11 @@ def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> 
         _dump({"format": "reconcile.status/1", **asdict(standing), **details})
         return
     style = Style.choose(options.color)
-    click.echo(f"{style(clean(standing.title or '(no title)'), bold=True)}  {standing.conversation}")
+    title = shorten(clean(standing.title or "(no title)"), LONG)
+    click.echo(f"{style(title, bold=True)}  {clean(standing.conversation)}")
     click.echo(f"  {pad('stands', 10)} {standing.word}{': ' + clean(standing.detail) if standing.detail else ''}")
     click.echo(f"  {pad('intent', 10)} {details['intent']}")
-    click.echo(f"  {pad('parents', 10)} {_parents(details)}")
+    click.echo(f"  {pad('parents', 10)} {clean(_parents(details))}")
     for side in Side:
         for path in details[side.value] or ["(not there)"]:
             click.echo(f"  {pad(side.value, 10)} {clean(path)}")
@@ -95,7 +96,7 @@ def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> 
             found = unit[name]
             if found is not None:
                 when = f"  {found['time']}" if found.get("time") else ""
-                click.echo(f"    {pad(name, 10)} {found['digest'] or 'invalid: ' + found['fault']}{when}")
+                click.echo(f"    {pad(name, 10)} {found['digest'] or 'invalid: ' + clean(found['fault'])}{when}")
 
 
 def _parents(details: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ def find_run(state: State, text: str) -> Run:
     Raises:
         NoRunError: none, or several.
     """
-    found = [run for run in state.journal.runs() if run.id.startswith(text)]
+    found = [run for run in state.journal.runs() if text and run.id.startswith(text)]
     exact = [run for run in found if run.id == text]
     if len(exact or found) == 1:
         return (exact or found)[0]
