@@ -74,10 +74,21 @@ def _kept(verdict: Verdict) -> Verdict:
 
 
 def decide_carried(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, ...]:
-    """Decide what a directory that JP carried into its trash brings: newer content is saved, nothing is written."""
+    """Decide what a directory that JP carried into its trash brings: newer content is saved, nothing is written.
+
+    What can't be read is held where it is the store's: the trash may be all that is left of it.
+    """
     names = sorted(set(view.store.units) & set(view.workspace.units), key=_unit_order)
     verdicts = [_unwritten(view, decide_unit(view, name, memory, policy)) for name in names]
-    return tuple(verdict for verdict in verdicts if verdict.outcome in (Outcome.TO_STORE, Outcome.ASIDE))
+    return tuple(
+        verdict
+        for verdict in verdicts
+        if verdict.outcome in (Outcome.TO_STORE, Outcome.ASIDE) or _is_broken_in_store(verdict)
+    )
+
+
+def _is_broken_in_store(verdict: Verdict) -> bool:
+    return verdict.outcome is Outcome.HELD and any(unit.copy.side is Side.STORE for unit in verdict.faulty)
 
 
 def _unwritten(view: View, verdict: Verdict) -> Verdict:

@@ -94,6 +94,8 @@ def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) ->
         return Presence(Goal.IMPORT, 8, "external", Reason.EDIT_WINS)
     if not sides.believes_removal(view.id):
         return Presence(Goal.NOTHING, _case(view), "unreadable")
+    if view.local and view.workspace.stale:
+        return Presence(Goal.NOTHING, 7, "local")  # only one of its directories speaks; another may have been edited
     return Presence(Goal.REMOVE, 7, "removed-in-store", Reason.REMOVED_IN_STORE)
 
 

@@ -38,7 +38,7 @@ def report_conversation(board: Board, view: View) -> None:
         board.hold(view, WHOLE, Reason.UNREADABLE, message)
     elif presence.reason is Reason.EDIT_WINS:
         board.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since: the edit wins")
-    if presence.goal is Goal.SYNC and view.local:
+    if presence.state == "local" and view.workspace.main is not None:
         board.set_aside(
             view,
             WHOLE,
@@ -143,7 +143,7 @@ def _remember(board: Board, view: View) -> None:
     if presence.intent is not None and presence.intent != view.intent and presence.goal is not Goal.PROJECT:
         board.intents[view.id] = presence.intent
         _note_intent(board, view, presence.intent)
-    if view.local and view.intent is None:
+    if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
         board.intents[view.id] = Intent(IntentKind.LOCAL)
     for key in [(view.id, unit) for unit in (METADATA, STREAM)]:
         verdict = board.verdicts.get(view.id, {}).get(key[1])

@@ -115,7 +115,7 @@ def views_of(
         inputs = _Inputs(conversation, agreed, known, memory, rules)
         ours = _store_view(copies[conversation][0], inputs)
         archived = ours.main is not None and ours.main.archived
-        theirs = replace(inputs, known_parent=base, enclosing=enclosing if ours.main is not None else frozenset())
+        theirs = replace(inputs, known_parent=base, enclosing=enclosing, stored=ours.main is not None)
         intent = memory.intents.get(conversation)
         local = _is_local(ours, intent)
         views[conversation] = View(
@@ -169,7 +169,9 @@ class _Inputs:
     memory: Memory
     rules: Rules
     enclosing: Collection[str] = ()
-    """Paths of workspace directories that hold other copies, of a conversation that the store can mend."""
+    """Paths of workspace directories that hold other copies."""
+    stored: bool = False
+    """The store has it, and can mend what is damaged in the workspace."""
 
     def superseded(self, name: str, digest: Digest | None) -> bool:
         """Tell whether the history has replaced that content by a newer one."""
@@ -202,17 +204,14 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
     kept = there if archived else live or there
     carried = [copy for copy in copies if copy.partition is Partition.TRASH and copy.container is not None]
     place = inputs.agreed.place if inputs.agreed else None
-    main = min(
-        kept,
-        key=lambda copy: (
-            copy.archived != archived,
-            _is_damaged(copy),
-            copy.path != place,
-            copy.path.count("/"),
-            copy.path,
-        ),
-        default=None,
-    )
+
+    def rank(copy: Copy) -> tuple[bool, bool, bool, int, str]:
+        damaged = _is_damaged(copy)
+        # The baseline may end while a damaged one waits to be saved; then another directory would stay.
+        elsewhere = copy.path != place or (damaged and not inputs.stored)
+        return (copy.archived != archived, damaged, elsewhere, copy.path.count("/"), copy.path)
+
+    main = min(kept, key=rank, default=None)
     if main is None:
         return replace(_view(None, kept, carried, inputs, trashed=bool(carried)), husks=husks)
     return replace(_view(main, kept, [main] if local else kept, inputs, trashed=False), husks=husks)
@@ -235,7 +234,7 @@ def _is_there(copy: Copy, managed: set[str], inputs: _Inputs) -> bool:
         return True
     intent = inputs.memory.intents.get(inputs.conversation)
     published = intent is None or intent.kind is IntentKind.PROJECTED
-    return inputs.agreed is not None and published and copy.path in inputs.enclosing
+    return inputs.stored and inputs.agreed is not None and published and copy.path in inputs.enclosing
 
 
 def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs, *, trashed: bool) -> SideView:
