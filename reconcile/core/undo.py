@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Draft, Put, Step, renumbered, withheld
+from reconcile.core.memory import IntentKind
 from reconcile.core.model import CHILDREN, EXTRA, WHOLE, Metadata, Place, Side
 from reconcile.core.nodes import Node, nodes_of
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Plan
@@ -20,7 +21,7 @@ from reconcile.core.undone import Standing, standing, undone_record
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconcile.core.memory import AsideRecord
+    from reconcile.core.memory import AsideRecord, Remembered
     from reconcile.core.model import File, Snapshot
     from reconcile.core.past import Kept, PastRun
     from reconcile.core.policy import Policy
@@ -71,6 +72,7 @@ class _Undo:
         self.refused = {
             key: f"run {run} has changed it since; undo that one first" for key, run in past.since.changed.items()
         }
+        self.local = {key for key, each in past.remembered.items() if _is_local(each)}
         known = {key: each.agreed for key, each in past.remembered.items()}
         self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
         self._nodes: dict[int, tuple[Node, str]] = {}
@@ -83,6 +85,8 @@ class _Undo:
                 self._enter(node, node.copy.conversation)
                 if isinstance(node.copy.metadata, Metadata):
                     self.titles[node.copy.conversation] = node.copy.metadata.title
+                    if node.side is Side.STORE and node.copy.metadata.local:
+                        self.local.add(node.copy.conversation)
 
     def reverse(self, action: Action) -> None:
         """Add the steps that take one back, unless its conversation is refused."""
@@ -127,8 +131,8 @@ class _Undo:
             message=self.refused[conversation],
         )
 
-    def record(self, conversation: str, rules: Rules) -> AsideRecord:
-        """Return the record of how a conversation stands once it is put back."""
+    def record(self, conversation: str, rules: Rules) -> AsideRecord | None:
+        """Return the record of how a conversation stands once it is put back; None where it is nowhere."""
         found: dict[Side, list[Standing]] = {side: [] for side in Side}
         for node, owner in self._nodes.values():
             if owner == conversation:
@@ -193,6 +197,7 @@ class _Undo:
                 old = self._old(place, before.digest)
                 puts.append(Put(old.named(name), kept=old.vault))
         if puts or gone:
+            self._may_write(action, node.side)
             kind = Kind.SET_PARENT if action.kind in _PARENTS else _MADE[node.side]
             self.draft.write(self._step(action, kind), node, puts, removes=gone)
 
@@ -227,9 +232,15 @@ class _Undo:
             return
         if found is not None:
             raise _RefusedError(f"{action.target}: something is there again")
+        self._may_write(action, action.target.side)
         node = Node(action.target.side, *self._spot(action.target))
         self.draft.create(self._step(action, _MADE[node.side]), node, puts)
         self._enter(node, action.conversation)
+
+    def _may_write(self, action: Action, side: Side) -> None:
+        """Refuse to publish what is local, whatever was there before (section 11)."""
+        if side is Side.WORKSPACE and action.conversation in self.local:
+            raise _RefusedError(f"{action.target}: it is local, and not written to the workspace")
 
     def _old(self, place: Place, digest: str | None) -> Kept:
         """Return what was at a place: the version with that digest, or the newest where any will do."""
@@ -273,6 +284,10 @@ class _Undo:
 
 def _key(node: Node) -> tuple[Side, int, str]:
     return node.side, id(node.container), node.prefix + node.name
+
+
+def _is_local(before: Remembered) -> bool:
+    return before.intent is not None and before.intent.kind is IntentKind.LOCAL
 
 
 def _is_as_before(file: File | None, before: Expect | None) -> bool:

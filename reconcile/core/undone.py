@@ -45,9 +45,10 @@ def side_digest(standings: Iterable[Standing], rules: Rules) -> Digest | None:
     return rules.digest(repr(rows).encode("utf-8", "surrogatepass")) if rows else None
 
 
-def undone_record(store: Iterable[Standing], workspace: Iterable[Standing], rules: Rules) -> AsideRecord:
-    """Return the record that sets a conversation aside while it stands like this."""
-    return AsideRecord(AsideKind.UNDONE, side_digest(store, rules), side_digest(workspace, rules))
+def undone_record(store: Iterable[Standing], workspace: Iterable[Standing], rules: Rules) -> AsideRecord | None:
+    """Return the record that sets a conversation aside while it stands like this; None where it is nowhere."""
+    ours, theirs = side_digest(store, rules), side_digest(workspace, rules)
+    return AsideRecord(AsideKind.UNDONE, ours, theirs) if ours or theirs else None
 
 
 def leave_undone(board: Board, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
@@ -82,7 +83,8 @@ def _standings(side: Snapshot, wanted: Collection[str]) -> dict[str, list[Standi
 
 
 def _set_aside(board: Board, conversation: str) -> None:
-    board.intents.pop(conversation, None)
+    for each in (conversation, *(fork for fork, source in board.forks.items() if source == conversation)):
+        board.intents.pop(each, None)
     board.tombstones.pop(conversation, None)
     for key in [key for key in board.asides if key[0] == conversation]:
         del board.asides[key]

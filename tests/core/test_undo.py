@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.core.memory import remembered
+from reconcile.core.model import WHOLE
 from reconcile.core.past import PastRun, Since, changed_since
 from reconcile.core.policy import Policy
 from reconcile.core.requests import TakeBack
@@ -74,6 +75,13 @@ REMOVED = ran(stored(B), here(A, B), A, B)
 )
 def test_refused(past: PastRun, store: Snapshot, workspace: Snapshot, message: str) -> None:
     assert message in refusals(undo(past, store, workspace))["jp-c1"]
+
+
+def test_what_is_nowhere_afterwards_is_not_set_aside() -> None:
+    """Nobody could ever change a side of it, and a record that never goes costs every run a closer look."""
+    plan = undo(IMPORTED, stored(A), here())
+    assert [action.conversation for action in plan.actions] == ["jp-c1"]
+    assert dict(plan.asides)["jp-c1", WHOLE] is None
 
 
 def test_what_moved_on_is_refused() -> None:
