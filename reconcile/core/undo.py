@@ -75,6 +75,8 @@ class _Undo:
         self.local = {key for key, each in past.remembered.items() if _is_local(each)}
         known = {key: each.agreed for key, each in past.remembered.items()}
         self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
+        self._forks: dict[str, str | None] = {}
+        """Those that go again, with what they were forked from."""
         self._nodes: dict[int, tuple[Node, str]] = {}
         """Every directory that is there now, with the conversation whose it is."""
         self._at: dict[tuple[Side, int, str], Node] = {}
@@ -116,10 +118,13 @@ class _Undo:
                 {a.id for a in actions if a.conversation in self.refused or a.conversation not in chosen},
             )
             hit = {a.conversation for a in actions if a.id in out and a.conversation in chosen} - self.refused.keys()
-            if not hit:
+            left = {fork for fork, source in self._forks.items() if source in self.refused} - self.refused.keys()
+            if not hit and not left:
                 return [action for action in actions if action.id not in out]
             for conversation in hit:
                 self.refused[conversation] = "it lies in the directory of another conversation that stays as it is"
+            for fork in left:
+                self.refused[fork] = "it was forked from a conversation that stays as it is"
 
     def item(self, conversation: str) -> Item:
         """Return what is said of a refused conversation."""
@@ -213,6 +218,8 @@ class _Undo:
             raise _RefusedError(f"{action.target}: written since")
         if node.below:
             raise _RefusedError(f"{action.target}: another conversation lies in it by now")
+        if action.kind is Kind.FORK and node.copy is not None and isinstance(node.copy.metadata, Metadata):
+            self._forks[action.conversation] = node.copy.metadata.parent.id
         self._leave(node)
         del self._nodes[id(node)]
         self.draft.remove(self._step(action, _TAKEN[node.side]), node, ())
