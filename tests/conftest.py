@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -85,3 +86,15 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     fake = Path("/root-of-test")
     fake.mkdir()
     return fake
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many faults were injected, where any were."""
+    injected: Counter[str] = Counter()
+    for report in itertools.chain(*terminalreporter.stats.values()):
+        if getattr(report, "when", "") == "call":
+            for name, value in report.user_properties:
+                if name == "faults":
+                    injected[value[0]] += value[1]
+    for kind, count in sorted(injected.items()):
+        terminalreporter.write_line(f"{count:7} faults injected: {kind}")

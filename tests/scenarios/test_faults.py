@@ -1,61 +1,108 @@
-"""Every command of every scenario under faults at each of its steps, and the next run's end compared."""
+"""Commands of scenarios under faults at each of their steps, and the next run's end compared with the undisturbed one.
+
+`make faults` runs all of it; some is in the default suite.
+"""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
 from tests.support.disk_level import DiskLevel, RunCommand
 from tests.support.faults import Mode
-from tests.support.injecting import Injector
+from tests.support.injecting import Injector, StraceInjector
 from tests.support.playing import play, scenarios
+from tests.support.scenario import Run
+from tests.support.straced import unusable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.scenario import Scenario
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios"
 SCENARIOS = [each for each in scenarios(FIXTURES) if "real" in each.levels]
-STRIDE = 41
+BY_NAME = {str(each.path.relative_to(FIXTURES).with_suffix("")): each for each in SCENARIOS}
 MODES = tuple(Mode)
+STRIDE = 41
+
+STRACED = (
+    "cases/02-external",
+    "cases/07-removed-in-the-store",
+    "cases/11-retitled",
+    "cases/13-edited-in-the-store",
+    "cases/13-legacy-split",
+    "cases/15-diverged",
+    "cases/behind-by-history",
+    "cases/extra-removed-and-edited",
+    "archive/archived-together",
+    "tree/reparented-in-the-workspace",
+    "tree/nested-in-the-store-and-edited",
+    "tree/stripped-by-jp",
+    "undo/a-removed-tree",
+)
+"""What real processes are killed in: importing, removing, renaming, both files of a stream, forking, ageing, an extra,
+the archive, moving with children, flattening, writing a parent, and undoing."""
+
+Play: TypeAlias = "Callable[[Scenario, Injector], None]"
 
 
-def name(scenario: Scenario) -> str:
-    return str(scenario.path.relative_to(FIXTURES).with_suffix(""))
+@cache
+def _unusable() -> str:
+    return unusable()
 
 
-def play_under(injector: Injector, scenario: Scenario, root: Path, run: RunCommand, patch: pytest.MonkeyPatch) -> None:
-    level = DiskLevel(root, run, Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml"))
-    patch.setenv("RECONCILE_STATE_DIR", str(level.state))
-    patch.setenv("JP_USER_DATA_DIR", str(root / "data"))
-    level.looks_up, level.injector = scenario.looks_up, injector
-    try:
-        complaint = play(scenario, level).complaint()
-    finally:
-        level.close()
-    assert not complaint, complaint
-
-
-@pytest.mark.parametrize("number", range(len(SCENARIOS)), ids=lambda number: name(SCENARIOS[number]))
-def test_some_steps(number: int, tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few of the steps of each scenario, others in each, and in turn each of the ways to fail."""
-    injector = Injector([MODES[number % len(MODES)]], SCENARIOS[number].source, STRIDE, 1 + number % STRIDE)
-    play_under(injector, SCENARIOS[number], tmp_path, run, monkeypatch)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=name)
-def test_all_steps(
-    scenario: Scenario,
-    mode: Mode,
+@pytest.fixture
+def play_under(
     tmp_path: Path,
     run: RunCommand,
     monkeypatch: pytest.MonkeyPatch,
-    record_testsuite_property: object,
-) -> None:
-    injector = Injector([mode], scenario.source)
-    play_under(injector, scenario, tmp_path, run, monkeypatch)
+    record_property: Callable[[str, object], None],
+) -> Play:
+    """Play a scenario while an injector is at work; count its faults."""
+
+    def played(scenario: Scenario, injector: Injector) -> None:
+        level = DiskLevel(tmp_path, run, Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml"))
+        monkeypatch.setenv("RECONCILE_STATE_DIR", str(level.state))
+        monkeypatch.setenv("JP_USER_DATA_DIR", str(tmp_path / "data"))
+        level.looks_up, level.injector = scenario.looks_up, injector
+        try:
+            complaint = play(scenario, level).complaint()
+        finally:
+            level.close()
+        assert not complaint, complaint
+        for kind, count in injector.injected.items():
+            how = "strace" if isinstance(injector, StraceInjector) else "in one process"
+            record_property("faults", (f"{kind} ({how})", count))
+
+    return played
+
+
+@pytest.mark.parametrize("number", range(0, len(SCENARIOS), 3), ids=lambda number: list(BY_NAME)[number])
+def test_some_steps(number: int, play_under: Play) -> None:
+    """A few of the steps of every third scenario, others in each, and in turn each of the ways to fail."""
+    mode = MODES[number // 3 % len(MODES)]
+    play_under(SCENARIOS[number], Injector([mode], SCENARIOS[number].source, STRIDE, 1 + number % STRIDE))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", BY_NAME)
+def test_all_steps(name: str, mode: Mode, play_under: Play) -> None:
+    play_under(BY_NAME[name], Injector([mode], BY_NAME[name].source))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", STRACED)
+def test_all_system_calls(name: str, play_under: Play) -> None:
+    """The last command of a scenario as a real process."""
+    if reason := _unusable():
+        pytest.skip(reason)
+    runs = sum(isinstance(block, Run) for block in BY_NAME[name].blocks)
+    play_under(BY_NAME[name], StraceInjector((), BY_NAME[name].source, undisturbed=runs - 1))

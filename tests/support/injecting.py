@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,9 +15,10 @@ from tests.support.commands import read_command
 from tests.support.faults import Mode, under_fault
 from tests.support.listing import show_tree
 from tests.support.pure_level import Names
+from tests.support.straced import EFFECTS, Straced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tests.support.commands import Command
     from tests.support.disk_level import DiskLevel
@@ -32,58 +35,101 @@ class Injector:
     ``source``: the scenario's text, for the names of what its runs make up. ``injected`` counts.
     """
 
-    modes: Iterable[Mode]
+    modes: Iterable[Mode] = ()
     source: tuple[str, ...] = ()
     stride: int = 1
     first: int = 1
-    injected: dict[Mode, int] = field(default_factory=dict)
+    injected: Counter[str] = field(default_factory=Counter)
 
     def inject(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
         """Run a command with every fault and without any; put everything back as it was after each."""
         with mock.patch.object(os, "fsync"):
-            saved = _Saved(level, command, before)
+            saved = Saved(level, command, before)
             if level.invoke(command).refused:
                 return
-            clean = self._end(level, command)
+            clean = self.end(level, command)
             saved.restore()
             for mode in self.modes:
-                step = self.first
-                while self._one(level, command, before, mode, step, clean):
+                for step in itertools.count(self.first, self.stride):
+                    spoilt = partial(under_fault, mode, step, partial(_tolerant, level, command))
+                    hit = self.one(level, command, before, clean, f"{mode} at step {step}", spoilt)
+                    self.injected[mode] += hit
                     saved.restore()
-                    step += self.stride
-                saved.restore()
+                    if not hit:
+                        break
             saved.forget()
 
-    def _one(
-        self, level: DiskLevel, command: Command, before: dict[str, Tree], mode: Mode, step: int, clean: End
+    def one(
+        self,
+        level: DiskLevel,
+        command: Command,
+        before: dict[str, Tree],
+        clean: End,
+        what: str,
+        spoilt: Callable[[], bool],
     ) -> bool:
-        where = f"{mode} at step {step} of {command.argv}"
+        """Run a command with one fault, and again without; tell whether the fault befell it."""
+        where = f"{what} of {command.argv}"
         try:
-            if hit := under_fault(mode, step, partial(_tolerant, level, command)):
-                self.injected[mode] = self.injected.get(mode, 0) + 1
-                _check_census(level, command, before)
+            hit = spoilt()
+            _check_census(level, command, before)
+            if hit:
                 code = _run_again(level, command)
                 assert code in (0, 4), f"the next run ends with {code}"
-            _check_census(level, command, before)
-            end = self._end(level, command)
+                _check_census(level, command, before)
+            end = self.end(level, command)
         except Exception as error:
             raise AssertionError(f"{where}: {error}") from error
-        differ = {what: (clean[what], lines) for what, lines in end.items() if lines != clean[what]}
+        differ = {side: (clean[side], lines) for side, lines in end.items() if lines != clean[side]}
         assert not differ, f"{where}: the next run came to another end: {differ}"
         return hit
 
-    def _end(self, level: DiskLevel, command: Command) -> End:
+    def end(self, level: DiskLevel, command: Command) -> End:
+        """Look at both sides, and at what the next run would do."""
         names = Names.beside(self.source)
         end = {}
         for side in level.sides(command):
             tree = level.tree(side)
             shown = names.tree(None if tree is None else dict(sorted(tree.items())))
             end[side] = ["gone"] if shown is None else show_tree(shown)
-            left = [str(path) for path in (level.root).rglob(".reconcile-*") if path.is_dir()]
-            assert not left, f"staging directories that are left: {left}"
+        left = [str(path) for path in level.root.rglob(".reconcile-*") if path.is_dir()]
+        assert not left, f"staging directories that are left: {left}"
         again = level.look_again(command)
         end["plan"] = [names.shown(line) for line in (*again.actions, *again.items)]
         return end
+
+
+@dataclass(slots=True)
+class StraceInjector(Injector):
+    """Real processes: each system call that changes something, one by one, after so many commands without faults."""
+
+    undisturbed: int = 0
+
+    def inject(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
+        if self.undisturbed:
+            self.undisturbed -= 1
+            return
+        usual, straced = level.command, Straced(level.root / "strace.log")
+        saved = Saved(level, command, before)
+
+        def spoilt(inject: str) -> bool:
+            level.command, straced.inject = straced, inject
+            try:
+                _tolerant(level, command)
+            finally:
+                level.command = usual
+            return straced.was_hit()
+
+        spoilt("")
+        calls = straced.calls(level.root)
+        clean = self.end(level, command)
+        saved.restore()
+        for effect, how in EFFECTS.items():
+            for call in calls:
+                inject = f"{call.name}:{how}:when={call.number}"
+                self.injected[effect] += self.one(level, command, before, clean, inject, partial(spoilt, inject))
+                saved.restore()
+        saved.forget()
 
 
 def _check_census(level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
@@ -99,10 +145,10 @@ def _run_again(level: DiskLevel, command: Command) -> int:
 def _tolerant(level: DiskLevel, command: Command) -> None:
     """A fault that doesn't kill may spoil a run, but it is told in the usual way."""
     outcome = level.invoke(command)
-    assert outcome.exit_code in (0, 1, 4), f"a run on a spoilt disk ends with {outcome.exit_code}"
+    assert outcome.exit_code in (-9, 0, 1, 4), f"a run on a spoilt disk ends with {outcome.exit_code}"
 
 
-class _Saved:
+class Saved:
     """Both sides and the state, to be put back."""
 
     def __init__(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
