@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import sqlite3
 import warnings
@@ -133,6 +134,7 @@ def _in_child(command: Callable[[], object], spoilt: AbstractContextManager[obje
     """Run a command in a process of its own; tell whether it was killed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of threads, which the child has no use for
+        gc.freeze()  # what is here already isn't looked at, and so not copied, by the child
         child = os.fork()
     if child == 0:
         try:

@@ -32,6 +32,8 @@ End = dict[str, list[str]]
 class Injector:
     """Which faults befall each command: every ``stride``-th step of each of the ``modes``, from the ``first`` on.
 
+    Commands with nothing to do are left in peace: what they do to the state, the others do as well.
+
     ``source``: the scenario's text, for the names of what its runs make up. ``injected`` counts.
     """
 
@@ -45,10 +47,12 @@ class Injector:
         """Run a command with every fault and without any; put everything back as it was after each."""
         with mock.patch.object(os, "fsync"):
             saved = Saved(level, command, before)
-            if level.invoke(command).refused:
-                return
+            outcome = level.invoke(command)
             clean = self.end(level, command)
             saved.restore()
+            if outcome.refused or not (outcome.actions or outcome.items):
+                saved.forget()
+                return
             for mode in self.modes:
                 for step in itertools.count(self.first, self.stride):
                     spoilt = partial(under_fault, mode, step, partial(_tolerant, level, command))
