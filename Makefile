@@ -21,6 +21,7 @@ help:
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make coverage  the tests, with every branch of reconcile/core required'
+	@echo 'make faults    every command of every scenario killed and refused space at each step: hours'
 	@echo 'make lint      style, types and import rules'
 	@echo 'make format    let ruff lay out the code'
 	@echo 'make bench     the benchmark'
@@ -43,6 +44,10 @@ coverage:
 # Judges the data of the last run of the tests with --cov.
 coverage-gate: $(VENV)/.installed-dev
 	$(BIN)/coverage report --include='reconcile/core/*' --fail-under=100
+
+# In one process at every step, and real processes under strace at every system call that changes something.
+faults: $(VENV)/.installed-dev
+	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/scenarios/test_faults.py $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

@@ -129,9 +129,11 @@ class StraceInjector(Injector):
         clean = self.end(level, command)
         saved.restore()
         for effect, how in EFFECTS.items():
-            for call in calls:
+            for call in calls[self.first - 1 :: self.stride]:
                 inject = f"{call.name}:{how}:when={call.number}"
-                self.injected[effect] += self.one(level, command, before, clean, inject, partial(spoilt, inject))
+                hit = self.one(level, command, before, clean, inject, partial(spoilt, inject))
+                assert hit, f"{inject}: the command didn't come so far"
+                self.injected[effect] += 1
                 saved.restore()
         saved.forget()
 
