@@ -67,6 +67,7 @@ def fold(
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
         kept=_from_vault(plan),
         unwritten=frozenset((action.conversation, action.unit) for action in left),
+        doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
     )
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
@@ -76,7 +77,8 @@ def fold(
     only = unsettled(store, workspace, memory, rules) | (touched & there)
     for view in views_of(store, workspace, memory, rules, only).values():
         if view.store.main is None and view.workspace.main is None:
-            if _may_forget(view, policy, sides):
+            # What is still due may be due because this one is gone.
+            if not left and _may_forget(view, policy, sides):
                 changes.agreed[view.id] = None
                 if view.intent is not None and view.intent.kind is not IntentKind.LOCAL:
                     changes.intents[view.id] = None
@@ -123,6 +125,7 @@ class _Run:
     kept: frozenset[tuple[str, str]]
     """Units that the store got from the vault: they are its newest ones, whatever the workspace has."""
     unwritten: frozenset[tuple[str, str]]
+    doubled: frozenset[str]
     unmoved: frozenset[str]
 
     def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
@@ -169,8 +172,8 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
         said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}
         if unit.digest is None or name not in ours or {ours[name].digest} != said:
             continue
-        if (view.id, name) in run.unwritten:  # a duplicate that still has another content would be taken for an edit
-            continue
+        if view.id in run.doubled or (view.id, name) in run.unwritten:
+            continue  # a duplicate that still has another content would be taken for an edit
         units[name] = unit.digest
         if run.becomes_newest(view.id, name, unit.digest):
             changes.history[view.id, name] = unit.digest

@@ -220,3 +220,24 @@ def test_a_duplicate_that_was_not_replaced_keeps_its_unit_open() -> None:
     agreed = fold(store, workspace, Memory(), plan, Policy(), RULES, (action.id,)).agreed["jp-c1"]
     assert agreed is not None
     assert set(agreed.units) == {METADATA}
+
+
+def test_a_duplicate_that_could_not_be_removed_keeps_the_conversation_open() -> None:
+    edited, duplicate = ONE.replace("[1]", "[1 2x]"), "1-x  stream 08:00 [1 2y]"
+    store, workspace, memory = stored(edited), here(edited, duplicate), agreed_on(ONE)
+    plan = plan_of(store, workspace, memory)
+    (removal,) = (action for action in plan.actions if action.kind is Kind.REMOVE_STALE)
+    assert "jp-c1" in fold(store, workspace, memory, plan, Policy(), RULES).agreed
+    assert "jp-c1" not in fold(store, workspace, memory, plan, Policy(), RULES, (removal.id,)).agreed
+
+
+def test_nothing_is_forgotten_while_something_is_due() -> None:
+    nested = f"1-a/conversations/{TWO}"
+    five = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
+    memory = agreed_on(ONE, nested, five)
+    store, workspace = stored(TWO, five), here(five)
+    plan = plan_of(store, workspace, memory)
+    (action,) = plan.actions
+    assert action.kind is Kind.PROJECT
+    assert fold(store, workspace, memory, plan, Policy(), RULES).agreed["jp-c1"] is None
+    assert "jp-c1" not in fold(store, workspace, memory, plan, Policy(), RULES, (action.id,)).agreed
