@@ -10,16 +10,20 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 JOBS ?= auto
 ARGS ?=
 
+# How many seconds `make stories` tells stories in memory, and as many on disk.
+STORIES_FOR ?= 300
+
 DEMO  := fixtures/demo/run
 BENCH := tests/bench/run.py
 
-.PHONY: help demo test worlds coverage coverage-gate lint format bench clean
+.PHONY: help demo test worlds stories coverage coverage-gate lint format bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      a small store and workspace: dry run, apply, and the second, empty plan'
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
+	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
 	@echo 'make coverage  the tests, with every branch of reconcile/core required'
 	@echo 'make faults    every command of every scenario killed and refused space at each step: hours'
 	@echo 'make lint      style, types and import rules'
@@ -36,6 +40,9 @@ test: $(VENV)/.installed-dev
 
 worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)
+
+stories: $(VENV)/.installed-dev
+	STORIES_FOR=$(STORIES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_stories.py $(ARGS)
 
 coverage:
 	PYTEST_ADDOPTS="$$PYTEST_ADDOPTS --cov --cov-report=" $(MAKE) test

@@ -12,6 +12,7 @@ from reconcile.core.policy import Layout
 
 if TYPE_CHECKING:
     from reconcile.core.content import Verdict
+    from reconcile.core.draft import Step
     from reconcile.core.guards import Sides
     from reconcile.core.memory import AsideRecord, Intent, Memory
     from reconcile.core.model import Copy, Digest, Side
@@ -52,6 +53,8 @@ class Board:
     """Directories that should not be there, by side and path, with the conversations that lay below them."""
     forks: dict[str, str] = field(default_factory=dict)
     """New conversations, each with the one that it continues."""
+    blocked: list[tuple[View, Step, Node, tuple[Node | None, str, str]]] = field(default_factory=list)
+    """Moves whose place was taken when they were due: to (container, prefix, name)."""
     draft: Draft = field(default_factory=Draft)
     held: list[Item] = field(default_factory=list)
     aside: list[Item] = field(default_factory=list)

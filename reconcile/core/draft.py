@@ -127,7 +127,7 @@ class Draft:
         self, step: Step, node: Node, container: Node | None, prefix: str, name: str, after: Iterable[int] = ()
     ) -> int:
         """Rename a directory, with everything below it, to another place."""
-        needs = set(after) | self._path_needs(node) | self._users(node)
+        needs = set(after) | self._path_needs(node) | self.users(node)
         if container is not None:
             needs |= self._path_needs(container)
         metadata = [_expect_file(node, file) for file in node.files.values()]
@@ -163,7 +163,7 @@ class Draft:
         """Remove a whole directory that nothing else lies in any more, or the files named of it."""
         needs = set(after) | self._path_needs(node)
         if names is None:
-            needs |= self._users(node)
+            needs |= self.users(node)
         for name in node.files if names is None else names:
             needs |= self._file_needs(node, name)
         files = [node.files[name] for name in (node.files if names is None else names)]
@@ -177,7 +177,7 @@ class Draft:
         )
         if names is None:
             self._uses(index, *(() if node.container is None else (node.container,)))
-            node.move(None, "", node.name)
+            node.leave()
             self._placed[id(node)] = index
         else:
             self._uses(index, node)
@@ -237,7 +237,7 @@ class Draft:
         for node in nodes:
             self._used.setdefault(id(node), []).append(index)
 
-    def _users(self, node: Node) -> set[int]:
+    def users(self, node: Node) -> set[int]:
         """Return the steps that name a path in a directory, or in one below it."""
         users = set(self._used.get(id(node), ()))
         for below in node.subtree():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Node:
     """One copy's directory. Moving it carries everything below it along, as a rename does."""
 
-    __slots__ = ("below", "container", "copy", "files", "name", "prefix", "side")
+    __slots__ = ("below", "container", "copy", "files", "gone", "name", "prefix", "side")
 
     def __init__(self, side: Side, container: Node | None, prefix: str, name: str) -> None:
         """Put a directory ``name`` at ``prefix`` below its container's directory (None: the side's root)."""
@@ -26,6 +26,7 @@ class Node:
         self.copy: Copy | None = None
         self.files: dict[str, File] = {}
         self.below: dict[int, Node] = {}
+        self.gone = False
         if container is not None:
             container.below[id(self)] = self
 
@@ -58,9 +59,14 @@ class Node:
         if container is not None:
             container.below[id(self)] = self
 
+    def leave(self) -> None:
+        """Be nowhere: it has been removed."""
+        self.move(None, "", self.name)
+        self.gone = True
+
     def is_at(self, container: Node | None, prefix: str, name: str) -> bool:
         """Tell whether it is at that place already."""
-        return self.container is container and self.prefix == prefix and self.name == name
+        return not self.gone and (self.container, self.prefix, self.name) == (container, prefix, name)
 
     def lies_below(self, other: Node) -> bool:
         """Tell whether it is ``other`` or somewhere inside it."""

@@ -74,13 +74,23 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
 
 def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | None, str, str]) -> None:
     """Move a directory to (container, prefix, name); a duplicate there goes first, or the move waits for it."""
-    husk = _husk_at(board, view, at) if node.side is Side.WORKSPACE else None
-    if husk is not None and not husk.is_hollow():
-        _hold_for_husk(board, view, husk)
-        return
     after = vacate(board, view, at, node.side)
-    if after is not None:
+    husk = _husk_at(board, view, at) if node.side is Side.WORKSPACE else None
+    if after is None or (husk is not None and not husk.is_hollow()):
+        board.blocked.append((view, step, node, at))
+    else:
         board.draft.move(step, node, *at, after)
+
+
+def move_blocked(board: Board) -> None:
+    """Move what found its place taken, now that everything has left that does; what is still blocked stays."""
+    for view, step, node, at in board.blocked:
+        husk = _husk_at(board, view, at) if node.side is Side.WORKSPACE else None
+        if husk is not None and not husk.is_hollow():
+            _hold_for_husk(board, view, husk)
+        elif vacate(board, view, at, node.side) is not None:
+            after = {*board.draft.steps_of(view.id), *(board.draft.users(husk) if husk is not None else ())}
+            board.draft.move(step, node, *at, after)
 
 
 def _husk_at(board: Board, view: View, at: tuple[Node | None, str, str]) -> Node | None:

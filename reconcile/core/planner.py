@@ -19,7 +19,7 @@ from reconcile.core.guards import is_bulk, look_at_sides
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.nodes import nodes_of
 from reconcile.core.parents import Parentage, decide_parent, states
-from reconcile.core.placement import archive, place, place_in_store, project_fork
+from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
 from reconcile.core.plan import Action, Heading, Item, Kind, Plan
 from reconcile.core.presence import Goal, decide_presence
 from reconcile.core.quiet import quiet_plan
@@ -71,6 +71,7 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
     for copy in doomed_copies(board):
         if (copy.side, copy.path) in board.doomed:
             remove(board, copy)
+    move_blocked(board)
     for conversation in board.order:
         report_conversation(board, board.views[conversation])
     report_sides(board, store, workspace)
@@ -242,9 +243,12 @@ def _without_bulk(board: Board, actions: list[Action], directories: int) -> list
     removals = [action for action in actions if _removes_a_directory(action)]
     if board.policy.accept_bulk or not is_bulk(len(removals), directories):
         return actions
-    refused = withheld(actions, {action.id for action in removals})
-    for action in removals:
-        board.tombstones.pop(action.conversation, None)
+    # Whatever else becomes of these waits too: what lost now would speak again from a directory that stays.
+    concerned = {action.conversation for action in removals}
+    concerned |= {fork for fork, source in board.forks.items() if source in concerned}
+    refused = withheld(actions, {action.id for action in actions if action.conversation in concerned})
+    for conversation in concerned:
+        board.tombstones.pop(conversation, None)
     names = [action.target.path.rpartition("/")[2] for action in removals[:BULK_NAMES]]
     names += [f"{len(removals) - BULK_NAMES} more"] if len(removals) > BULK_NAMES else []
     message = f"{len(removals)} of {directories} directories would be removed: {', '.join(names)}"

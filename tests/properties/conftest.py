@@ -1,7 +1,8 @@
-"""Says at the end how many small worlds were played, over all processes."""
+"""Says at the end how many small worlds and stories there were, over all processes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = (
-        each for found in terminalreporter.stats.values() for each in found if getattr(each, "when", "") == "call"
-    )
-    properties = (each for report in reports for each in getattr(report, "user_properties", ()))
-    count = sum(value for name, value in properties if name == "worlds")
-    if count:
-        terminalreporter.write_line(f"{count:,} small worlds, every law kept in all that passed")
+    counts: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "call":
+                counts.update({name: value for name, value in report.user_properties if isinstance(value, int)})
+    for name, count in counts.items():
+        terminalreporter.write_line(f"{count:,} {name}")

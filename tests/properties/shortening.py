@@ -18,15 +18,15 @@ Frames = list[Frame]
 
 def shortened(frames: Frames) -> Frames:
     """Leave out runs, conversations, directories and files, one at a time, as long as the last run goes wrong alike."""
-    wrong = _complaint(frames)
-    shorter = frames
+    wrong = breaks(frames)
+    shorter = frames if wrong else []
     while shorter:
         frames = shorter
-        shorter = next((each for each in _shorter(frames) if _complaint(each) == wrong), [])
+        shorter = next((each for each in _shorter(frames) if breaks(each) == wrong), [])
     return frames
 
 
-def _complaint(frames: Frames) -> str:
+def breaks(frames: Frames) -> str:
     """Return which law the last run breaks; empty where an earlier one does, or none."""
     level = PureLevel()
     for frame in frames:
@@ -41,11 +41,14 @@ def _complaint(frames: Frames) -> str:
 def _shorter(frames: Frames) -> Iterator[Frames]:
     for at in range(len(frames) - 1):
         yield frames[:at] + frames[at + 1 :]
-    numbers = {name.split("-")[0] for frame in frames for tree in frame.trees.values() for name in _names(tree)}
+    numbers = {name.split("-")[0] for frame in frames for tree in frame.trees.values() for name in _names(tree or {})}
     for number in sorted(numbers):
         yield [_without(frame, number) for frame in frames]
     for at, frame in enumerate(frames):
-        for side, tree in frame.trees.items():
+        if frame.verbs or frame.renewed:
+            yield [*frames[:at], replace(frame, verbs=(), renewed=frozenset()), *frames[at + 1 :]]
+        for side, found in frame.trees.items():
+            tree = found or {}
             for path in sorted({path.rpartition("/")[0] + "/" for path in tree} | set(tree)):
                 rest = {name: entry for name, entry in tree.items() if not name.startswith(path)}
                 yield [*frames[:at], replace(frame, trees={**frame.trees, side: rest}), *frames[at + 1 :]]
@@ -58,7 +61,9 @@ def _names(tree: Tree) -> Iterator[str]:
 def _without(frame: Frame, number: str) -> Frame:
     kept = {
         side: {
-            path: entry for path, entry in tree.items() if all(name.split("-")[0] != number for name in path.split("/"))
+            path: entry
+            for path, entry in (tree or {}).items()
+            if all(name.split("-")[0] != number for name in path.split("/"))
         }
         for side, tree in frame.trees.items()
     }

@@ -1,158 +1,274 @@
-"""Random stories: edits as people, JP and git make them, on both sides, with runs between them.
+"""Random stories: what people, JP, git and a clock do to both sides and to three checkouts, with runs between them.
 
-A story that fails is printed as a scenario, so that it can be saved under fixtures/scenarios.
+A machine of Hypothesis, played on trees in memory or, beside them, on a real directory with the real command. Every
+law is checked after each run. A story that breaks one is told as a scenario, which can be saved under
+fixtures/scenarios/found as it is.
 """
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, field
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.properties.telling import Frame, command_of
-from tests.support.listing import read_tree
+import hypothesis.strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from tests.properties.shortening import breaks, shortened
+from tests.properties.telling import Frame, tell
+from tests.support.listing import read_tree, show_tree
+from tests.support.notation import BASE, EVENTS, METADATA, written
 from tests.support.pure_level import PureLevel
-from tests.support.trees import Blob, Move, Remove, Tree, is_directory
+from tests.support.trees import Blob, Move, Remove, below
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tests.support.commands import Outcome
+    from tests.support.pure_level import Level
+    from tests.support.trees import Tree
 
 IDS = ("1", "2", "3", "4")
-TITLES = ("A", "B", "C", "A B")
+WORKSPACES = ("workspace", "workspace2", "workspace3")
 STREAMS = ("[1 2 3]", "[1 2]", "[1 2 3 4]", "[1 2 5]", "[1 2 3x]", "[1 2 3] b2", "[1]", "legacy [1 2 3]", "[6 7]")
-STREAM_FILES = ("base_config.json", "events.json")
+PARENTS = ("", "parent 1", "parent 2", "parent 3", "parent 4", "parent null", "parent 9")
 BROKEN = ('"<<<<<<< HEAD"', '""', '"{"')
+MINUTE_NS = 60 * 10**9
+
+PICK = st.integers(0, 11)
+"""One of what is there, counted around."""
+TIME = st.integers(0, 15).map(lambda quarter: f"{8 + quarter // 4:02}:{quarter % 4 * 15:02}")
+SIDE = st.sampled_from(("workspace", "store", "workspace", "store", "workspace2", "workspace3"))
+WORKSPACE = st.sampled_from(("workspace", *WORKSPACES))
+SUFFIX = st.sampled_from("ab")
+STREAM = st.builds("stream {} {}".format, TIME, st.sampled_from(STREAMS))
+TITLE = st.sampled_from(("A", "B", "A B"))
+LOCAL = st.sampled_from((*[""] * 15, "local"))
+DESCRIBED = st.builds('metadata {} title "{}" {} {}'.format, TIME, TITLE, st.sampled_from(PARENTS), LOCAL)
+OPTIONS = st.sampled_from((*[""] * 5, " --layout flat", " --prefer store", " --accept bulk"))
 
 
-@dataclass(slots=True)
-class Story:
-    """A random story in the making; the same seed tells the same story."""
+class Stories(RuleBasedStateMachine):
+    """A story in the making. ``beside`` is the level on a real directory, if there is one."""
 
-    seed: int
-    frames: list[Frame] = field(default_factory=list)
-    world: PureLevel = field(default_factory=PureLevel)
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = PureLevel()
+        self.beside: Level | None = None
+        self.trees: dict[str, Tree | None] = {}
+        self.renewed: set[str] = set()
+        self.verbs: list[str] = []
+        self.branches: list[Tree] = []
+        self.frames: list[Frame] = []
+        self.broken = False
 
-    def tell(self, steps: int) -> None:
-        """Play so many runs with edits between them; the world checks the laws after each."""
-        chance = random.Random(self.seed)
-        for _ in range(steps):
-            for _ in range(chance.randint(1, 4)):
-                self._edit(chance)
-            command = chance.choice(["reconcile"] * 8 + ["reconcile --layout flat", "reconcile --prefer store"])
-            command = chance.choice([command] * 9 + [f"reconcile resolve {chance.choice(IDS)} --take store"])
-            known = {path.split("/")[-1].split("-")[0] for side in ("store", "workspace") for path in self._dirs(side)}
-            if "resolve" in command and command.split()[2] not in known:
-                continue
-            self.frames.append(Frame({side: dict(tree or {}) for side, tree in self.world.trees.items()}, command))
-            self.world.run(command_of(command))
+    @initialize()
+    def begin(self) -> None:
+        self.trees = {side: {} for side in ("store", *WORKSPACES)}
 
-    def _dirs(self, side: str) -> list[str]:
-        tree = self.world.trees[side] or {}
-        found = {path.rpartition("/")[0] for path in tree}
+    def dirs(self, side: str) -> list[str]:
+        found = {path.rpartition("/")[0] for path in self.trees[side] or {}}
         return sorted(path for path in found if path.rpartition("/")[2].split("-")[0] in IDS)
 
-    def _edit(self, chance: random.Random) -> None:
-        side = chance.choice(["store", "workspace"])
-        tree = dict(self.world.trees[side] or {})
-        edits: list[Callable[[random.Random, str, Tree], None]] = [
-            self._put,
-            self._put,
-            self._put,
-            self._rewrite,
-            self._rewrite,
-            self._rewrite,
-            self._strip,
-            self._remove,
-            self._move,
-            self._extra,
-            self._break,
-            self._archive,
-        ]
-        chance.choice(edits)(chance, side, tree)
-        self.world.trees[side] = tree
+    def picked(self, side: str, pick: int) -> str | None:
+        dirs = self.dirs(side)
+        return dirs[pick % len(dirs)] if dirs else None
 
-    def _put(self, chance: random.Random, side: str, tree: Tree) -> None:
-        """A new directory, at the top or below another."""
-        above = chance.choice(["", *[f"{path}/conversations/" for path in self._dirs(side)]])
-        if side == "store" and chance.random() < 0.9:
-            above = ""
-        conversation = chance.choice(IDS)
-        line = f"{above}{conversation}-{chance.choice('ab')} {self._metadata(chance)} {self._stream(chance)}"
-        tree.update(read_tree([line]))
+    def changed(self, side: str) -> Tree:
+        """Return the side's tree, to be changed; one that was gone is another one now."""
+        tree = self.trees[side]
+        if tree is None:
+            self.renewed.add(side)
+            tree = self.trees[side] = {}
+        return tree
 
-    def _metadata(self, chance: random.Random) -> str:
-        parent = chance.choice(["", "", "parent 1", "parent 2", "parent 3", "parent 4", "parent null", "parent 9"])
-        local = "local" if chance.random() < 0.05 else ""
-        return f'metadata {self._time(chance)} title "{chance.choice(TITLES)}" {parent} {local}'.rstrip()
+    # What people, agents and editors do.
 
-    def _stream(self, chance: random.Random) -> str:
-        return f"stream {self._time(chance)} {chance.choice(STREAMS)}"
+    @rule(side=SIDE, number=st.sampled_from(IDS), above=PICK, suffix=SUFFIX, metadata=DESCRIBED, stream=STREAM)
+    def put(self, side: str, number: str, above: int, suffix: str, metadata: str, stream: str) -> None:
+        """A directory, at the top or below another."""
+        outer = self.picked(side, above) if above % 3 == 2 and side != "store" else None
+        path = f"{outer}/conversations/{number}-{suffix}" if outer else f"{number}-{suffix}"
+        self.changed(side).update(read_tree([f"{path} {metadata} {stream}"]))
 
-    @staticmethod
-    def _time(chance: random.Random) -> str:
-        return f"{chance.randint(8, 11):02d}:{chance.randint(0, 59):02d}"
-
-    def _rewrite(self, chance: random.Random, side: str, tree: Tree) -> None:
-        """Another content for a unit of a directory that is there."""
-        if dirs := self._dirs(side):
-            unit = chance.choice([self._metadata, self._stream])(chance)
-            path = chance.choice(dirs)
+    @rule(side=SIDE, pick=PICK, unit=st.one_of(DESCRIBED, STREAM))
+    def rewrite(self, side: str, pick: int, unit: str) -> None:
+        if path := self.picked(side, pick):
             if unit.startswith("stream"):
-                tree.pop(f"{path}/base_config.json", None)
-            tree.update(read_tree([f"{path} {unit}"]))
+                self.changed(side).pop(f"{path}/{BASE}", None)
+            self.changed(side).update(read_tree([f"{path} {unit}"]))
 
-    def _strip(self, chance: random.Random, side: str, tree: Tree) -> None:
-        """What JP does: the same metadata without the parent, newer."""
-        import json
-
-        if dirs := self._dirs(side):
-            path = f"{chance.choice(dirs)}/metadata.json"
-            blob = tree.get(path)
-            if isinstance(blob, Blob):
-                try:
-                    found = json.loads(blob.content)
-                except ValueError:
-                    return
-                found.pop("parent_id", None)
-                content = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
-                tree[path] = Blob(content.encode(), blob.mtime_ns + 10**9)
-
-    def _remove(self, chance: random.Random, side: str, tree: Tree) -> None:
-        if dirs := self._dirs(side):
-            Remove(chance.choice(dirs)).apply(tree)
-
-    def _move(self, chance: random.Random, side: str, tree: Tree) -> None:
-        dirs = self._dirs(side)
-        if side == "store" or not dirs:
-            return
-        path = chance.choice(dirs)
-        above = chance.choice(["", *[f"{each}/conversations/" for each in dirs if not each.startswith(path)]])
-        target = above + path.rpartition("/")[2]
-        if target not in dirs and not is_directory(tree.get(target)):
-            Move(path, target).apply(tree)
-
-    def _extra(self, chance: random.Random, side: str, tree: Tree) -> None:
-        if dirs := self._dirs(side):
-            name = chance.choice(["NOTE.md", "QUERY_MESSAGE.md", "sub/x.txt"])
-            path = f"{chance.choice(dirs)}/{name}"
-            if path in tree and chance.random() < 0.5:
-                del tree[path]
+    @rule(
+        side=SIDE, pick=PICK, name=st.sampled_from(("NOTE.md", "QUERY_MESSAGE.md", "sub/x.txt")), time=TIME, text=SUFFIX
+    )
+    def extra(self, side: str, pick: int, name: str, time: str, text: str) -> None:
+        """A file of the user's own; it goes where it was the same."""
+        if path := self.picked(side, pick):
+            note = read_tree([f'{path}/{name} {time} "{text}"'])
+            tree = self.changed(side)
+            if tree.items() >= note.items():
+                del tree[f"{path}/{name}"]
             else:
-                tree.update(read_tree([f'{path} {self._time(chance)} "{chance.choice("xyz")}"']))
+                tree.update(note)
 
-    def _break(self, chance: random.Random, side: str, tree: Tree) -> None:
-        if (dirs := self._dirs(side)) and chance.random() < 0.5:
-            name = chance.choice(["metadata.json", "events.json"])
-            line = f"{chance.choice(dirs)}/{name} {self._time(chance)} {chance.choice(BROKEN)}"
-            tree.update(read_tree([line]))
-        elif dirs:
-            name = chance.choice(["metadata.json", *STREAM_FILES])
-            tree.pop(f"{chance.choice(dirs)}/{name}", None)
+    @rule(side=SIDE, pick=PICK)
+    def remove(self, side: str, pick: int) -> None:
+        """``rm -rf``, of a directory with all that is below it."""
+        if path := self.picked(side, pick):
+            Remove(path).apply(self.changed(side))
 
-    def _archive(self, chance: random.Random, side: str, tree: Tree) -> None:
-        dirs = [path for path in self._dirs(side) if "/" not in path]
-        if dirs and chance.random() < 0.5:
-            path = chance.choice(dirs)
-            partition = chance.choice([".archive", ".archive", ".trash"])
-            if f"{partition}/{path}" not in self._dirs(side):
-                Move(path, f"{partition}/{path}").apply(tree)
+    @rule(side=SIDE, pick=PICK, name=st.sampled_from((METADATA, BASE, EVENTS)))
+    def remove_file(self, side: str, pick: int, name: str) -> None:
+        if path := self.picked(side, pick):
+            self.changed(side).pop(f"{path}/{name}", None)
+
+    @rule(side=SIDE, pick=PICK, name=st.sampled_from((METADATA, EVENTS)), time=TIME, text=st.sampled_from(BROKEN))
+    def spoil(self, side: str, pick: int, name: str, time: str, text: str) -> None:
+        if path := self.picked(side, pick):
+            self.changed(side).update(read_tree([f"{path}/{name} {time} {text}"]))
+
+    @rule(side=WORKSPACE, pick=PICK, onto=PICK, suffix=SUFFIX)
+    def move(self, side: str, pick: int, onto: int, suffix: str) -> None:
+        """A directory gets another name, or another parent's directory."""
+        if path := self.picked(side, pick):
+            outer = self.picked(side, onto) if onto % 3 else None
+            name = path.rpartition("/")[2].split("-")[0] + "-" + suffix
+            target = f"{outer}/conversations/{name}" if outer else name
+            if not below(self.changed(side), target) and not f"{target}/".startswith(f"{path}/"):
+                Move(path, target).apply(self.changed(side))
+
+    @rule(side=SIDE, how=st.sampled_from(("emptied", "replaced", "gone")))
+    def wipe(self, side: str, how: str) -> None:
+        """All of a side goes: ``rm -rf .jp/conversations``, a new disk."""
+        if how == "gone" and side != "store":
+            self.trees[side] = None
+        else:
+            self.trees[side] = {}
+            self.renewed |= {side} if how == "replaced" else set()
+
+    # What JP does.
+
+    @rule(side=SIDE, pick=PICK, minutes=st.integers(0, 2))
+    def jp_writes(self, side: str, pick: int, minutes: int) -> None:
+        """JP writes the metadata without the keys that it doesn't know."""
+        path = f"{self.picked(side, pick)}/{METADATA}"
+        blob = (self.trees[side] or {}).get(path)
+        try:
+            found = json.loads(blob.content) if isinstance(blob, Blob) else None
+        except ValueError:
+            return
+        if isinstance(blob, Blob) and isinstance(found, dict):
+            kept = {key: value for key, value in found.items() if key not in ("parent_id", "local")}
+            self.changed(side)[path] = Blob(written(kept), blob.mtime_ns + minutes * MINUTE_NS)
+
+    @rule(side=SIDE, pick=PICK)
+    def jp_removes(self, side: str, pick: int) -> None:
+        """JP renames a directory into the trash beside it."""
+        if path := self.picked(side, pick):
+            self._carry(side, path, ".trash")
+
+    @rule(pick=PICK)
+    def archive(self, pick: int) -> None:
+        """JP moves a directory of the store into the archive, or out of it."""
+        if path := self.picked("store", pick):
+            self._carry("store", path, ".archive")
+
+    def _carry(self, side: str, path: str, partition: str) -> None:
+        above, _, name = path.rpartition("/")
+        if above.rpartition("/")[2] == partition:
+            target = f"{above.rpartition('/')[0]}/{name}".lstrip("/")
+        else:
+            target = f"{above}/{partition}/{name}".lstrip("/")
+        if not below(self.changed(side), target):
+            Move(path, target).apply(self.changed(side))
+
+    # What git does: old content, new times.
+
+    @rule(side=WORKSPACE)
+    def commit(self, side: str) -> None:
+        self.branches.append(dict(self.trees[side] or {}))
+
+    @rule(side=WORKSPACE, pick=PICK, time=TIME)
+    def check_out(self, side: str, pick: int, time: str) -> None:
+        """A whole workspace as it was; the files that differ get the time of the checkout."""
+        if self.branches:
+            self._put_back(side, self.branches[pick % len(self.branches)], "", time)
+
+    @rule(side=WORKSPACE, pick=PICK, branch=PICK, time=TIME)
+    def step_back(self, side: str, pick: int, branch: int, time: str) -> None:
+        """One directory as it was, or gone again."""
+        path = self.picked(side, pick)
+        if self.branches and path:
+            self._put_back(side, self.branches[branch % len(self.branches)], path, time)
+
+    def _put_back(self, side: str, then: Tree, path: str, time: str) -> None:
+        now = self.changed(side)
+        (stamped,) = read_tree([f'x {time} "x"']).values()
+        assert isinstance(stamped, Blob)
+        kept = {at: entry for at, entry in now.items() if path and not at.startswith(f"{path}/")}
+        for at, entry in then.items():
+            if not path or at.startswith(f"{path}/"):
+                there = now.get(at)
+                same = isinstance(there, Blob) and isinstance(entry, Blob) and there.content == entry.content
+                kept[at] = there if same and there else replace(entry, mtime_ns=stamped.mtime_ns)  # type: ignore[arg-type]
+        self.trees[side] = kept
+
+    # What happens to a machine.
+
+    @rule(hours=st.sampled_from((-48, -1, 1, 48)))
+    def clock_jumps(self, hours: int) -> None:
+        self.verbs.append(f"clock {hours}")
+
+    @rule(really=st.integers(0, 3))
+    def forget(self, really: int) -> None:
+        if really == 3:
+            self.verbs.append("forget state")
+
+    # Reconcile.
+
+    @rule(checkout=st.sampled_from((1, 1, 2, 3)), options=OPTIONS, killed=st.integers(0, 120))
+    def reconcile(self, checkout: int, options: str, killed: int) -> None:
+        if 0 < killed <= 60:
+            self.verbs.append(f"killed at step {killed}")
+        self._run(f"reconcile{options}{f' @{checkout}' if checkout > 1 else ''}")
+
+    @rule(number=st.sampled_from(IDS), take=st.sampled_from(("--take store", "--take workspace", "--keep")))
+    def resolve(self, number: str, take: str) -> None:
+        known = {path.rpartition("/")[2].split("-")[0] for side in ("store", "workspace") for path in self.dirs(side)}
+        if number in known:
+            self._run(f"reconcile resolve {number} {take}")
+
+    def _run(self, command: str) -> Outcome:
+        trees = {side: None if tree is None else dict(tree) for side, tree in self.trees.items()}
+        frame = Frame(trees, command, tuple(self.verbs), frozenset(self.renewed))
+        self.verbs, self.renewed = [], set()
+        self.frames.append(frame)
+        try:
+            return self._play(frame)
+        except Exception as error:
+            self.broken = True
+            message = f"{type(error).__name__}: {error}\n\n{self.telling()}"
+            raise AssertionError(message) from error
+
+    def telling(self) -> str:
+        """Return the story as a scenario, as short as it can be where it goes wrong in memory too."""
+        frames = shortened(self.frames)
+        return "\n".join(tell(frames if breaks(frames) else self.frames))
+
+    def _play(self, frame: Frame) -> Outcome:
+        outcome = frame.play(self.world)
+        if self.beside is not None:
+            frame.play(self.beside)
+            for side in frame.trees:
+                meant, found = (show_tree(level.tree(side) or {}) for level in (self.world, self.beside))
+                assert found == meant, f"the {side} is another than simulated: {found}"
+        self.trees = {side: self.world.tree(side) for side in frame.trees}
+        return outcome
+
+    def teardown(self) -> None:
+        """All checkouts come to rest, unless a decision is needed: after a run in each, and another in each."""
+        if self.broken:
+            return
+        checkouts = ("reconcile --accept bulk", "reconcile --accept bulk @2", "reconcile --accept bulk @3")
+        outcomes = [self._run(command) for command in checkouts * 3]  # the third must find nothing to do
+        if not any(outcome.held for outcome in outcomes):
+            busy = [line for outcome in outcomes[-len(checkouts) :] for line in outcome.actions]
+            assert not busy, "\n".join(["not at rest:", *tell(self.frames)])

@@ -26,9 +26,11 @@ command_of = cache(read_command)
 class Frame:
     """The sides as they are when a command is run, after changes of the surroundings (``config missing reproject``)."""
 
-    trees: Mapping[str, Tree]
+    trees: Mapping[str, Tree | None]
     command: str
     verbs: tuple[str, ...] = ()
+    renewed: frozenset[str] = frozenset()
+    """Sides that are another directory than before."""
 
     def play(self, level: Level) -> Outcome:
         """Let it happen on a level, which checks the laws."""
@@ -40,7 +42,7 @@ class Frame:
         for verb in self.verbs:
             level.verb(tuple(verb.split()))
         for side, tree in self.trees.items():
-            level.change(side, dict(tree), another=False)
+            level.change(side, None if tree is None else dict(tree), another=side in self.renewed)
 
 
 def tell(frames: Iterable[Frame]) -> list[str]:
@@ -50,7 +52,10 @@ def tell(frames: Iterable[Frame]) -> list[str]:
     for frame in frames:
         lines += frame.verbs
         for side, tree in frame.trees.items():
-            lines += [names.shown(line) for line in _given(side, level.tree(side) or {}, tree)]
+            before, how = level.tree(side), " replaced" if side in frame.renewed else " gone" if tree is None else ""
+            given = _given(f"given {side}{how}", {} if how else before or {}, tree or {})
+            told = given if not how or given else [f"given {side}{how}"]
+            lines += [names.shown(line) for line in told if tree is not None or before is not None]
         lines.append(f"$ {frame.command}")
         try:
             outcome = frame.play(level).renamed(names.shown)
@@ -62,7 +67,7 @@ def tell(frames: Iterable[Frame]) -> list[str]:
     return lines
 
 
-def _given(side: str, before: Tree, after: Tree) -> list[str]:
+def _given(header: str, before: Tree, after: Tree) -> list[str]:
     """Write the edits of a side as the lines of a block."""
     gone = [f"  - {show_path(path)}" for path in before if path not in after]
     edited = {path for path, entry in after.items() if before.get(path) != entry}
@@ -73,4 +78,4 @@ def _given(side: str, before: Tree, after: Tree) -> list[str]:
         if path in edited or (path.rpartition("/")[0] in streams and path.rpartition("/")[2] in (BASE, EVENTS))
     }
     lines = gone + [f"  {line}" for line in show_tree(shown)]
-    return [f"given {side}", *lines] if lines else []
+    return [header, *lines] if lines else []

@@ -1,132 +1,136 @@
-"""Random stories of two sides, with every law checked after every run (DESIGN.md 11).
+"""Random stories of two sides and three checkouts, with every law checked after every run (DESIGN.md 11).
 
-`STORIES=20000 pytest -m slow tests/properties` tells as many more. A story that breaks a law is printed as a
-scenario, shortened; it can be saved under fixtures/scenarios/found as it is.
+`make stories` tells many more, ``STORIES_FOR=600`` for so many seconds: in memory, and on a real directory.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
-from dataclasses import replace
+import shutil
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
 
-from reconcile.core.planner import make_plan
-from reconcile.core.policy import Take
-from reconcile.core.quiet import quiet_plan
-from reconcile.planjson import plan_to_json
-from reconcile.schema import read_plan
-from tests.properties.shortening import shortened
-from tests.properties.stories import Story
-from tests.properties.telling import Frame, command_of
-from tests.properties.telling import tell as replay
+from tests.properties.stories import Stories
+from tests.properties.telling import Frame, tell
+from tests.support.disk_level import DiskLevel
+from tests.support.listing import read_tree
 from tests.support.playing import play
-from tests.support.pure_level import RULES, PureLevel
+from tests.support.pure_level import PureLevel
 from tests.support.scenario import read_scenario
 from tests.support.words import DAY_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
-    from reconcile.core.memory import Memory
-    from reconcile.core.model import Snapshot
-    from reconcile.core.policy import Policy
+    from tests.support.commands import Outcome
+    from tests.support.disk_level import RunCommand
+    from tests.support.trees import Tree
 
-BATCH = 50
-MORE = int(os.environ.get("STORIES", "2000"))
-
-
-def tell(first: int, steps: int, count: int = BATCH) -> None:
-    for seed in range(first, first + count):
-        story = Story(seed)
-        try:
-            story.tell(steps)
-        except Exception as error:
-            found = "\n".join(replay(shortened(story.frames)))
-            message = f"the story {seed} of {steps} runs, shortened:\n\n{found}"
-            raise AssertionError(message) from error
+SECONDS = float(os.environ.get("STORIES_FOR", "300"))
+QUIET = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 
 
-@pytest.mark.parametrize("first", range(0, 500, BATCH))
-def test_short_stories(first: int) -> None:
-    tell(first, steps=4)
+def told(count: int, steps: int, *, fixed: bool = True) -> settings:
+    """Tell so many stories; ``fixed``: the same ones every time. What goes wrong is shortened by `telling` itself."""
+    return settings(
+        max_examples=count,
+        stateful_step_count=steps,
+        derandomize=fixed,
+        database=None,
+        deadline=None,
+        suppress_health_check=QUIET,
+        phases=(Phase.generate,),
+    )
 
 
-@pytest.mark.parametrize("first", range(1000, 1000 + 2 * BATCH, BATCH))
-def test_long_stories(first: int) -> None:
-    tell(first, steps=9)
+def test_stories() -> None:
+    run_state_machine_as_test(Stories, settings=told(120, 25))
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> type[Stories]:
+    """Return what makes stories that are played on a real directory too."""
+    config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
+    numbers = itertools.count()
+    monkeypatch.setenv("JP_USER_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # only the power's failing would tell
+
+    class OnDisk(Stories):
+        def __init__(self) -> None:
+            super().__init__()
+            self.root = tmp_path / str(next(numbers))
+            self.beside = level = DiskLevel(self.root, run, config, clock_ns=DAY_NS)
+            os.environ["RECONCILE_STATE_DIR"] = str(level.state)
+
+        def teardown(self) -> None:
+            try:
+                super().teardown()
+            finally:
+                shutil.rmtree(self.root)
+
+    return OnDisk
+
+
+def test_stories_on_disk(on_disk: type[Stories]) -> None:
+    run_state_machine_as_test(on_disk, settings=told(6, 25))
+
+
+def for_seconds(factory: type[Stories], batch: int) -> int:
+    """Tell new stories until the time is over; return how many that were."""
+    end = time.monotonic() + SECONDS
+    count = 0
+
+    class Counted(factory):  # type: ignore[misc,valid-type]
+        def __init__(self) -> None:
+            nonlocal count
+            count += 1
+            super().__init__()
+
+    while time.monotonic() < end:
+        run_state_machine_as_test(Counted, settings=told(batch, 40, fixed=False))
+    return count
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("first", range(10_000, 10_000 + MORE, 10 * BATCH))
-def test_many_stories(first: int) -> None:
-    tell(first, steps=6, count=10 * BATCH)
+@pytest.mark.timeout(0)
+def test_many_stories(record_property: Callable[[str, object], None]) -> None:
+    record_property("stories", for_seconds(Stories, 200))
 
 
-def test_a_seed_always_tells_the_same_story() -> None:
-    one, other = Story(7), Story(7)
-    one.tell(5)
-    other.tell(5)
-    assert one.frames == other.frames
-    assert len(one.frames) == 5
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_many_stories_on_disk(on_disk: type[Stories], record_property: Callable[[str, object], None]) -> None:
+    record_property("stories on disk", for_seconds(on_disk, 20))
 
 
-def test_a_story_is_printed_as_a_scenario(tmp_path: Path) -> None:
-    story = Story(3)
-    story.tell(4)
+def test_a_story_is_told_as_a_scenario(tmp_path: Path) -> None:
+    one = read_tree(['1-a  metadata 09:00 title "A"  stream 09:00 [1 2]'])
+    empty: dict[str, Tree] = {"store": {}, "workspace": {}, "workspace2": {}}
+    frames = [
+        Frame({**empty, "workspace": one}, "reconcile", ("clock -1", "killed at step 9")),
+        Frame({**empty, "workspace": None, "workspace2": one}, "reconcile @2", renewed=frozenset({"store"})),
+        Frame({**empty, "store": one, "workspace": None}, "reconcile"),
+    ]
     path = tmp_path / "story.scenario"
-    path.write_text("\n".join(["A story.", "", *replay(story.frames)]), encoding="utf-8")
+    path.write_text("\n".join(["A story.", "", *tell(frames)]), encoding="utf-8")
     level = PureLevel()
     assert not play(read_scenario(path), level).complaint()
-    assert level.trees == story.world.trees
+    assert level.trees == {**empty, "store": one, "workspace": None}
 
 
-def test_a_story_that_goes_wrong_is_shortened_to_what_is_wrong() -> None:
-    story = Story(3)
-    story.tell(3)
-    frames = shortened([*story.frames, Frame(story.frames[-1].trees, "reconcile --prefer nonsense")])
-    assert frames == [Frame({"store": {}, "workspace": {}}, "reconcile --prefer nonsense")]
-    assert "invalid Prefer value" in replay(frames)[-1]
+def test_a_story_that_goes_wrong_is_told() -> None:
+    class Wrong(Stories):
+        def _play(self, frame: Frame) -> Outcome:
+            assert not any(frame.trees.values()), "something is there"
+            return super()._play(frame)
 
-
-def told(seed: int) -> Iterator[tuple[Snapshot, Snapshot, Memory, Policy]]:
-    """Yield what each run of a story plans from, and what it leaves."""
-    story = Story(seed)
-    story.tell(4)
-    level = PureLevel()
-    for frame in story.frames:
-        level.trees = {side: dict(tree) for side, tree in frame.trees.items()}
-        command = command_of(frame.command)
-        policy = command.under(level.config, level.git_busy)
-        for run in (True, False):
-            memory = level.memories.of(command.workspace)
-            yield (*level._scan(command, memory), memory, policy)
-            if run:
-                level.run(command)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_a_plan_survives_being_saved(seed: int) -> None:
-    for store, workspace, memory, policy in told(seed):
-        plan = make_plan(store, workspace, memory, policy, RULES, DAY_NS)
-        text = json.dumps(plan_to_json(plan, workspace="/w", store="/s"))
-        assert read_plan(text, "a plan") == (replace(plan, states=(), quiet=False), "/w", "/s")
-
-
-@pytest.mark.parametrize("first", range(0, 100, 50))
-def test_what_is_quiet_at_a_glance_is_quiet_to_the_planner(first: int) -> None:
-    glances = 0
-    for seed in range(first, first + 50):
-        for store, workspace, memory, policy in told(seed):
-            quiet = quiet_plan(store, workspace, memory, policy, RULES)
-            if quiet is not None:
-                slow = replace(policy, decisions={"nobody": Take.STORE})
-                plan = make_plan(store, workspace, memory, slow, RULES, DAY_NS)
-                found = replace(plan, outline=(), places=(), rooted=())
-                assert found == replace(quiet, quiet=False, policy=slow, now_ns=DAY_NS)
-                glances += 1
-    assert glances > 10
+    with pytest.raises(AssertionError, match="something is there") as caught:
+        run_state_machine_as_test(Wrong, settings=told(50, 10))
+    assert "given " in str(caught.value)
+    assert "$ reconcile" in str(caught.value)

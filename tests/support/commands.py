@@ -26,11 +26,12 @@ _KINDS = {kind.value for kind in Kind}
 _REQUESTS: Mapping[str, Callable[[str], Request]] = {"undo": TakeBack, "restore": PutBack}
 _LATER = ("held", "aside", "skipped", "failed", "note")
 _REFUSED = "refused "
+_CHECKOUTS = ("@2", "@3")
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One ``$ reconcile`` line. ``checkout`` is 1, or 2 for ``@2``."""
+    """One ``$ reconcile`` line. ``checkout`` is 1, or 2 for ``@2``, or 3."""
 
     argv: tuple[str, ...]
     checkout: int = 1
@@ -39,7 +40,7 @@ class Command:
 
     @property
     def workspace(self) -> str:
-        return "workspace" if self.checkout == 1 else "workspace2"
+        return f"workspace{self.checkout}" if self.checkout > 1 else "workspace"
 
     def under(self, config: Mapping[str, str], git_busy: str | None) -> Policy:
         """Return the policy with what the configuration and git say."""
@@ -74,8 +75,8 @@ class _Parser(argparse.ArgumentParser):
 def read_command(text: str) -> Command:
     """Read what follows ``$``."""
     program, *argv = shlex.split(text) or [""]
-    checkout = 2 if "@2" in argv else 1
-    argv = [word for word in argv if word != "@2"]
+    checkout = next((int(word[1:]) for word in argv if word in _CHECKOUTS), 1)
+    argv = [word for word in argv if word not in _CHECKOUTS]
     given = _Parser().parse_intermixed_args(argv)
     name, *ids = given.words or [""]
     if program == "reconcile" and name in _REQUESTS and len(ids) <= 1:

@@ -7,22 +7,25 @@ import json
 import os
 import re
 import shutil
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+from unittest import mock
 
 from reconcile.core.model import Side
 from reconcile.disk.scan import scan
+from reconcile.session import Session
 from tests.support.commands import outcome_of_json, refusal
-from tests.support.faults import Mode
+from tests.support.faults import Mode, dies_at
 from tests.support.injecting import Injector
 from tests.support.pure_level import FORMAT
 from tests.support.pure_scan import scan_tree
 from tests.support.trees import Blob, Folder, Link, Tree
 from tests.support.trouble import hold, spoilt_disk, unlinked
-from tests.support.words import DAY_NS
+from tests.support.words import DAY_NS, HOUR_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +68,10 @@ class DiskLevel:
     troubles: dict[str, Callable[[], AbstractContextManager[None]]] = field(default_factory=dict)
     injector: Injector | None = None
     once: Injector | None = None
+    clock_ns: int | None = None
+    """The time that commands are told, a second more for each; None: the machine's own."""
+    dies: int = 0
+    """The step at which the next command is first killed, before it is run again."""
     runs: list[str] = field(default_factory=list)
     """The run that each command was, in the journal; empty for one that was none."""
     run_id: str = ""
@@ -109,6 +116,12 @@ class DiskLevel:
         for injector in filter(None, (self.once, self.injector)) if not self.troubles else ():
             injector.inject(self, command, before)
         self.once = None
+        if self.clock_ns is not None:
+            self.clock_ns += 10**9
+        if self.dies:
+            dies_at(self.dies, partial(self.invoke, command))
+            self.dies = 0
+            self.check_census(before, {side: self.tree(side) or {} for side in sides})
         inodes = {side: self._inodes(side) for side in sides}
         marks = self._marks()
         outcome = self.invoke(command)
@@ -148,8 +161,20 @@ class DiskLevel:
             case ("disk", *_, how):
                 workspace = str(self._conversations("workspace"))
                 self.troubles["disk"] = partial(spoilt_disk, workspace, how)
+            case ("clock", hours):
+                self.clock_ns = (self.clock_ns or time.time_ns()) + int(hours) * HOUR_NS
+            case ("killed", "at", "step", step):
+                self.dies = int(step)
             case ("killed", *_):
                 self.once = Injector((Mode.KILLED,))
+            case ("lock" | "unlock" | "sweep" | "steal", *_):
+                self._lock_verb(words)
+            case _:
+                message = f"this level can't {' '.join(words)}"
+                raise AssertionError(message)
+
+    def _lock_verb(self, words: tuple[str, ...]) -> None:
+        match words:
             case ("lock", conversation, *workspace):
                 self._hold(conversation, self._lock_file(conversation, workspace=bool(workspace)))
             case ("unlock", conversation):
@@ -161,11 +186,10 @@ class DiskLevel:
                 steal = partial(self._hold, conversation, path)
                 self.troubles["lock"] = partial(unlinked, path.name, steal)
             case _:
-                message = f"this level can't {' '.join(words)}"
-                raise AssertionError(message)
+                raise AssertionError(words)
 
     def _delete_state(self) -> None:
-        shutil.rmtree(self.state)
+        shutil.rmtree(self.state, ignore_errors=True)
 
     def invoke(self, command: Command, *more: str) -> Outcome:
         project = self._conversations(command.workspace).parent.parent
@@ -173,6 +197,8 @@ class DiskLevel:
         with ExitStack() as stack:
             for trouble in () if "--dry-run" in more else self.troubles.values():
                 stack.enter_context(trouble())
+            if self.clock_ns is not None:
+                stack.enter_context(mock.patch.dict(Session.__init__.__kwdefaults__, clock=lambda: self.clock_ns))
             result = self.command("--json", "-w", project, *store, *more, *map(self._known, command.argv))
         if not result.stdout and result.exit_code:
             return refusal(self._complaint(result.stderr), result.exit_code)

@@ -23,7 +23,7 @@ from tests.support.past_runs import PastRuns
 from tests.support.pure_scan import scan_tree
 from tests.support.remembering import Memories
 from tests.support.trees import Blob, Entry, Tree
-from tests.support.words import DAY_NS
+from tests.support.words import DAY_NS, HOUR_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -123,6 +123,8 @@ class PureLevel:
                 self.config[key] = value
             case ("git", what):
                 self.git_busy = _GIT[what]
+            case ("clock", hours):
+                self.now_ns += int(hours) * HOUR_NS
             case ("killed", *_):
                 pass  # a plan that isn't carried out here can't be interrupted either
             case _:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.support.trees import Tree
 
 LEVELS = ("pure", "fake", "real")
-SIDES = ("store", "workspace", "workspace2")
+SIDES = ("store", "workspace", "workspace2", "workspace3")
 _ABSENT = ("gone", "replaced")
 _HEADERS = ("case", "edge", "levels", "differs")
 
@@ -97,7 +97,8 @@ _VERBS = {
     "unlock": r"unlock \d+",
     "sweep": r"sweep \d+",
     "steal": r"steal \d+",
-    "killed": r"killed at every step",
+    "killed": r"killed at (every step|step \d+)",
+    "clock": r"clock -?\d+",
     "git": r"git (merge|rebase|clean)",
     "disk": r"disk (full|full after \d+|readonly|fine)",
 }

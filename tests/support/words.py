@@ -10,6 +10,8 @@ from typing import Any
 DAY_NS = int(datetime(2025, 1, 2, tzinfo=UTC).timestamp()) * 10**9
 """Every time of day in a scenario is on this day."""
 
+HOUR_NS = 3600 * 10**9
+
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 _STAMP = re.compile(r"@(-?\d+)")
 
