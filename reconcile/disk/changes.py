@@ -122,16 +122,15 @@ class Root:
 
     def make_directories(self, path: str) -> list[str]:
         """Make a directory and what it needs above it; return those that were made, the outermost first."""
-        made = []
-        parts = path.split("/")
-        for end in range(1, len(parts) + 1):
-            below = "/".join(parts[:end])
-            with self._parent(below) as (fd, name):
-                try:
-                    os.mkdir(name, DIRECTORY_MODE, dir_fd=fd)
-                    made.append(below)
-                except FileExistsError:
-                    continue
+        made: list[str] = []
+        below = path
+        while below and not self.exists(below):
+            made.append(below)
+            below = below.rpartition("/")[0]
+        made.reverse()
+        for missing in made:
+            with self._parent(missing) as (fd, name), contextlib.suppress(FileExistsError):
+                os.mkdir(name, DIRECTORY_MODE, dir_fd=fd)
         return made
 
     def rename(self, source: str, target: str) -> None:

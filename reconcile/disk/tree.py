@@ -11,7 +11,7 @@ import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
@@ -22,9 +22,9 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = _BASE | getattr(os, "O_DIRECTORY", 0)
 _FILE = _BASE | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0)
 
-# Characters of a path handed to the system at once. PATH_MAX limits one call, not the depth of a tree,
-# and a character is at most four bytes.
-_HOP = 900
+_LONG = 900
+"""Characters of a path that the system takes at once. PATH_MAX limits one call, not the depth of a tree, and a
+character is at most four bytes."""
 
 _KINDS = {
     stat.S_IFREG: "a file",
@@ -66,18 +66,23 @@ class Directory:
             if path and not stat.S_ISDIR(self.stat(path).st_mode):
                 raise NotADirectoryError(path)
             return Directory(os.path.join(self._path, path), None)
-        fd = self._fd
+        # One after the other: O_NOFOLLOW is about the last name of a path alone.
+        return Directory(path, self._descend(self._fd, path.split("/") if path else ["."], _DIRECTORY | _NOFOLLOW))
+
+    @staticmethod
+    def _descend(start: int, names: Iterable[str], flags: int) -> int:
+        fd = start
         try:
-            for hop in _hops(path or "."):
-                deeper = os.open(hop, _DIRECTORY | _NOFOLLOW, dir_fd=fd)
-                if fd != self._fd:
+            for name in names:
+                deeper = os.open(name, flags, dir_fd=fd)
+                if fd != start:
                     os.close(fd)
                 fd = deeper
         except BaseException:
-            if fd != self._fd:
+            if fd != start:
                 os.close(fd)
             raise
-        return Directory(path, fd)
+        return fd
 
     def entries(self) -> Iterator[os.DirEntry[str]]:
         """Every entry, in the system's order."""
@@ -89,13 +94,13 @@ class Directory:
         return os.stat(self._path if self._fd is None else self._fd)
 
     def stat(self, name: str) -> os.stat_result:
-        """The status of an entry, of a symbolic link itself."""
+        """The status of an entry, of a symbolic link itself; above it, links are followed."""
         if self._fd is None:
             return os.lstat(os.path.join(self._path, name))
-        if len(name) <= _HOP:
+        if len(name) <= _LONG:
             return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
         parent, _, last = name.rpartition("/")
-        with self.below(parent) as directory:
+        with Directory(parent, self._descend(self._fd, _hops(parent), _DIRECTORY)) as directory:
             return directory.stat(last)
 
     def open_file(self, name: str) -> int:
@@ -120,11 +125,11 @@ class Directory:
 
 def _hops(path: str) -> list[str]:
     """``path`` in pieces that one system call takes."""
-    if len(path) <= _HOP:
+    if len(path) <= _LONG:
         return [path]
     hops: list[str] = []
     for part in path.split("/"):
-        if hops and len(hops[-1]) + len(part) < _HOP:
+        if hops and len(hops[-1]) + len(part) < _LONG:
             hops[-1] += "/" + part
         else:
             hops.append(part)

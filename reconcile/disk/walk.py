@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from reconcile.disk.index import Index
 
 _TRIES = 2
+_OPEN = 64
+"""Directories of conversations that are kept open until they are looked at."""
 _PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
 # Releases of JP from 2026-04 to 2026-06 swapped whole directories (formats/jp.md 1.8).
 _LEFTOVERS = (".staging-", ".old-")
@@ -28,6 +30,8 @@ class _Level(NamedTuple):
     owner: str
     container: str | None
     partition: Partition
+    opened: Directory | None = None
+    """Itself, where few enough are open: a chain isn't walked down from the root again for each of its links."""
 
 
 class Walk:
@@ -40,6 +44,7 @@ class Walk:
         self.reader = Reader(side, fmt, known, events_for, now_ns)
         self.copies: list[Copy] = []
         self._stamps: list[tuple[str, tuple[int, int]]] = []
+        self._open = 0
         self._blocked: set[str] = set()
         self._problems: list[Problem] = []
 
@@ -53,10 +58,13 @@ class Walk:
             self.identity = f"{status.st_dev}:{status.st_ino}"
             self.reader.bind(self.fmt.name, self.identity)
             pending = [_Level("", "", None, Partition.LIVE)]
-            while pending:
-                level = pending.pop()
-                for spot in self._level(root, level, pending):
-                    self._copy(root, spot, pending)
+            try:
+                while pending:
+                    self._level(root, pending.pop(), pending)
+            finally:
+                for level in pending:
+                    if level.opened is not None:
+                        level.opened.close()
             return self._at_rest(root, conversations_dir)
 
     def snapshot(self) -> Snapshot:
@@ -74,20 +82,20 @@ class Walk:
             problems=tuple(sorted(self.reader.problems + self._problems, key=lambda problem: problem.path)),
         )
 
-    def _level(self, root: Directory, level: _Level, pending: list[_Level]) -> list[Spot]:
-        """The copies in one directory of conversations; what else is in it is foreign, or a partition."""
+    def _level(self, root: Directory, level: _Level, pending: list[_Level]) -> None:
+        """Look at one directory of conversations with its copies; what else is in it is foreign, or a partition."""
         try:
-            with root.below(level.path) as directory:
+            with level.opened or root.below(level.path) as directory:
+                self._open -= level.opened is not None
                 self._stamps.append((level.path, _stamp(directory.status())))
-                return [
-                    spot for entry in directory.entries() if (spot := self._entry(entry, level, pending)) is not None
-                ]
+                entries = (self._entry(entry, level, pending) for entry in directory.entries())
+                for spot in [spot for spot in entries if spot is not None]:
+                    self._copy(directory, spot, pending)
         except FileNotFoundError:
             self._lost(level.path)
         except OSError as error:
             self._blocked.add(level.owner)
             self._problems.append(Problem(level.path, f"it can't be read ({reason(error)})"))
-        return []
 
     def _entry(self, entry: os.DirEntry[str], level: _Level, pending: list[_Level]) -> Spot | None:
         """What one entry of a directory of conversations is."""
@@ -100,7 +108,7 @@ class Walk:
                     return Spot(path, conversation, level.partition, level.container)
                 self.reader.foreign.append(Foreign(path, "a directory whose name is no id"))
             elif name in _PARTITIONS:
-                pending.append(level._replace(path=path, partition=_PARTITIONS[name]))
+                pending.append(level._replace(path=path, partition=_PARTITIONS[name], opened=None))
             elif name.startswith(_LEFTOVERS):
                 self.reader.foreign.append(Foreign(path, "left over from an interrupted write"))
         elif not name.startswith(".") or name in _PARTITIONS:
@@ -112,23 +120,36 @@ class Walk:
             self.reader.foreign.append(Foreign(path, SYMLINK if link else kind_of(mode), link))
         return None
 
-    def _copy(self, root: Directory, spot: Spot, pending: list[_Level]) -> None:
+    def _copy(self, level: Directory, spot: Spot, pending: list[_Level]) -> None:
         """One copy, and its children for later."""
         for _ in range(_TRIES):
             try:
-                with root.below(spot.path) as directory:
+                with level.below(spot.path.rpartition("/")[2]) as directory:
                     copy, children = self.reader.look(directory, spot)
+                    below = self._children(directory) if children else None
             except FileNotFoundError:
                 continue  # the directory went, or a file of it between two looks
             except OSError as error:
-                copy, children = self.reader.closed(spot, error), False
+                copy, children, below = self.reader.closed(spot, error), False, None
             break
         else:
             self._lost(spot.path)
             return
         self.copies.append(copy)
         if children:
-            pending.append(_Level(f"{spot.path}/{CHILDREN}", spot.path, spot.conversation, spot.partition))
+            path = f"{spot.path}/{CHILDREN}"
+            pending.append(_Level(path, spot.path, spot.conversation, spot.partition, below))
+
+    def _children(self, directory: Directory) -> Directory | None:
+        """The directory of children, kept open; None where it can't be, or where enough are open."""
+        if self._open == _OPEN:
+            return None
+        try:
+            found = directory.below(CHILDREN)
+        except OSError:  # it is said when it is looked at
+            return None
+        self._open += 1
+        return found
 
     def _lost(self, path: str) -> None:
         self._stamps.append((path, (0, 0)))
