@@ -22,6 +22,7 @@ from reconcile.core.model import Side
 from reconcile.core.planner import decide, make_plan, needs_events
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import TakeBack
+from reconcile.core.undone import left_alone
 from reconcile.core.units import Rules
 from reconcile.disk.changes import Root
 from reconcile.disk.durable import Durability
@@ -35,6 +36,7 @@ from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.state import State
+from reconcile.disk.state_memory import Fold
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
 from reconcile.errors import ReconcileError
@@ -338,6 +340,8 @@ class Session:
         recorder = Recorder(journal, run, self._clock)
         executor = Executor(stage, self._locks(), self.format, recorder, progress)
         outcome = executor.run(plan)
+        idle = left_alone(plan, outcome.undone())
+        journal.record_intents(run, self.checkout, Fold(), remembered(look.memory, idle))
         cleaned = self._clean(stage)
         outcome.run = run
         if cleaned:
@@ -382,6 +386,8 @@ class Session:
         assert self.checkout is not None  # noqa: S101 - only a dry run has none
         # The plan's own intents are written already: the fold starts from what is remembered now.
         memory = self.state.load(self.checkout)
+        idle = left_alone(plan, outcome.undone())
+        plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
         changes = fold(after.store, after.workspace, memory, plan, policy, self.rules, outcome.undone())
         self.state.save_fold(self.checkout, learned(changes, outcome.run))
         self._save_indexes()

@@ -23,12 +23,13 @@ def agreeing(saved: Plan, fresh: Plan) -> tuple[Plan, dict[str, Action]]:
     drifted = {action.conversation for meaning, action in wanted.items() if meaning not in found}
     leaves = {action.id for action in fresh.actions if _meaning(action) not in wanted or action.conversation in drifted}
     leaves = withheld(fresh.actions, leaves)
+    partly = {action.conversation for action in fresh.actions if action.id in leaves}
     kept = renumbered(action for action in fresh.actions if action.id not in leaves)
     changes = replace(
         fresh,
         actions=kept,
         quiet=False,
-        remembered=tuple(each for each in fresh.remembered if each[0] not in drifted),
+        remembered=tuple(each for each in fresh.remembered if each[0] not in drifted | partly),
     )
     return changes, {action.id: wanted[_meaning(action)] for action in kept}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.board import Board
     from reconcile.core.model import Digest, File, Snapshot
-    from reconcile.core.plan import Action
+    from reconcile.core.plan import Action, Plan
     from reconcile.core.units import Rules
 
 
@@ -49,6 +49,16 @@ def undone_record(store: Iterable[Standing], workspace: Iterable[Standing], rule
     """Return the record that sets a conversation aside while it stands like this; None where it is nowhere."""
     ours, theirs = side_digest(store, rules), side_digest(workspace, rules)
     return AsideRecord(AsideKind.UNDONE, ours, theirs) if ours or theirs else None
+
+
+def left_alone(plan: Plan, undone: Collection[str]) -> frozenset[str]:
+    """Return the conversations of which an undo has taken back nothing after all; what is remembered still holds.
+
+    ``undone`` are the ids of actions that were not carried out.
+    """
+    planned = {action.conversation for action in plan.actions}
+    done = {action.conversation for action in plan.actions if action.id not in undone}
+    return frozenset((planned - done) & dict(plan.remembered).keys())
 
 
 def leave_undone(board: Board, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
