@@ -16,7 +16,23 @@ from reconcile.errors import ReconcileError
 from . import exits
 from .options import common_options, options_of
 
-COMMANDS = ("apply", "diff", "log", "ls", "resolve", "restore", "show", "status", "undo", "vault")
+COMMANDS = (
+    "apply",
+    "diff",
+    "gc",
+    "local",
+    "log",
+    "ls",
+    "project",
+    "resolve",
+    "restore",
+    "rm",
+    "set-parent",
+    "show",
+    "status",
+    "undo",
+    "vault",
+)
 
 
 class Program(click.Group):
@@ -30,7 +46,7 @@ class Program(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f".{cmd_name}", __package__)
+        module = importlib.import_module(f".{cmd_name.replace('-', '_')}", __package__)
         command: click.Command = module.command
         return command
 

@@ -34,8 +34,13 @@ if TYPE_CHECKING:
     from .options import Options
 
 
-def run_pass(context: click.Context, adjust: Callable[[Policy, Session, Look], Policy] | None = None) -> None:
-    """Run one pass; ``adjust`` adds a command's own decisions to the policy."""
+def run_pass(
+    context: click.Context, adjust: Callable[[Policy, Session, Look], Policy] | None = None, confirm: str = ""
+) -> None:
+    """Run one pass; ``adjust`` adds a command's own decisions to the policy.
+
+    ``confirm``: what is asked at a terminal, with the plan on it, before anything is done.
+    """
     options = options_of(context)
     roots = find_roots(options)
     settings = settings_of(roots)
@@ -55,6 +60,9 @@ def run_pass(context: click.Context, adjust: Callable[[Policy, Session, Look], P
             if is_interactive(options) and any(_is_question(item) for item in plan.held):
                 report(options, roots, session, plan, None)
                 policy, plan = _ask(session, look, policy, plan)
+            if confirm and plan.actions and is_interactive(options) and not options.yes:
+                report(options, roots, session, plan, None)
+                click.confirm(f"\n{confirm}", abort=True)
             outcome = apply_plan(options, roots, session, look, policy, plan, _called(context))
         context.exit(exit_code(plan, outcome, options))
 

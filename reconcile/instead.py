@@ -1,34 +1,57 @@
-"""What is planned instead of a plain run when a command asks for it."""
+"""The plan that a command asks for: a run of the planner, or something that takes its place."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.requests import TakeBack
+from reconcile.core.edits import RefusedError
+from reconcile.core.planner import make_plan
+from reconcile.core.requests import PutBack, TakeBack
 from reconcile.core.restore import NoPlaceError, plan_restore
 from reconcile.core.undo import plan_undo
+from reconcile.errors import ReconcileError
 from reconcile.kept import NoVersionError, find_versions, kept_units
 from reconcile.past import find_run, past_run
 
 if TYPE_CHECKING:
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
-    from reconcile.core.requests import Request
     from reconcile.session import Look, Session
 
 
-def plan_instead(session: Session, request: Request, look: Look, policy: Policy, now_ns: int) -> Plan:
-    """Return the plan of a command that isn't a plain run.
+class RequestError(ReconcileError):
+    """A command asks for what can't be, or not without more being said."""
+
+    exit_code = 2
+
+
+def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int) -> Plan:
+    """Return the plan of a run, or of the command that the policy names.
 
     Raises:
-        NoRunError, NoVersionError, VaultError: what it names isn't there.
+        RequestError, NoRunError, NoVersionError, VaultError: it can't be done; the message says why.
     """
-    if isinstance(request, TakeBack):
-        past = past_run(session.state, find_run(session.state, request.run), session.checkout)
-        return plan_undo(past, look.store, look.workspace, policy, session.rules, now_ns)
-    versions = find_versions(session.state, request.version, session.format)
+    match policy.request:
+        case TakeBack(run):
+            past = past_run(session.state, find_run(session.state, run), session.checkout)
+            return plan_undo(past, look.store, look.workspace, policy, session.rules, now_ns)
+        case PutBack(version):
+            return _restored(session, version, look, policy, now_ns)
+        case _:
+            return _planned(session, look, policy, now_ns)
+
+
+def _planned(session: Session, look: Look, policy: Policy, now_ns: int) -> Plan:
+    try:
+        return make_plan(look.store, look.workspace, look.memory, policy, session.rules, now_ns)
+    except RefusedError as error:
+        raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
+
+
+def _restored(session: Session, version: str, look: Look, policy: Policy, now_ns: int) -> Plan:
+    versions = find_versions(session.state, version, session.format)
     units = kept_units(session.state, session.vault, versions, session.format)
     try:
         return plan_restore(units, look.store, look.workspace, look.memory, policy, session.rules, now_ns)
     except NoPlaceError as error:
-        raise NoVersionError(f"{request.version}: {error}") from None
+        raise NoVersionError(f"{version}: {error}") from None

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from reconcile.core.model import Place, Side
-from reconcile.core.requests import PutBack, TakeBack
+from reconcile.core.requests import Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
 
 if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from reconcile.core.requests import Request
 
 FORMAT: Final = "reconcile.plan/1"
-COMMANDS: Final = {TakeBack: "undo", PutBack: "restore"}
+COMMANDS: Final = {
+    TakeBack: "undo",
+    PutBack: "restore",
+    Localize: "local",
+    Project: "project",
+    Remove: "rm",
+    Reparent: "set-parent",
+    Collect: "gc",
+}
 """The commands that ask for something else than a plain run, by their requests."""
 
 Json = dict[str, Any]

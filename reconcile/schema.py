@@ -17,7 +17,17 @@ from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
 from reconcile.core.policy import Layout, Policy, Prefer, Take
 from reconcile.core.reasons import reason_of
-from reconcile.core.requests import PutBack, Request, TakeBack
+from reconcile.core.requests import (
+    Children,
+    Collect,
+    Localize,
+    Project,
+    PutBack,
+    Remove,
+    Reparent,
+    Request,
+    TakeBack,
+)
 from reconcile.errors import ReconcileError
 from reconcile.planjson import FORMAT, place_from_json
 
@@ -164,6 +174,52 @@ class RestoreModel(_Model):
     version: str
 
 
+class LocalModel(_Model):
+    """``reconcile local``."""
+
+    command: Literal["local"]
+    ids: list[str]
+
+
+class ProjectModel(_Model):
+    """``reconcile project``."""
+
+    command: Literal["project"]
+    ids: list[str]
+    everything: bool
+    behind: bool
+    ancestors: bool
+
+
+class RemoveModel(_Model):
+    """``reconcile rm``."""
+
+    command: Literal["rm"]
+    ids: list[str]
+    children: Literal["refuse", "cascade", "promote"]
+
+
+class ReparentModel(_Model):
+    """``reconcile set-parent``."""
+
+    command: Literal["set-parent"]
+    id: str
+    parent: str | None
+
+
+class CollectModel(_Model):
+    """``reconcile gc``."""
+
+    command: Literal["gc"]
+    active: list[str]
+
+
+RequestModel = Annotated[
+    UndoModel | RestoreModel | LocalModel | ProjectModel | RemoveModel | ReparentModel | CollectModel,
+    Field(discriminator="command"),
+]
+
+
 class PolicyModel(_Model):
     """What the user asked of the run."""
 
@@ -172,7 +228,7 @@ class PolicyModel(_Model):
     only: list[str]
     below: list[str]
     decisions: dict[str, str]
-    request: Annotated[UndoModel | RestoreModel, Field(discriminator="command")] | None = None
+    request: RequestModel | None = None
 
 
 class PlanModel(_Model):
@@ -289,12 +345,22 @@ def _policy(layout: str, model: PolicyModel) -> Policy:
     )
 
 
-def _request(model: UndoModel | RestoreModel | None) -> Request | None:
+def _request(model: RequestModel | None) -> Request | None:
     match model:
         case UndoModel():
             return TakeBack(model.run)
         case RestoreModel():
             return PutBack(model.version)
+        case LocalModel():
+            return Localize(tuple(model.ids))
+        case ProjectModel():
+            return Project(tuple(model.ids), model.everything, model.behind, model.ancestors)
+        case RemoveModel():
+            return Remove(tuple(model.ids), Children(model.children))
+        case ReparentModel():
+            return Reparent(model.id, model.parent)
+        case CollectModel():
+            return Collect(tuple(model.active))
         case None:
             return None
 

@@ -19,7 +19,7 @@ from reconcile.apply.steps import Stage
 from reconcile.core.fold import fold
 from reconcile.core.memory import remembered
 from reconcile.core.model import Side
-from reconcile.core.planner import decide, make_plan, needs_events
+from reconcile.core.planner import decide, needs_events
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import TakeBack
 from reconcile.core.undone import left_alone
@@ -35,13 +35,14 @@ from reconcile.disk.own_lock import own_lock, read_holder
 from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
 from reconcile.disk.scan import inspect, scan
+from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
 from reconcile.disk.state_memory import Fold
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
 from reconcile.errors import ReconcileError
 from reconcile.formats import get_format
-from reconcile.instead import plan_instead
+from reconcile.instead import plan_as_asked
 from reconcile.past import find_run
 
 if TYPE_CHECKING:
@@ -152,10 +153,7 @@ class Session:
     def plan(self, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
         """Plan one pass; git and the length of paths are looked at here. ``now_ns``: as if it were then."""
         now = self._clock() if now_ns is None else now_ns
-        complete = self.surroundings(policy)
-        if policy.request is not None:
-            return plan_instead(self, policy.request, look, complete, now)
-        return make_plan(look.store, look.workspace, look.memory, complete, self.rules, now)
+        return plan_as_asked(self, look, self.surroundings(policy), now)
 
     def board(self, look: Look, policy: Policy) -> Board:
         """Decide without planning: what `status` and `ls` show."""
@@ -170,6 +168,11 @@ class Session:
             if conversation is not None and self.format.lock_name(conversation) == name:
                 found[conversation] = f"held by process {pid}"
         return found
+
+    def open_in_terminals(self, look: Look) -> tuple[str, ...]:
+        """Return the conversations that JP has open in a terminal."""
+        known = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
+        return active_conversations(self.roots.store, known, self.format.parse_id)
 
     def conflicts(self) -> frozenset[str]:
         """Return the conversations that were edited on both sides and not looked at since."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Draft
+from reconcile.core.edits import Edits
 from reconcile.core.model import WHOLE, Metadata, Place
 from reconcile.core.plan import Item, Note, Preserve
 from reconcile.core.policy import Layout
@@ -51,6 +52,8 @@ class Board:
     """The store directory of each conversation, new ones included."""
     doomed: dict[tuple[Side, str], tuple[str, ...]] = field(default_factory=dict)
     """Directories that should not be there, by side and path, with the conversations that lay below them."""
+    edits: Edits = field(default_factory=Edits)
+    """What a command asks for besides."""
     forks: dict[str, str] = field(default_factory=dict)
     """New conversations, each with the one that it continues."""
     blocked: list[tuple[View, Step, Node, tuple[Node | None, str, str]]] = field(default_factory=list)

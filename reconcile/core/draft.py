@@ -159,8 +159,18 @@ class Draft:
             self._wrote[id(node), name] = index
         return index
 
-    def remove(self, step: Step, node: Node, after: Iterable[int], names: Sequence[str] | None = None) -> int:
-        """Remove a whole directory that nothing else lies in any more, or the files named of it."""
+    def remove(
+        self,
+        step: Step,
+        node: Node,
+        after: Iterable[int],
+        names: Sequence[str] | None = None,
+        touches: Iterable[str] = (),
+    ) -> int:
+        """Remove a whole directory that nothing else lies in any more, or the files named of it.
+
+        ``touches``: conversations that nobody may be writing to meanwhile, besides its own.
+        """
         needs = set(after) | self._path_needs(node)
         if names is None:
             needs |= self.users(node)
@@ -174,6 +184,7 @@ class Draft:
             removes=() if names is None else tuple(node.file(name) for name in names),
             bytes=sum(file.size for file in files),
             expect=tuple(_expect_file(node, file) for file in files),
+            touches=touches,
         )
         if names is None:
             self._uses(index, *(() if node.container is None else (node.container,)))

@@ -78,7 +78,7 @@ def fold(
     for view in views_of(store, workspace, memory, rules, only).values():
         if view.store.main is None and view.workspace.main is None:
             # What is still due may be due because this one is gone.
-            if not left and _may_forget(view, policy, sides):
+            if not left and (_may_forget(view, policy, sides) or view.id in memory.tombstones):
                 changes.agreed[view.id] = None
                 if view.intent is not None and view.intent.kind is not IntentKind.LOCAL:
                     changes.intents[view.id] = None
@@ -88,7 +88,7 @@ def fold(
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
     if memory.store_identity != store.identity and store.exists:
         changes.store_identity = store.identity
-    if memory.layout != plan.layout and not (policy.only or policy.below):
+    if memory.layout != plan.layout and not (policy.only or policy.below or policy.request):
         changes.layout = plan.layout
     changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes

@@ -59,6 +59,9 @@ class Format(Protocol):
         None where re-serialising the unchanged object would not give the same bytes (section 4).
         """
 
+    def expires_ns(self, content: bytes) -> int | None:
+        """Return when valid metadata says that the conversation expires; None for never."""
+
     def forked_metadata(self, content: bytes, *, parent: str, title: str) -> bytes:
         """The metadata of a fork: that of its source with another parent and title."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile.core.memory import IntentKind
 from reconcile.core.model import ARCHIVE, TRASH, Partition
 
 if TYPE_CHECKING:
@@ -92,8 +91,10 @@ def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _expected_here(memory: Memory, conversation: str) -> bool:
-    intent = memory.intents.get(conversation)
-    return intent is None or (intent.kind is IntentKind.PROJECTED and intent.waits_for is None)
+    """Tell whether its directory was there at the end of the last run: not if it was removed on purpose, if somebody
+    has removed it, or if it is still to be made.
+    """
+    return conversation not in memory.tombstones and conversation not in memory.intents
 
 
 def _holds_any(snapshot: Snapshot) -> bool:

@@ -29,6 +29,8 @@ def place(board: Board, view: View) -> None:
     """Move a live conversation's directory to its placement, or make it there; parents come first."""
     main = view.workspace.main
     goal = board.presences[view.id].goal
+    if view.id in board.edits.leaving:
+        return
     if main is not None and goal is not Goal.REMOVE:
         _place_existing(board, view, main)
         board.present[view.id] = board.node(main)
@@ -279,7 +281,7 @@ def archive(board: Board, view: View) -> None:
     Also from below another one there: it lies so where a run was killed between the parent's move and its own.
     """
     main, store = view.workspace.main, view.store.main
-    if main is None or store is None or view.local:
+    if main is None or store is None or view.local or view.id in board.edits.leaving:
         return
     node = board.node(main)
     stays = main.partition is Partition.ARCHIVE and node.prefix == f"{ARCHIVE}/"
@@ -291,7 +293,7 @@ def archive(board: Board, view: View) -> None:
 def place_in_store(board: Board, view: View) -> None:
     """Keep the store flat, and its directory names in step with the titles."""
     main = view.store.main
-    if main is None or board.parentage[view.id].frozen:
+    if main is None or board.parentage[view.id].frozen or view.id in board.edits.deleted:
         return
     node = board.homes[view.id]
     prefix = f"{ARCHIVE}/" if main.archived else ""

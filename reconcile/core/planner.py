@@ -15,17 +15,19 @@ from reconcile.core.board import Board
 from reconcile.core.content import Outcome, Verdict, decide_carried, decide_units
 from reconcile.core.directories import choose_directories
 from reconcile.core.draft import renumbered, withheld
+from reconcile.core.edits import Edits, edits_of
 from reconcile.core.guards import is_bulk, look_at_sides
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.nodes import nodes_of
 from reconcile.core.parents import Parentage, decide_parent, states
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
 from reconcile.core.plan import Action, Heading, Item, Kind, Plan
-from reconcile.core.presence import Goal, decide_presence
+from reconcile.core.presence import Goal, Presence, decide_presence
 from reconcile.core.quiet import quiet_plan
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
+from reconcile.core.requests import TreeEdit
 from reconcile.core.settle import final_metadata, is_undecided, save, set_parents, stated_content, update_workspace
 from reconcile.core.tree import TreeIndex
 from reconcile.core.undone import leave_undone
@@ -48,12 +50,23 @@ BULK_NAMES = 5
 def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int) -> Plan:
     """Return the plan that brings both sides together.
 
-    Streams that differ must have their events (`needs_events`); ``now_ns`` only names forks.
+    Streams that differ must have their events (`needs_events`); ``now_ns`` names forks, and tells what has expired.
+
+    Raises:
+        RefusedError: what a command asks for can't be.
     """
-    quiet = quiet_plan(store, workspace, memory, policy, rules)
+    quiet = quiet_plan(store, workspace, memory, policy, rules) if policy.request is None else None
     if quiet is not None:
         return replace(quiet, policy=policy, now_ns=now_ns)
     board = decide(store, workspace, memory, policy, rules, now_ns)
+    if isinstance(policy.request, TreeEdit):
+        edits = edits_of(policy.request, board)
+        board = decide(store, workspace, memory, edits.deciding(policy), rules, now_ns, edits)
+    return replace(_written(board, store, workspace), policy=policy)
+
+
+def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
+    """Write the steps of what was decided."""
     for conversation in board.order:
         save(board, board.views[conversation])
     for conversation in board.order:
@@ -78,18 +91,34 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
     return _finish(board, store, workspace)
 
 
-def decide(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int) -> Board:
+def decide(
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    policy: Policy,
+    rules: Rules,
+    now_ns: int,
+    edits: Edits | None = None,
+) -> Board:
     """Decide presence, content and parents of every conversation; no step is planned yet."""
+    edits = edits or Edits()
+    sides = look_at_sides(store, workspace, memory, rules.format)
+    memory = edits.remembering(memory)
     views = views_of(store, workspace, memory, rules)
+    # What leaves is compared like any other copy: only there is nothing to be written to it.
+    views |= {each: replace(views[each], local=False) for each in edits.leaving}
     board = Board(
         views=views,
         memory=memory,
         policy=policy,
         rules=rules,
-        sides=look_at_sides(store, workspace, memory, rules.format),
+        sides=sides,
         now_ns=now_ns,
         nodes={Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)},
         tree=TreeIndex({}, rules.format.order),
+        edits=edits,
+        held=list(edits.held),
+        notes=list(edits.notes),
     )
     for view in views.values():
         _decide_one(board, view)
@@ -104,7 +133,7 @@ def decide(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy,
 def _decide_one(board: Board, view: View) -> None:
     if view.store.main is not None:
         board.homes[view.id] = board.node(view.store.main)
-    presence = decide_presence(view, board.views, board.memory, board.policy, board.sides)
+    presence = _presence(board, view)
     board.presences[view.id] = presence
     if presence.goal is Goal.SYNC:
         verdicts = decide_units(view, board.memory, board.policy, board.sides)
@@ -120,11 +149,30 @@ def _decide_one(board: Board, view: View) -> None:
         board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     metadata = board.verdicts.get(view.id, {}).get(METADATA)
     board.parentage[view.id] = decide_parent(view, metadata)
+    if view.id in board.edits.parents:
+        _reparent(board, view)
     _check_editable(board, view, metadata)
     stream = board.verdicts.get(view.id, {}).get(STREAM)
     if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
         board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
     _wait_for_decision(board, view)
+
+
+def _presence(board: Board, view: View) -> Presence:
+    presence = decide_presence(view, board.views, board.memory, board.policy, board.sides)
+    if view.id in board.edits.deleted:
+        return Presence(Goal.REMOVE, presence.case, "removed", board.edits.deleted[view.id])
+    if view.id in board.edits.asked and presence.goal is Goal.PROJECT:
+        return replace(presence, reason=Reason.ASKED)
+    return presence
+
+
+def _reparent(board: Board, view: View) -> None:
+    """Give it the parent that was asked for, unless its metadata has to be settled first."""
+    if board.parentage[view.id].frozen:
+        board.hold(view, METADATA, Reason.UNSETTLED, "its metadata has to be settled before it gets another parent")
+    else:
+        board.parentage[view.id] = Parentage(board.edits.parents[view.id])
 
 
 def _wait_for_decision(board: Board, view: View) -> None:
@@ -211,6 +259,7 @@ def needs_events(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Ru
 
 def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     """Leave out what was undone, and what the guards, git and the selection refuse, with everything that needs it."""
+    board.intents |= {key: intent for key, intent in board.edits.intents.items() if key not in board.intents}
     actions = leave_undone(board, list(board.draft), store, workspace)
     actions = _without_bulk(board, actions, len(workspace.copies))
     actions = _selected(board, actions)
@@ -241,7 +290,7 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
 
 def _without_bulk(board: Board, actions: list[Action], directories: int) -> list[Action]:
     removals = [action for action in actions if _removes_a_directory(action)]
-    if board.policy.accept_bulk or not is_bulk(len(removals), directories):
+    if board.policy.accept_bulk or board.edits.scope or not is_bulk(len(removals), directories):
         return actions
     # Whatever else becomes of these waits too: what lost now would speak again from a directory that stays.
     concerned = {action.conversation for action in removals}

@@ -53,6 +53,12 @@ class Reason(Enum):
     ARCHIVED = "archived", "archived in the store"
     UNARCHIVED = "unarchived", "live in the store"
     BEHIND = "behind", "an older version, aged so that it can't win by its time"
+    LOCALIZED = "localized", "made local, as asked"
+    WITH_ANCESTOR = "with-ancestor", "lies in a directory that goes, and comes back with it"
+    ASKED = "asked", "projected, as asked"
+    REMOVED_AS_ASKED = "removed-as-asked", "removed, as asked"
+    PROMOTED = "promoted", "takes the parent of its removed parent"
+    EXPIRED = "expired", "expired, with all that is below it"
     TAKEN_BACK = "taken-back", "takes back what a run did"
     RESTORED = "restored", "a version from the vault, as asked"
 
@@ -67,6 +73,9 @@ class Reason(Enum):
     OBSTRUCTED = "obstructed", "something else is in the way"
     PATH_TOO_LONG = "path-too-long", "the path would be longer than the file system allows"
     UNREADABLE = "unreadable", "it can't be read"
+    ANCESTORS_ABSENT = "ancestors-absent", "what it lies below isn't in this workspace, and would be public with it"
+    ARCHIVED_HELD = "archived-held", "archived in the store, which decides"
+    UNSETTLED = "unsettled", "what it holds has to be settled first"
     WRITTEN_SINCE = "written-since", "not as the run left it, so that can't be taken back"
 
     # why something is set aside
@@ -87,6 +96,9 @@ class Reason(Enum):
     CYCLE = "cycle", "parents form a cycle"
     FOREIGN = "foreign", "not a conversation, never touched"
     STORE_REPLACED = "store-replaced", "the store is another directory than last time, no removals inferred"
+
+    TAKEN_ALONG = "taken-along", "directories that go with the one that they lie in"
+    ARCHIVED_COPY = "archived-copy", "archived, and left alone"
 
     # why an action was not carried out
     BUSY = "busy", "held by another process"

@@ -27,8 +27,11 @@ def doomed_copies(board: Board) -> list[Copy]:
     doomed: list[Copy] = []
     for view in board.views.values():
         goal = board.presences[view.id].goal
-        if goal is Goal.REMOVE and view.workspace.main is not None:
+        goes = goal is Goal.REMOVE or view.id in board.edits.leaving
+        if goes and view.workspace.main is not None:
             doomed.append(view.workspace.main)
+        if view.id in board.edits.deleted and view.store.main is not None:
+            doomed.append(view.store.main)
         if is_undecided(board.verdicts.get(view.id, {}).values()):
             continue
         if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not view.local:
@@ -75,22 +78,22 @@ def remove(board: Board, copy: Copy) -> int | None:
         keep_in_step(board, view, copy)
         return None
     broken = [unit for unit in units_of(copy, board.rules, None).values() if unit.fault and not unit.fault.incomplete]
-    if broken and view.id not in board.policy.decisions:
+    if broken and view.id not in board.policy.decisions and view.id not in board.edits.deleted:
         _hold_broken(board, view, broken)
         return None
     presence = board.presences[view.id]
     removed = presence.goal is Goal.REMOVE
     step = Step(
-        kind=Kind.REMOVE_STALE,
+        kind=Kind.REMOVE if removed and copy.side is Side.STORE else Kind.REMOVE_STALE,
         conversation=view.id,
         title=view.title,
-        reason=Reason.REMOVED_IN_STORE if removed else _why_stale(copy),
-        case=presence.case if removed else None,
+        reason=_why(board, view, copy),
+        case=presence.case if removed and view.id not in board.edits.deleted else None,
     )
     after = [index for other in (*below, view.id) for index in board.draft.steps_of(other)]
     if removed:
         board.tombstones[view.id] = tuple(sorted(_digests(board, view)))
-    return board.draft.remove(step, node, after)
+    return board.draft.remove(step, node, after, touches=board.edits.together.get(view.id, ()))
 
 
 def _hold_broken(board: Board, view: View, broken: list[Unit]) -> None:
@@ -103,13 +106,19 @@ def _hold_broken(board: Board, view: View, broken: list[Unit]) -> None:
         board.hold(view, unit.name, Reason.INVALID, message)
 
 
-def _why_stale(copy: Copy) -> Reason:
+def _why(board: Board, view: View, copy: Copy) -> Reason:
+    presence = board.presences[view.id]
+    if presence.goal is Goal.REMOVE:
+        return presence.reason or Reason.REMOVED_IN_STORE
+    if copy is view.workspace.main:
+        return board.edits.leaving[view.id]
     return Reason.FLATTENED if copy.side is Side.STORE and copy.container else Reason.DUPLICATE
 
 
 def _digests(board: Board, view: View) -> set[str]:
     """Every content that the conversation is known to have had: an old branch may bring back any of them."""
-    digests = {unit.digest for unit in view.workspace.units.values() if unit.digest is not None}
+    units = (*view.workspace.units.values(), *view.store.units.values())
+    digests = {unit.digest for unit in units if unit.digest is not None}
     for (conversation, _), history in board.memory.history.items():
         if conversation == view.id:
             digests.update(history)

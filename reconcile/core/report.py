@@ -23,6 +23,11 @@ _LEFT = {AsideKind.KEPT: Reason.KEPT, AsideKind.UNDONE: Reason.UNDONE}
 def report_conversation(board: Board, view: View) -> None:
     """Say what is held, set aside or noted of one conversation."""
     presence = board.presences[view.id]
+    if view.id in board.edits.leaving:
+        return
+    if view.id in board.edits.asked and view.workspace.main is None and view.id not in board.present:
+        message = "it can't be put there now: it isn't whole in the store, or the one that it lies in isn't whole here"
+        board.hold(view, WHOLE, Reason.UNSETTLED, message)
     if presence.goal is Goal.HELD:
         _invalid(board, view)
     elif presence.goal is Goal.REMOVED_BEFORE:

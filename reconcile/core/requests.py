@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeAlias
+
+
+class Children(StrEnum):
+    """What ``rm`` does with the children of what it removes; None of it: it is refused where there are any."""
+
+    REFUSE = "refuse"
+    CASCADE = "cascade"
+    PROMOTE = "promote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,4 +29,49 @@ class PutBack:
     version: str
 
 
-Request: TypeAlias = TakeBack | PutBack
+@dataclass(frozen=True, slots=True)
+class Localize:
+    """``local``: keep these out of workspaces, here and in every checkout."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """``project``: put these into the workspace; with ``ancestors`` also those above them that are private.
+
+    ``everything``: all that isn't local. ``behind``: end it for every older version that is set aside.
+    """
+
+    ids: tuple[str, ...]
+    everything: bool = False
+    behind: bool = False
+    ancestors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """``rm``: remove these from both sides."""
+
+    ids: tuple[str, ...]
+    children: Children = Children.REFUSE
+
+
+@dataclass(frozen=True, slots=True)
+class Reparent:
+    """``set-parent``: make it a child of ``parent``, or a root."""
+
+    id: str
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """``gc``: remove what has expired, but for ``active``, which JP has open in a terminal."""
+
+    active: tuple[str, ...] = ()
+
+
+TreeEdit: TypeAlias = Localize | Project | Remove | Reparent | Collect
+"""What changes a run of the planner, rather than taking the place of one."""
+Request: TypeAlias = TakeBack | PutBack | TreeEdit

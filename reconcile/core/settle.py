@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome, Verdict
 from reconcile.core.draft import Put, Step
+from reconcile.core.memory import IntentKind
 from reconcile.core.model import (
     ARCHIVE,
     EARLIEST_NS,
@@ -48,6 +49,8 @@ def save(board: Board, view: View) -> None:
     """Save into the store: import the whole conversation, or copy what was edited in the workspace."""
     if board.presences[view.id].goal is Goal.IMPORT:
         _import(board, view)
+        return
+    if board.presences[view.id].goal is Goal.REMOVE:
         return
     verdicts = board.verdicts.get(view.id, {})
     for verdict in verdicts.values():
@@ -163,7 +166,7 @@ def _fork(board: Board, view: View, loser: Unit) -> int:
     )
     board.homes[new] = home
     board.forks[new] = view.id
-    if view.local and view.intent is not None:
+    if view.intent is not None and view.intent.kind is IntentKind.LOCAL:
         board.intents[new] = view.intent
     index = board.draft.create(step, home, puts)
     board.draft.belongs(index, view.id)
@@ -184,7 +187,7 @@ def set_parents(board: Board, view: View) -> None:
     home = board.homes[view.id]
     if edited is not None:
         _edit(board, view, home, final, edited)
-    if view.workspace.main is None or view.local:
+    if view.workspace.main is None or view.local or view.id in board.edits.leaving:
         return
     own = view.workspace.main.metadata
     if isinstance(own, Metadata):
@@ -219,15 +222,17 @@ def _edit(board: Board, view: View, node: Node, own: Metadata, content: bytes) -
     name = board.rules.format.metadata_file
     parent = board.parentage[view.id].parent
     stripped = own.parent.id is None and view.parent_is_known and parent == view.known_parent
-    reason = Reason.PARENT_STRIPPED if stripped else Reason.PARENT_CHANGED
+    promoted = view.id in board.edits.promoted
+    kind = Kind.PROMOTE if promoted else Kind.SET_PARENT
+    reason = Reason.PROMOTED if promoted else Reason.PARENT_STRIPPED if stripped else Reason.PARENT_CHANGED
     file = File(name, len(content), node.files[name].mtime_ns, board.rules.digest(content))
-    board.draft.write(_step(view, Kind.SET_PARENT, reason, METADATA), node, [Put(file, content=content)])
+    board.draft.write(_step(view, kind, reason, METADATA), node, [Put(file, content=content)])
 
 
 def update_workspace(board: Board, view: View) -> None:
     """Bring the copy in the workspace up to the store's, unit by unit, and age what is behind."""
     main, goal = view.workspace.main, board.presences[view.id].goal
-    if main is None or goal not in (Goal.SYNC, Goal.IMPORT) or view.local:
+    if main is None or goal not in (Goal.SYNC, Goal.IMPORT) or view.local or view.id in board.edits.leaving:
         return
     node, home = board.node(main), board.homes[view.id]
     for verdict in _verdicts(board, view):

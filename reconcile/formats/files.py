@@ -161,6 +161,11 @@ class ManagedFiles(ABC):
             value[_PARENT] = parent
         return _serialised(value)
 
+    def expires_ns(self, content: bytes) -> int | None:
+        """Both forms of timestamps; anything else never expires (formats/jp.md 3.2, edge case 52)."""
+        value = strict.load_object(content).get("expires_at")
+        return times.instant_ns(value) if isinstance(value, str) else None
+
     def forked_metadata(self, content: bytes, *, parent: str, title: str) -> bytes:
         """As `Format.forked_metadata`: a new file, serialised as JP would, whatever the source's form.
 

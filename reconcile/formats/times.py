@@ -40,6 +40,16 @@ def normalise(text: str) -> str | None:
     return f"{whole}.{fraction}" if fraction else whole
 
 
+def instant_ns(text: str) -> int | None:
+    """The instant in nanoseconds since the epoch; None where JP would not read it."""
+    normal = normalise(text)
+    if normal is None:
+        return None
+    whole, _, fraction = normal.partition(".")
+    seconds = (datetime.fromisoformat(whole) - datetime(1970, 1, 1)) // timedelta(seconds=1)  # noqa: DTZ001
+    return seconds * 10**9 + int(fraction.ljust(9, "0"))
+
+
 def comparable(text: str) -> str:
     """The normal form where there is one, else the text as it stands; quick for what JP writes itself."""
     if _WRITTEN_BY_JP.fullmatch(text):

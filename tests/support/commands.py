@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from reconcile.core.model import WHOLE
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Diverged, Layout, Missing, Policy, Prefer, StreamRule, Take
-from reconcile.core.requests import PutBack, Request, TakeBack
+from reconcile.core.requests import Children, Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
 from reconcile.formats import get_format
 from tests.support.past_runs import LATEST
 from tests.support.words import ScenarioError
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from reconcile.core.plan import Item, Note, Plan
+    from reconcile.core.requests import Request
 
 _FORMAT = get_format("jp")
 _KINDS = {kind.value for kind in Kind}
-_REQUESTS: Mapping[str, Callable[[str], Request]] = {"undo": TakeBack, "restore": PutBack}
 _LATER = ("held", "aside", "skipped", "failed", "note")
 _REFUSED = "refused "
 _CHECKOUTS = ("@2", "@3")
@@ -67,6 +67,8 @@ class _Parser(argparse.ArgumentParser):
         self.add_argument("--take", type=Take)
         self.add_argument("--keep", dest="take", action="store_const", const=Take.KEEP)
         self.add_argument("--dry-run", action="store_true")
+        for flag in ("--all", "--behind", "--with-ancestors", "--cascade", "--promote", "--none"):
+            self.add_argument(flag, action="store_true")
 
     def error(self, message: str) -> NoReturn:
         raise ScenarioError(message)
@@ -79,9 +81,9 @@ def read_command(text: str) -> Command:
     argv = [word for word in argv if word not in _CHECKOUTS]
     given = _Parser().parse_intermixed_args(argv)
     name, *ids = given.words or [""]
-    if program == "reconcile" and name in _REQUESTS and len(ids) <= 1:
-        request = _REQUESTS[name]((*ids, LATEST)[0])
-        return Command(tuple(argv), checkout, Policy(layout=given.layout, request=request), given.dry_run)
+    if program == "reconcile" and name in _REQUESTS:
+        policy = Policy(layout=given.layout, request=_REQUESTS[name](ids, given))
+        return Command(tuple(argv), checkout, policy, given.dry_run)
     if program != "reconcile" or name not in ("", "resolve"):
         raise ScenarioError(f"found {text!r}, expected reconcile, reconcile resolve ID --take SIDE|--keep, or undo")
     if (name == "resolve") != (given.take is not None and bool(ids)):
@@ -96,6 +98,25 @@ def read_command(text: str) -> Command:
         decisions=dict.fromkeys(resolved, given.take),
     )
     return Command(tuple(argv), checkout, policy, given.dry_run)
+
+
+def _all_ids(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_id(text) for text in texts))
+
+
+def _children(given: argparse.Namespace) -> Children:
+    return Children.CASCADE if given.cascade else Children.PROMOTE if given.promote else Children.REFUSE
+
+
+_REQUESTS: Mapping[str, Callable[[list[str], argparse.Namespace], Request]] = {
+    "undo": lambda words, _: TakeBack((*words, LATEST)[0]),
+    "restore": lambda words, _: PutBack(words[0]),
+    "local": lambda words, _: Localize(_all_ids(words)),
+    "project": lambda words, given: Project(_all_ids(words), given.all, given.behind, given.with_ancestors),
+    "rm": lambda words, given: Remove(_all_ids(words), _children(given)),
+    "set-parent": lambda words, given: Reparent(_id(words[0]), None if given.none else _id(words[1])),
+    "gc": lambda *_: Collect(),
+}
 
 
 def _id(text: str) -> str:

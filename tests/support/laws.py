@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.memory import IntentKind
 from reconcile.core.model import CHILDREN, Metadata, Partition, Side
 from reconcile.core.plan import Kind
+from reconcile.core.requests import PutBack, TakeBack
 from reconcile.core.simulate import listing_of, simulate
 from reconcile.disk.hashing import digest
 from tests.support.carrying_out import blobs_of, inside, is_directory_removal
@@ -35,7 +36,7 @@ class Carried:
 
 def check_laws(run: Carried) -> None:
     """Check every law that a single plan can break."""
-    if run.plan.policy.request is None:
+    if not isinstance(run.plan.policy.request, TakeBack | PutBack):
         _check_order(run.plan)
     _check_local(run)
     _check_removals(run)
@@ -64,6 +65,7 @@ def _check_local(run: Carried) -> None:
     }
     local |= {key for key, intent in run.memory.intents.items() if intent.kind is IntentKind.LOCAL}
     local -= {key for key, before in run.plan.remembered if before.intent is None}
+    local -= {key for key, intent in run.plan.intents if intent is not None and intent.kind is IntentKind.PROJECTED}
     for action in run.plan.actions:
         published = [write for write in action.writes if write.target.side is Side.WORKSPACE]
         assert not (published and action.conversation in local), f"{action.conversation} is local: {published}"

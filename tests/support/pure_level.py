@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from reconcile.core.edits import RefusedError
 from reconcile.core.fold import Changes, fold
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
@@ -17,7 +18,7 @@ from reconcile.core.units import Rules
 from reconcile.disk.hashing import digest
 from reconcile.formats import get_format
 from tests.support.carrying_out import blobs_of, carry_out
-from tests.support.commands import outcome_of
+from tests.support.commands import outcome_of, refusal
 from tests.support.laws import Carried, check_laws
 from tests.support.past_runs import PastRuns
 from tests.support.pure_scan import scan_tree
@@ -141,8 +142,13 @@ class PureLevel:
             policy = replace(policy, request=request)
             plan = plan_undo(self.past.find(request.run), store, workspace, policy, RULES, self.now_ns)
         else:
-            plan = self._plan(store, workspace, memory, policy)
+            try:
+                plan = self._plan(store, workspace, memory, policy)
+            except RefusedError as error:
+                self.past.count += 1
+                return refusal(str(error), 2)
         if command.dry_run:
+            self.past.count += 1
             return outcome_of(plan)
         before: Trees = {Side.STORE: self.trees["store"], Side.WORKSPACE: self.trees.get(command.workspace)}
         self.vault |= {digest(content): content for content in blobs_of(before).values()}

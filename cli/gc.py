@@ -1,0 +1,32 @@
+"""``reconcile gc``: remove what has expired."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.core.requests import Collect
+
+from .options import common_options
+from .run import run_pass
+
+if TYPE_CHECKING:
+    from reconcile.core.policy import Policy
+    from reconcile.session import Look, Session
+
+
+@click.command(name="gc")
+@common_options
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Remove conversations that have expired from the store and the workspace; they stay in the vault.
+
+    A conversation goes only when everything below it has expired as well, and none of it is open in a terminal of JP's.
+    """
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        return replace(policy, request=Collect(session.open_in_terminals(look)))
+
+    run_pass(context, adjust)

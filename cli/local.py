@@ -1,0 +1,35 @@
+"""``reconcile local``: keep conversations out of workspaces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.core.requests import Localize
+
+from .context import find_ids
+from .options import common_options
+from .run import run_pass
+
+if TYPE_CHECKING:
+    from reconcile.core.policy import Policy
+    from reconcile.session import Look, Session
+
+
+@click.command(name="local")
+@common_options
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.pass_context
+def command(context: click.Context, ids: tuple[str, ...]) -> None:
+    """Take conversations out of the workspace, and keep them out of every checkout.
+
+    Everything in their directories goes along, and comes back with them (`reconcile project`). All of it is saved in
+    the store first; if something can't be, its directory stays.
+    """
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        return replace(policy, request=Localize(tuple(dict.fromkeys(find_ids(session, look, ids)))))
+
+    run_pass(context, adjust)

@@ -1,0 +1,39 @@
+"""``reconcile rm``: remove conversations from both sides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.core.requests import Children, Remove
+
+from .context import find_ids
+from .options import common_options
+from .run import run_pass
+
+if TYPE_CHECKING:
+    from reconcile.core.policy import Policy
+    from reconcile.session import Look, Session
+
+
+@click.command(name="rm")
+@common_options
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--cascade", is_flag=True, help="Also everything below them.")
+@click.option("--promote", is_flag=True, help="Their children get the parent of the removed one, or none.")
+@click.pass_context
+def command(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: bool) -> None:
+    """Remove conversations from the store and the workspace; they stay in the vault, and can be undone.
+
+    One that has children is refused unless --cascade or --promote says what becomes of them. Asks at a terminal.
+    """
+    if cascade and promote:
+        raise click.UsageError("choose one: --cascade or --promote")
+    children = Children.CASCADE if cascade else Children.PROMOTE if promote else Children.REFUSE
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        return replace(policy, request=Remove(tuple(dict.fromkeys(find_ids(session, look, ids))), children))
+
+    run_pass(context, adjust, confirm="Remove them from both sides?")

@@ -1,0 +1,36 @@
+"""``reconcile set-parent``: give a conversation another parent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.core.requests import Reparent
+
+from .context import find_ids
+from .options import common_options
+from .run import run_pass
+
+if TYPE_CHECKING:
+    from reconcile.core.policy import Policy
+    from reconcile.session import Look, Session
+
+
+@click.command(name="set-parent")
+@common_options
+@click.argument("conversation", metavar="ID")
+@click.argument("parent", required=False)
+@click.option("--none", is_flag=True, help="No parent: it becomes a root.")
+@click.pass_context
+def command(context: click.Context, conversation: str, parent: str | None, none: bool) -> None:
+    """Make ID a child of PARENT, or with --none a root; everything below it moves along."""
+    if none == (parent is not None):
+        raise click.UsageError("name a parent, or --none")
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        found = find_ids(session, look, [conversation, *([] if parent is None else [parent])])
+        return replace(policy, request=Reparent(found[0], found[1] if parent is not None else None))
+
+    run_pass(context, adjust)

@@ -1,0 +1,38 @@
+"""Which conversations JP has open in a terminal: its session files (formats/jp.md 1.7). Read, never written."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+NAME = "sessions"
+LIMIT = 1 << 20
+"""Bytes of a session file that are read; JP's have a few hundred."""
+
+
+def active_conversations(silo: str, known: Collection[str], parse: Callable[[str], str | None]) -> tuple[str, ...]:
+    """Return the conversation that each session has open: the first of its history that there still is.
+
+    ``known`` are the conversations that there are, ``parse`` reads an id. What isn't a session file says nothing.
+    """
+    directory = os.path.join(silo, NAME)
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return ()
+    found = (_active(os.path.join(directory, name), known, parse) for name in names if name.endswith(".json"))
+    return tuple(dict.fromkeys(conversation for conversation in found if conversation is not None))
+
+
+def _active(path: str, known: Collection[str], parse: Callable[[str], str | None]) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            content = json.loads(file.read(LIMIT))
+        history = [parse(str(entry["id"])) for entry in content["history"]]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return next((each for each in history if each in known), None)
