@@ -100,16 +100,19 @@ def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:
 @pytest.mark.parametrize(
     ("intent", "expected"),
     [
-        (Intent(IntentKind.PROJECTED), True),
+        (None, True),
+        (Intent(IntentKind.PROJECTED), False),
         (Intent(IntentKind.PROJECTED, waits_for="jp-c9"), False),
         (Intent(IntentKind.REMOVED), False),
         (Intent(IntentKind.LOCAL), False),
     ],
     ids=lambda value: value.kind.value if isinstance(value, Intent) else str(value),
 )
-def test_an_empty_workspace_is_strange_only_where_something_belongs_there(intent: Intent, expected: bool) -> None:
-    memory = replace(agreed_on(ONE), intents={"jp-c1": intent})
+def test_an_empty_workspace_is_strange_only_where_something_was_there(intent: Intent | None, expected: bool) -> None:
+    memory = replace(agreed_on(ONE), intents={"jp-c1": intent} if intent else {})
     assert look_at_sides(stored(ONE), here(), memory, FORMAT).workspace_emptied is expected
+    buried = replace(memory, tombstones={"jp-c1": frozenset({"digest"})})
+    assert not look_at_sides(stored(ONE), here(), buried, FORMAT).workspace_emptied
 
 
 def test_another_directory_than_last_time_is_another_store() -> None:
