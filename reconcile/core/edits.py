@@ -17,7 +17,7 @@ from reconcile.core.plan import Item, Note
 from reconcile.core.policy import Take
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Collect, Localize, Project, Remove, Reparent
+from reconcile.core.requests import Children, Localize, Project, Remove, Reparent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -88,8 +88,8 @@ def edits_of(request: TreeEdit, board: Board) -> Edits:
             return _remove(board, request)
         case Reparent(conversation, parent):
             return _reparent(board, conversation, parent)
-        case Collect(active):
-            found = (*expired(board, frozenset(active)), *_half_removed(board))
+        case _:
+            found = (*expired(board, frozenset(request.active)), *_half_removed(board))
             return Edits(deleted=dict.fromkeys(found, Reason.EXPIRED), scope=frozenset(found) or _NOBODY)
 
 

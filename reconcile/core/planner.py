@@ -333,6 +333,7 @@ def _selected(board: Board, actions: list[Action]) -> list[Action]:
     for conversation in policy.below:
         if conversation in board.tree:
             wanted.update(board.tree.descendants(conversation))
+    wanted.update(fork for fork, source in board.forks.items() if source in wanted)
     kept: set[str] = set()
     for action in reversed(actions):
         if action.conversation in wanted or action.id in kept:
