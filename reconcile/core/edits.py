@@ -38,9 +38,12 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """The changes. ``leaving``: workspace directories that go, ``deleted``: conversations that go from both sides,
-    each with the reason. ``together``: what goes at once or not at all, by conversation. ``asked``: put where it
-    belongs. ``scope``: what the run is limited to; everything else stays as it is, even where there is something to do.
+    """The changes.
+
+    ``leaving``: workspace directories that go, ``deleted``: conversations that go from both sides (parents first), each
+    with the reason. ``below``: the children of each of those that go too, and before it, so that the same command finds
+    what is left when one of them can't go. ``together``: what goes at once or not at all, by conversation. ``asked``:
+    put where it belongs. ``scope``: what the run is limited to; everything else stays as it is.
     """
 
     intents: Mapping[str, Intent | None] = field(default_factory=dict)
@@ -48,6 +51,7 @@ class Edits:
     promoted: frozenset[str] = frozenset()
     leaving: Mapping[str, Reason] = field(default_factory=dict)
     deleted: Mapping[str, Reason] = field(default_factory=dict)
+    below: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     together: Mapping[str, frozenset[str]] = field(default_factory=dict)
     asked: frozenset[str] = frozenset()
     decisions: Mapping[str, Take] = field(default_factory=dict)
@@ -90,7 +94,8 @@ def edits_of(request: TreeEdit, board: Board) -> Edits:
             return _reparent(board, conversation, parent)
         case _:
             found = (*expired(board, frozenset(request.active)), *_half_removed(board))
-            return Edits(deleted=dict.fromkeys(found, Reason.EXPIRED), scope=frozenset(found) or _NOBODY)
+            deleted = dict.fromkeys(found, Reason.EXPIRED)
+            return Edits(deleted=deleted, below=_Kin(board).among(deleted), scope=frozenset(found) or _NOBODY)
 
 
 def _half_removed(board: Board) -> list[str]:
@@ -285,6 +290,7 @@ def _remove(board: Board, request: Remove) -> Edits:
             parents |= dict.fromkeys(children, kin.survivor(target, request.ids))
     return Edits(
         deleted=deleted,
+        below=kin.among(deleted),
         parents=parents,
         promoted=frozenset(parents),
         scope=frozenset({*deleted, *parents}),
@@ -315,6 +321,10 @@ class _Kin:
                 found[each] = None
                 stack += self.children(each)
         return found
+
+    def among(self, chosen: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return the children of each of these that are among them."""
+        return {each: tuple(child for child in self.children(each) if child in chosen) for each in chosen}
 
     def survivor(self, conversation: str, removed: Collection[str]) -> str | None:
         """Return the nearest ancestor that isn't removed as well."""

@@ -37,7 +37,11 @@ def doomed_copies(board: Board) -> list[Copy]:
         if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not view.local:
             doomed += view.workspace.stale
         doomed += view.store.stale
-    return sorted(doomed, key=lambda copy: (-copy.path.count("/"), copy.side, copy.path))
+    rank = {conversation: -number for number, conversation in enumerate(board.edits.deleted)}
+    return sorted(
+        doomed,
+        key=lambda copy: (-copy.path.count("/"), rank.get(copy.conversation, 0), copy.side, copy.path),
+    )
 
 
 def inhabitants(board: Board) -> dict[tuple[Side, str], tuple[str, ...]]:
@@ -90,7 +94,8 @@ def remove(board: Board, copy: Copy) -> int | None:
         reason=_why(board, view, copy),
         case=presence.case if removed and view.id not in board.edits.deleted else None,
     )
-    after = [index for other in (*below, view.id) for index in board.draft.steps_of(other)]
+    before = (*below, *board.edits.below.get(view.id, ()), view.id)
+    after = [index for other in before for index in board.draft.steps_of(other)]
     if removed:
         board.tombstones[view.id] = tuple(sorted(_digests(board, view)))
     return board.draft.remove(step, node, after, touches=board.edits.together.get(view.id, ()))
