@@ -77,7 +77,7 @@ def preserved(version: Preserve, digest: str, run: str) -> Version:
 
 
 def decided_ahead(plan: Plan, run: str) -> Fold:
-    """Return what a plan decides about intents, set-aside states and tombstones, written before its first step."""
+    """Return what a plan decides of intents, set-aside states, tombstones and roots, written before its first step."""
     intents = {
         key: intent if intent is None or intent.run else replace(intent, run=run) for key, intent in plan.intents
     }
@@ -86,6 +86,8 @@ def decided_ahead(plan: Plan, run: str) -> Fold:
         intents=intents,
         asides=dict(plan.asides),
         tombstones=dict(plan.tombstones),
+        # An absent key would mean the known parent to whoever comes after a kill.
+        parents=dict.fromkeys(plan.rooted),
         run=run,
     )
 

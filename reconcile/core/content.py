@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.cases import case_of
 from reconcile.core.memory import AsideKind, AsideRecord, IntentKind
 from reconcile.core.model import EXTRA, STREAM, Side
-from reconcile.core.policy import Diverged, Prefer, StreamRule, Take
+from reconcile.core.policy import Diverged, Missing, Prefer, StreamRule, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.streams import Direction, direction, loses_its_end
 
@@ -146,7 +146,9 @@ def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None
     incomplete = all(unit.fault is not None and unit.fault.incomplete for unit in faulty)
     take = policy.decisions.get(view.id)
     agreed = view.agreed is not None and name in view.agreed.units
-    published = agreed and (view.intent is None or view.intent.kind is not IntentKind.REMOVED)
+    kind = view.intent.kind if view.intent is not None else None
+    everything = policy.missing is Missing.REPROJECT and not view.local
+    published = kind is IntentKind.PROJECTED or ((agreed or everything) and kind is not IntentKind.REMOVED)
     refills = incomplete and (published or sound != [Side.STORE])
     if len(sound) == 1 and (refills or take == sound[0].value):
         outcome = Outcome.TO_WORKSPACE if sound[0] is Side.STORE else Outcome.TO_STORE

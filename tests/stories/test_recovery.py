@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from reconcile.disk.journal import StepState
 from reconcile.disk.state import State
 from reconcile.disk.vault import Vault
 from tests.support.faults import dies_before
-from tests.support.three import FIRST, three
+from tests.support.three import FIRST, SECOND_ID, three
 from tests.support.trouble import hold
 from tests.support.world import (
     ID_FILE,
@@ -224,3 +225,15 @@ def test_nothing_of_a_kill_is_left_in_the_state(world: World) -> None:
     assert list(world.vault.glob(".tmp-*"))
     world.reconcile()
     assert not list(world.vault.glob(".tmp-*"))
+
+
+def test_a_parent_that_was_taken_out_is_not_written_back_after_a_kill(world: World) -> None:
+    three(world, parent=FIRST)
+    world.reconcile()
+    nested = world.workspace / f"{FIRST}-it" / "conversations" / f"{SECOND_ID}-it"
+    write_json(nested / "metadata.json", {"title": "It", "last_activated_at": "2026-01-01 00:00:00.0"}, LONG_AGO)
+    killed_before(world, "remove_walked")
+    assert not nested.exists()
+    world.reconcile()
+    for side in (world.store, world.workspace):
+        assert "parent_id" not in json.loads((side / f"{SECOND_ID}-it" / "metadata.json").read_bytes())
