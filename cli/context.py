@@ -10,7 +10,7 @@ import click
 
 from reconcile.config import Settings, load_settings
 from reconcile.core.policy import Layout, Policy, Prefer
-from reconcile.disk.roots import Roots, locate
+from reconcile.disk.roots import Roots, locate, refuse_state_inside
 from reconcile.disk.state import state_directory
 from reconcile.session import Session
 
@@ -32,6 +32,7 @@ def find_roots(options: Options) -> Roots:
 def open_session(roots: Roots, settings: Settings, *, readonly: bool) -> Session:
     """Open the state of these sides."""
     directory = state_directory(roots.key, os.environ, sys.platform)
+    refuse_state_inside(roots, directory)
     return Session(roots, directory, readonly=readonly, ignore=settings.ignore)
 
 

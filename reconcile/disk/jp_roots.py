@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MARKER = ".jp"
 ID_FILE = ".id"
+LINK = "storage"
+"""In a silo: JP's link to the ``.jp`` that last used it."""
 
 _ID = re.compile(rb"[0-9a-z]{5}")
 _ID_LIMIT = 65536
@@ -40,9 +42,12 @@ def locate_jp(request: Request) -> Roots:
     siblings: tuple[str, ...] = ()
     if request.store is not None:
         store = _named_store(request.path(request.store))
+        _refuse_foreign(store, workspace_id)
     else:
         data = os.path.join(request.cwd, user_data_dir(request.environ, request.platform))
         store, siblings = find_silo(data, project, workspace_id)
+        if not os.path.isdir(store):
+            _refuse_another_id(os.path.dirname(store), workspace, workspace_id)
     return Roots(
         format="jp",
         workspace=workspace,
@@ -162,6 +167,38 @@ def _named_store(path: str) -> str:
             f"use --store {os.path.dirname(path)}",
         )
     return path
+
+
+def _refuse_foreign(store: str, workspace_id: str) -> None:
+    """A named store that is linked to a workspace with another id is that one's: the two would be mixed for good."""
+    linked = os.path.join(store, LINK)
+    try:
+        other = read_id(linked) if os.path.islink(linked) else workspace_id
+    except LocateError:  # it leads nowhere, which says nothing
+        return
+    if other != workspace_id:
+        raise LocateError(
+            f"--store: found the store of the workspace {os.path.realpath(linked)}, whose id is {other}, "
+            f"expected one for the id {workspace_id}",
+            "name this workspace's own store, or none: it is found by the id in .jp/.id",
+        )
+
+
+def _refuse_another_id(parent: str, workspace: str, workspace_id: str) -> None:
+    """An id without a store, where a store of another id leads to this very workspace: the id was changed."""
+    try:
+        names = sorted(os.listdir(parent))
+    except OSError:
+        return
+    for name in names:
+        linked = os.path.join(parent, name, LINK)
+        if os.path.islink(linked) and os.path.realpath(linked) == os.path.realpath(workspace):
+            old = name.rpartition("-")[2]
+            raise LocateError(
+                f"{os.path.join(workspace, ID_FILE)}: found the id {workspace_id}, which has no store, "
+                f"expected {old}: {os.path.join(parent, name)} is the store of this workspace",
+                f"put {old} back as the last line of that file; or make a new store and name it with --store",
+            )
 
 
 def _usable(environ: Mapping[str, str], name: str) -> str:

@@ -153,6 +153,20 @@ def _refuse_overlap(roots: Roots) -> None:
         )
 
 
+def refuse_state_inside(roots: Roots, directory: str) -> None:
+    """Reconcile's own state in a side would be committed to git, or dropped by JP. Raises `LocateError`."""
+    sides = [roots.workspace_conversations, roots.store_conversations]
+    if roots.format == "jp":
+        sides += [roots.workspace, roots.store]
+    inner = os.path.realpath(directory)
+    for side in sides:
+        if inner == os.path.realpath(side) or _within(inner, os.path.realpath(side)):
+            raise LocateError(
+                f"found reconcile's own state inside {side} ({directory}), expected it outside both sides",
+                "choose another place with RECONCILE_STATE_DIR",
+            )
+
+
 def _within(inner: str, outer: str) -> bool:
     return inner.startswith(outer.rstrip(os.sep) + os.sep)
 
