@@ -19,6 +19,7 @@ from .options import common_options, options_of
 COMMANDS = (
     "apply",
     "diff",
+    "fork",
     "gc",
     "local",
     "log",

@@ -7,6 +7,8 @@ from datetime import datetime
 
 import click
 
+from reconcile.formats.times import instant_ns
+
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400, "y": 365 * 86400}
 
 
@@ -16,6 +18,24 @@ def date(time_ns: int) -> str:
         return datetime.fromtimestamp(time_ns // 10**9).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
         return f"{time_ns} ns"
+
+
+def moment(text: str | None, now_ns: int) -> int | None:
+    """Return a moment in nanoseconds since the epoch: a date, a time as JP reads it, or an age before now.
+
+    Raises:
+        click.UsageError: it is none.
+    """
+    if text is None:
+        return None
+    if re.fullmatch(r"\d{1,6}[hdwmy]", text):
+        return now_ns - age(text)
+    found = instant_ns(f"{text} 00:00:00" if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) else text)
+    if found is None:
+        raise click.UsageError(
+            f"found the time {text!r}, expected 2026-01-31, 2026-01-31T12:00:00Z, or an age such as 3d"
+        )
+    return found
 
 
 def age(text: str) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reconcile.core.branching import plan_branch
 from reconcile.core.edits import RefusedError
-from reconcile.core.planner import make_plan
-from reconcile.core.requests import PutBack, TakeBack
+from reconcile.core.planner import decide, make_plan, without_git
+from reconcile.core.requests import Branch, PutBack, TakeBack
 from reconcile.core.restore import NoPlaceError, plan_restore
 from reconcile.core.undo import plan_undo
 from reconcile.errors import ReconcileError
@@ -37,8 +38,18 @@ def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int) -> 
             return plan_undo(past, look.store, look.workspace, policy, session.rules, now_ns)
         case PutBack(version):
             return _restored(session, version, look, policy, now_ns)
+        case Branch():
+            return _branched(session, policy.request, look, policy, now_ns)
         case _:
             return _planned(session, look, policy, now_ns)
+
+
+def _branched(session: Session, request: Branch, look: Look, policy: Policy, now_ns: int) -> Plan:
+    board = decide(look.store, look.workspace, look.memory, policy, session.rules, now_ns)
+    try:
+        return without_git(plan_branch(board, request, session.contents(board.views[request.id])[0]), policy.git_busy)
+    except RefusedError as error:
+        raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 
 
 def _planned(session: Session, look: Look, policy: Policy, now_ns: int) -> Plan:

@@ -13,11 +13,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from reconcile.core.format import Part
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
 from reconcile.core.policy import Layout, Policy, Prefer, Take
 from reconcile.core.reasons import reason_of
 from reconcile.core.requests import (
+    Branch,
     Children,
     Collect,
     Localize,
@@ -214,8 +216,26 @@ class CollectModel(_Model):
     active: list[str]
 
 
+class PartModel(_Model):
+    """What of a stream a fork keeps."""
+
+    from_ns: Number | None
+    until_ns: Number | None
+    last: Annotated[int, Field(ge=0)] | None
+
+
+class ForkModel(_Model):
+    """``reconcile fork``."""
+
+    command: Literal["fork"]
+    id: str
+    part: PartModel
+    title: str | None
+    local: bool
+
+
 RequestModel = Annotated[
-    UndoModel | RestoreModel | LocalModel | ProjectModel | RemoveModel | ReparentModel | CollectModel,
+    ForkModel | UndoModel | RestoreModel | LocalModel | ProjectModel | RemoveModel | ReparentModel | CollectModel,
     Field(discriminator="command"),
 ]
 
@@ -359,6 +379,9 @@ def _request(model: RequestModel | None) -> Request | None:
             return Remove(tuple(model.ids), Children(model.children))
         case ReparentModel():
             return Reparent(model.id, model.parent)
+        case ForkModel():
+            part = Part(model.part.from_ns, model.part.until_ns, model.part.last)
+            return Branch(model.id, part, model.title, model.local)
         case CollectModel():
             return Collect(tuple(model.active))
         case None:

@@ -6,12 +6,27 @@ Every method is pure.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from reconcile.core.model import Fault, Metadata, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a stream a fork keeps: events of these times, in ns and inclusive, of so many turns at the end."""
+
+    from_ns: int | None = None
+    until_ns: int | None = None
+    last: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Everything is kept."""
+        return self.from_ns is None and self.until_ns is None and self.last is None
 
 
 class Format(Protocol):
@@ -62,7 +77,10 @@ class Format(Protocol):
     def expires_ns(self, content: bytes) -> int | None:
         """Return when valid metadata says that the conversation expires; None for never."""
 
-    def forked_metadata(self, content: bytes, *, parent: str, title: str) -> bytes:
+    def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
+        """Return the files of a part of a valid stream; all of it byte for byte."""
+
+    def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
         """The metadata of a fork: that of its source with another parent and title."""
 
     def new_id(self, now_ns: int, taken: Collection[str]) -> str:

@@ -59,6 +59,7 @@ class Reason(Enum):
     REMOVED_AS_ASKED = "removed-as-asked", "removed, as asked"
     PROMOTED = "promoted", "takes the parent of its removed parent"
     EXPIRED = "expired", "expired, with all that is below it"
+    FORKED = "forked", "forked, as asked"
     TAKEN_BACK = "taken-back", "takes back what a run did"
     RESTORED = "restored", "a version from the vault, as asked"
 

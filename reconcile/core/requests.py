@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from reconcile.core.format import Part
 
 
 class Children(StrEnum):
@@ -72,6 +75,16 @@ class Collect:
     active: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """``fork``: a child of ``id`` with a part of its events; ``title`` None: the source's."""
+
+    id: str
+    part: Part
+    title: str | None = None
+    local: bool = False
+
+
 TreeEdit: TypeAlias = Localize | Project | Remove | Reparent | Collect
 """What changes a run of the planner, rather than taking the place of one."""
-Request: TypeAlias = TakeBack | PutBack | TreeEdit
+Request: TypeAlias = TakeBack | PutBack | Branch | TreeEdit

@@ -27,9 +27,12 @@ from reconcile.core.model import (
     Stream,
 )
 from reconcile.formats import strict, times
+from reconcile.formats.cutting import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from reconcile.core.format import Part
 
 METADATA_FILE = "metadata.json"
 BASE_FILE = "base_config.json"
@@ -166,13 +169,25 @@ class ManagedFiles(ABC):
         value = strict.load_object(content).get("expires_at")
         return times.instant_ns(value) if isinstance(value, str) else None
 
-    def forked_metadata(self, content: bytes, *, parent: str, title: str) -> bytes:
+    def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
+        """As `Format.cut_stream`; the base configuration stays, also as the first event (formats/jp.md 4.4)."""
+        if part.whole:
+            return dict(contents)
+        elements = strict.load(contents[EVENTS_FILE])
+        assert isinstance(elements, list)  # noqa: S101 - the stream is valid
+        lead = 0 if BASE_FILE in contents else 1
+        kept = elements[:lead] + cut(elements[lead:], part)
+        return {**contents, EVENTS_FILE: _serialised(kept, errors="replace")}
+
+    def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
         """As `Format.forked_metadata`: a new file, serialised as JP would, whatever the source's form.
 
         Content that `read_metadata` accepts never fails here; anything else is a `ValueError`.
         """
         source = strict.load_object(content)
         kept = {key: value for key, value in source.items() if key not in _ENDED_WITH_THE_SOURCE}
+        if title is None:
+            return _serialised(kept | {_PARENT: parent}, errors="replace")
         ordered = kept if "title" in kept else {"title": title} | kept  # JP writes it first (3.1)
         return _serialised(ordered | {"title": title, _PARENT: parent}, errors="replace")
 
@@ -248,6 +263,6 @@ def _word(value: object) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _serialised(value: dict[str, Any], errors: str = "strict") -> bytes:
+def _serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> bytes:
     """The bytes that JP writes for an object (formats/jp.md 3.3)."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(errors=errors)

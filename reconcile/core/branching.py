@@ -1,0 +1,98 @@
+"""The plan of ``fork``: a child with a filtered copy of its source's events (section 8).
+
+Activating the fork, and what it inherits of the configuration from then on, stay JP's job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.draft import Draft, Put, Step, renumbered
+from reconcile.core.edits import RefusedError
+from reconcile.core.memory import Intent, IntentKind
+from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, File, Side
+from reconcile.core.nodes import Node
+from reconcile.core.plan import Heading, Kind, Plan
+from reconcile.core.policy import Layout
+from reconcile.core.presence import Goal
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.core.board import Board
+    from reconcile.core.requests import Branch
+    from reconcile.core.views import View
+
+
+def plan_branch(board: Board, request: Branch, contents: Mapping[str, bytes]) -> Plan:
+    """Return the plan that makes the fork; ``contents`` are the managed files of the source in the store.
+
+    It is placed in its source's directory where that is in the workspace, unless it is to be local or its source is.
+
+    Raises:
+        RefusedError: the source isn't whole in the store, or can't be cut.
+    """
+    view = board.views[request.id]
+    files = _files(board, view, request, contents)
+    new = board.rules.format.new_id(board.now_ns, set(board.views))
+    title = request.title if request.title is not None else view.title
+    name = board.rules.format.dirname(new, title)
+    draft = Draft()
+    home = Node(Side.STORE, None, "", name)
+    puts = [
+        Put(File(file, len(content), board.now_ns, board.rules.digest(content)), content=content)
+        for file, content in files.items()
+    ]
+    after = _count(board, files)
+    local = request.local or view.local
+    draft.create(_step(Kind.FORK, new, title, after), home, puts)
+    if not local and _takes_children(board, view):
+        container = board.node(view.workspace.main) if view.workspace.main and _nests(board, view) else None
+        node = Node(Side.WORKSPACE, container, "", name)
+        draft.create(_step(Kind.PROJECT, new, title, after), node, [Put(put.file, home) for put in puts])
+    return Plan(
+        layout=board.policy.layout.value,
+        actions=renumbered(draft),
+        intents=((new, Intent(IntentKind.LOCAL)),) if local else (),
+        outline=(Heading(view.id, view.title, 0), Heading(new, title, 1)),
+        policy=board.policy,
+        now_ns=board.now_ns,
+    )
+
+
+def _files(board: Board, view: View, request: Branch, contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    fmt = board.rules.format
+    whole = view.store.main is not None and view.store.digest(METADATA) and view.store.digest(STREAM)
+    if not whole or fmt.metadata_file not in contents:
+        raise RefusedError(
+            f"{view.id} isn't whole in the store", f"see `reconcile status {view.id}`, or run `reconcile`"
+        )
+    title = request.title if request.title is not None else view.title
+    metadata = fmt.forked_metadata(contents[fmt.metadata_file], parent=view.id, title=title)
+    stream = {name: content for name, content in contents.items() if name in fmt.stream_files}
+    try:
+        return {fmt.metadata_file: metadata, **fmt.cut_stream(stream, request.part)}
+    except ValueError as error:
+        raise RefusedError(f"{view.id}: its events can't be filtered: {error}") from None
+
+
+def _count(board: Board, files: Mapping[str, bytes]) -> int:
+    fmt = board.rules.format
+    stream = fmt.read_stream({name: files[name] for name in fmt.stream_files if name in files}, events=False)
+    return 0 if isinstance(stream, Fault) else stream.count
+
+
+def _takes_children(board: Board, view: View) -> bool:
+    """Tell whether something may be written below the source: it is here, whole, and not on its way out."""
+    main = view.workspace.main
+    settled = board.presences[view.id].goal is Goal.SYNC and not view.workspace.faults
+    return main is not None and settled and not main.archived and not main.obstructed
+
+
+def _nests(board: Board, view: View) -> bool:
+    return board.policy.layout is Layout.NESTED and view.id in board.tree
+
+
+def _step(kind: Kind, conversation: str, title: str | None, events: int) -> Step:
+    return Step(kind=kind, conversation=conversation, title=title, reason=Reason.FORKED, unit=WHOLE, events=(0, events))
