@@ -199,7 +199,8 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
     has = inputs.rules.format
     managed = {has.metadata_file, *has.stream_files}
     there = [copy for copy in copies if _is_there(copy, managed, inputs)]
-    husks = tuple(copy for copy in copies if copy.partition is not Partition.TRASH and copy not in there)
+    paths = {copy.path for copy in there}
+    husks = tuple(copy for copy in copies if copy.partition is not Partition.TRASH and copy.path not in paths)
     live = [copy for copy in there if not copy.archived]
     kept = there if archived else live or there
     carried = [copy for copy in copies if copy.partition is Partition.TRASH and copy.container is not None]
