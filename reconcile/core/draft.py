@@ -56,6 +56,7 @@ class Draft:
         self._used: dict[int, list[int]] = {}
         """The steps that name a path in a directory, by node: a move makes the path another one."""
         self._of: dict[str, list[int]] = {}
+        self._kept: dict[str, list[int]] = {}
 
     def __iter__(self) -> Iterator[Action]:
         """Yield the actions, in order."""
@@ -65,9 +66,14 @@ class Draft:
         """Return the indexes of the steps taken for a conversation."""
         return tuple(self._of.get(conversation, ()))
 
+    def before_stale(self, conversation: str) -> tuple[int, ...]:
+        """Return those of them that a stale directory waits for: all but the other stale ones, which may be many."""
+        return tuple(self._kept.get(conversation, ()))
+
     def belongs(self, index: int, conversation: str) -> None:
         """Count a step for another conversation too: a fork is a step of its source."""
         self._of.setdefault(conversation, []).append(index)
+        self._kept.setdefault(conversation, []).append(index)
 
     def action(self, index: int) -> Action:
         """Return one step."""
@@ -232,6 +238,8 @@ class Draft:
         )
         self._actions.append(action)
         self._of.setdefault(step.conversation, []).append(index)
+        if step.kind is not Kind.REMOVE_STALE:
+            self._kept.setdefault(step.conversation, []).append(index)
         return index
 
     def _path_needs(self, node: Node) -> set[int]:
