@@ -206,11 +206,13 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
     carried = [copy for copy in copies if copy.partition is Partition.TRASH and copy.container is not None]
     place = inputs.agreed.place if inputs.agreed else None
 
-    def rank(copy: Copy) -> tuple[bool, bool, bool, int, str]:
+    def rank(copy: Copy) -> tuple[bool, bool, bool, int, int, str]:
         damaged = _is_damaged(copy)
         # The baseline may end while a damaged one waits to be saved; then another directory would stay.
         elsewhere = copy.path != place or (damaged and not inputs.stored)
-        return (copy.archived != archived, damaged, elsewhere, copy.path.count("/"), copy.path)
+        # Paths come last: they change when a directory above is moved, and with them what is compared.
+        newest_ns = max((file.mtime_ns for file in copy.files if file.name in managed), default=0)
+        return (copy.archived != archived, damaged, elsewhere, -newest_ns, copy.path.count("/"), copy.path)
 
     main = min(kept, key=rank, default=None)
     if main is None:
