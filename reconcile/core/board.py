@@ -47,7 +47,7 @@ class Board:
     present: dict[str, Node] = field(default_factory=dict)
     """The workspace directory that each conversation has once the plan is carried out."""
     broken: set[str] = field(default_factory=set)
-    """Those of them that aren't complete, or lie below one that isn't."""
+    """Those of them that aren't complete, or lie below one that isn't, or isn't there."""
     homes: dict[str, Node] = field(default_factory=dict)
     """The store directory of each conversation, new ones included."""
     doomed: dict[tuple[Side, str], tuple[str, ...]] = field(default_factory=dict)

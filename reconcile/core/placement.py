@@ -43,10 +43,15 @@ def place(board: Board, view: View) -> None:
 
 
 def _is_broken(board: Board, view: View) -> bool:
-    """Tell whether a directory, or one above it, isn't complete: nothing new is made below it (section 5)."""
+    """Tell whether a directory isn't complete, or one above it isn't, or isn't there: nothing new is made below it."""
     container = board.container_of(view.id)
     undecided = is_undecided(board.verdicts.get(view.id, {}).values())
-    return undecided or board.presences[view.id].goal is Goal.HELD or container in board.broken
+    return undecided or board.presences[view.id].goal is Goal.HELD or not _is_sound(board, container)
+
+
+def _is_sound(board: Board, container: str | None) -> bool:
+    """Tell whether a directory may be made in another's: that is there and complete with all above it (section 5)."""
+    return container is None or (container in board.present and container not in board.broken)
 
 
 def _place_existing(board: Board, view: View, main: Copy) -> None:
@@ -179,7 +184,7 @@ def _may_return(board: Board, view: View) -> Presence:
     """Decide whether what waits for an ancestor, or was asked for, can be made now (section 5)."""
     presence = board.presences[view.id]
     container = board.container_of(view.id)
-    ready = container is None or (container in board.present and container not in board.broken)
+    ready = _is_sound(board, container)
     awaited = presence.intent.waits_for if presence.intent else None
     if presence.goal is Goal.PROJECT:
         if ready and _complete(view):
@@ -228,8 +233,7 @@ def project_fork(board: Board, fork: str) -> None:
     source = board.views[board.forks[fork]]
     nested = board.policy.layout is Layout.NESTED and source.id in board.tree
     container = source.id if nested else None
-    ready = container is None or (container in board.present and container not in board.broken)
-    if board.policy.missing is not Missing.REPROJECT or source.local or not ready:
+    if board.policy.missing is not Missing.REPROJECT or source.local or not _is_sound(board, container):
         return
     made = next(action for action in board.draft if action.conversation == fork)
     step = Step(

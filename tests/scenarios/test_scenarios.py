@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,3 +88,9 @@ EDGES = {*range(1, 45), *range(55, 73), *range(77, 95)}
 def test_all_edge_cases_have_a_scenario() -> None:
     covered = {edge for scenario in SCENARIOS for edge in scenario.edges}
     assert not EDGES - covered, f"in no scenario's edge: {sorted(EDGES - covered)}"
+
+
+def test_all_that_jp_does_to_a_tree_has_a_scenario() -> None:
+    """The rows of formats/jp.md 7.2, each in the words of its file's first line."""
+    titles = " ".join(scenario.title for scenario in SCENARIOS if scenario.path.parent.name == "jp")
+    assert {int(row) for row in re.findall(r"\bH(\d+), ", titles)} == set(range(1, 18))
