@@ -18,6 +18,7 @@ from .options import common_options, options_of
 
 COMMANDS = (
     "apply",
+    "checkouts",
     "diff",
     "fork",
     "gc",
@@ -25,6 +26,7 @@ COMMANDS = (
     "log",
     "ls",
     "project",
+    "recover",
     "resolve",
     "restore",
     "rm",

@@ -49,7 +49,7 @@ def run_pass(
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
-            _save(options, roots, plan)
+            save_plan(options, roots, plan)
             report(options, roots, session, plan, None)
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
@@ -113,7 +113,7 @@ def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome
     click.echo(summary(plan, style, done=outcome))
 
 
-def _save(options: Options, roots: Roots, plan: Plan) -> None:
+def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
     """Save the plan; a file that is no plan isn't overwritten."""
     if options.out is None:
         return

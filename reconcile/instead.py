@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.branching import plan_branch
 from reconcile.core.edits import RefusedError
 from reconcile.core.planner import decide, make_plan, without_git
-from reconcile.core.requests import Branch, PutBack, TakeBack
+from reconcile.core.requests import Branch, Project, PutBack, TakeBack
 from reconcile.core.restore import NoPlaceError, plan_restore
 from reconcile.core.undo import plan_undo
 from reconcile.errors import ReconcileError
@@ -53,8 +54,15 @@ def _branched(session: Session, request: Branch, look: Look, policy: Policy, now
 
 
 def _planned(session: Session, look: Look, policy: Policy, now_ns: int) -> Plan:
+    memory = look.memory
+    if isinstance(policy.request, Project):
+        for record in policy.request.records or ():
+            # What the record knows of them: where they were, and which extras had come from there.
+            agreed = session.state.load(record).agreed
+            known = {each: agreed[each] for each in policy.request.ids if each in agreed and each not in memory.agreed}
+            memory = replace(memory, agreed={**known, **memory.agreed})
     try:
-        return make_plan(look.store, look.workspace, look.memory, policy, session.rules, now_ns)
+        return make_plan(look.store, look.workspace, memory, policy, session.rules, now_ns)
     except RefusedError as error:
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 

@@ -191,6 +191,7 @@ class ProjectModel(_Model):
     everything: bool
     behind: bool
     ancestors: bool
+    records: list[int] | None
 
 
 class RemoveModel(_Model):
@@ -374,7 +375,8 @@ def _request(model: RequestModel | None) -> Request | None:
         case LocalModel():
             return Localize(tuple(model.ids))
         case ProjectModel():
-            return Project(tuple(model.ids), model.everything, model.behind, model.ancestors)
+            records = None if model.records is None else tuple(model.records)
+            return Project(tuple(model.ids), model.everything, model.behind, model.ancestors, records)
         case RemoveModel():
             return Remove(tuple(model.ids), Children(model.children))
         case ReparentModel():

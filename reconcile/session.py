@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from reconcile.core.policy import Policy
     from reconcile.core.views import View
     from reconcile.disk.roots import Roots
+    from reconcile.disk.state import Checkout
     from reconcile.disk.versions import Version
 
 PATH_MAX = 4096
@@ -173,6 +174,12 @@ class Session:
         """Return the conversations that JP has open in a terminal."""
         known = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
         return active_conversations(self.roots.store, known, self.format.parse_id)
+
+    def records(self, source: str | None) -> tuple[Checkout, ...]:
+        """Return the records of this checkout's path, or of another checkout's, this one's own first."""
+        project = os.path.realpath(source or self.roots.project)
+        found = [each for each in self.state.checkouts() if each.project == project]
+        return tuple(sorted(found, key=lambda each: each.id != self.checkout))
 
     def conflicts(self) -> frozenset[str]:
         """Return the conversations that were edited on both sides and not looked at since."""

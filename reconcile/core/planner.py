@@ -27,7 +27,7 @@ from reconcile.core.quiet import quiet_plan
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
-from reconcile.core.requests import TreeEdit
+from reconcile.core.requests import Project, TreeEdit
 from reconcile.core.settle import final_metadata, is_undecided, save, set_parents, stated_content, update_workspace
 from reconcile.core.tree import TreeIndex
 from reconcile.core.undone import leave_undone
@@ -103,6 +103,8 @@ def decide(
     """Decide presence, content and parents of every conversation; no step is planned yet."""
     edits = edits or Edits()
     sides = look_at_sides(store, workspace, memory, rules.format)
+    if _recovers(policy):
+        sides = replace(sides, workspace_emptied=False)
     memory = edits.remembering(memory)
     views = views_of(store, workspace, memory, rules)
     # What leaves is compared like any other copy: only there is nothing to be written to it.
@@ -158,12 +160,16 @@ def _decide_one(board: Board, view: View) -> None:
     _wait_for_decision(board, view)
 
 
+def _recovers(policy: Policy) -> bool:
+    return isinstance(policy.request, Project) and policy.request.records is not None
+
+
 def _presence(board: Board, view: View) -> Presence:
     presence = decide_presence(view, board.views, board.memory, board.policy, board.sides)
     if view.id in board.edits.deleted:
         return Presence(Goal.REMOVE, presence.case, "removed", board.edits.deleted[view.id])
     if view.id in board.edits.asked and presence.goal is Goal.PROJECT:
-        return replace(presence, reason=Reason.ASKED)
+        return replace(presence, reason=Reason.RECOVERED if _recovers(board.policy) else Reason.ASKED)
     return presence
 
 

@@ -169,7 +169,7 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
     if board.sides.workspace_emptied:
         message = "the workspace is empty, though conversations were there; nothing is inferred from that"
         reason = Reason.WORKSPACE_EMPTIED
-        board.held.append(_whole_side(reason, message, "git checkout -- .jp"))
+        board.held.append(_whole_side(reason, message, "reconcile recover", "git checkout -- .jp"))
     if board.sides.store_replaced:
         board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
     for cycle in board.tree.cycles:

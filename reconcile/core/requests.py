@@ -43,13 +43,15 @@ class Localize:
 class Project:
     """``project``: put these into the workspace; with ``ancestors`` also those above them that are private.
 
-    ``everything``: all that isn't local. ``behind``: end it for every older version that is set aside.
+    ``everything``: all that isn't local. ``behind``: end it for every older version that is set aside. ``records``:
+    the checkouts whose record says that they were here (`recover`); an empty workspace is no obstacle then.
     """
 
     ids: tuple[str, ...]
     everything: bool = False
     behind: bool = False
     ancestors: bool = False
+    records: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,13 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import CHILDREN
+from reconcile.disk.lost import ID_FILE, LINK, MARKER, find_lost, ids_of
 from reconcile.disk.roots import LocateError, Roots, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.disk.roots import Request
-
-MARKER = ".jp"
-ID_FILE = ".id"
-LINK = "storage"
-"""In a silo: JP's link to the ``.jp`` that last used it."""
 
 _ID = re.compile(rb"[0-9a-z]{5}")
 _ID_LIMIT = 65536
@@ -35,10 +31,61 @@ def locate_jp(request: Request) -> Roots:
     if project is None:
         raise LocateError(
             f"found no directory {MARKER} in {start} or in any directory above it, expected one",
-            "go to the project or name it with --workspace; a deleted .jp: git checkout -- .jp",
+            "go to the project or name it with --workspace; a deleted .jp: reconcile recover, or git checkout -- .jp",
         )
+    if project != start and (lost := find_lost(start, request, _silos(request))) is not None:
+        raise LocateError(
+            f"{lost.project}: found no {MARKER}, expected that of a checkout that was here; {project} is another one",
+            f"put it back: reconcile recover; or name the other one: --workspace {project}",
+        )
+    return _roots(request, project, read_id(os.path.join(project, MARKER)))
+
+
+def locate_for_recovery(request: Request, source: str | None) -> Roots:
+    """The two sides of a checkout whose ``.jp`` or ``.id`` may be gone; ``source`` is another one of its workspace.
+
+    The id is found through its own file, reconcile's record of this path or of ``source``, a silo's ``storage`` link,
+    or ``--store``. Nothing is written.
+    """
+    start = request.path(request.workspace or "")
+    lost = find_lost(start, request, _silos(request))
+    project = lost.project if lost is not None else _meant(start, named=source is not None or request.store is not None)
+    if os.path.lexists(os.path.join(project, MARKER, ID_FILE)):
+        return _roots(request, project, read_id(os.path.join(project, MARKER)))
+    ids = ids_of(request.path(source), request, _silos(request)) if source is not None else ()
+    ids = ids or ids_of(project, request, _silos(request))
+    if request.store is not None:
+        ids = (os.path.basename(request.path(request.store)).rpartition("-")[2],)
+    if not ids or _ID.fullmatch(os.fsencode(ids[0])) is None:
+        raise LocateError(
+            f"{project}: found no {MARKER}/{ID_FILE}, and no record of a checkout here",
+            "name another checkout of that workspace with --from, or its store with --store",
+        )
+    return _roots(request, project, ids[0])
+
+
+def _meant(start: str, *, named: bool) -> str:
+    """The directory to recover that no record tells: the nearest project or repository. Where it is said by name what
+    comes back, a project further up isn't meant.
+    """
+    at = start
+    while not os.path.lexists(os.path.join(at, ".git")):
+        if os.path.isdir(os.path.join(at, MARKER)):
+            return at if at == start or not named else start
+        above = os.path.dirname(at)
+        if above == at:
+            return start
+        at = above
+    return at
+
+
+def _silos(request: Request) -> str:
+    data = os.path.join(request.cwd, user_data_dir(request.environ, request.platform))
+    return os.path.join(data, "workspace")
+
+
+def _roots(request: Request, project: str, workspace_id: str) -> Roots:
     workspace = os.path.join(project, MARKER)
-    workspace_id = read_id(workspace)
     siblings: tuple[str, ...] = ()
     if request.store is not None:
         store = _named_store(request.path(request.store))

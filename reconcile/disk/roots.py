@@ -100,6 +100,23 @@ def locate(
     return roots
 
 
+def locate_lost(
+    workspace_arg: str | None,
+    store_arg: str | None,
+    source: str | None,
+    cwd: str,
+    environ: Mapping[str, str],
+    platform: str,
+) -> Roots:
+    """The sides of a JP checkout whose ``.jp`` may be gone (`reconcile recover`). Nothing is written."""
+    from reconcile.disk.jp_roots import locate_for_recovery
+
+    roots = locate_for_recovery(Request(workspace_arg, store_arg, cwd, environ, platform), source)
+    _refuse_link(roots)
+    _refuse_overlap(roots)
+    return roots
+
+
 def identity_of(path: str) -> str:
     """Device and inode of the directory at ``path``, empty where there is none."""
     try:

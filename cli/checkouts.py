@@ -1,0 +1,90 @@
+"""``reconcile checkouts``: the workspaces that share this store."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.disk.roots import identity_of
+
+from .context import find_roots, open_session, settings_of
+from .options import common_options, options_of
+from .run import tell_waiting
+from .style import Style, clean, pad
+from .when import date
+
+if TYPE_CHECKING:
+    from reconcile.disk.state import Checkout
+    from reconcile.session import Session
+
+
+@click.command(name="checkouts")
+@common_options
+@click.option("--forget", metavar="DIR", help="Drop the records of this path; `recover` can't use them any more.")
+@click.pass_context
+def command(context: click.Context, forget: str | None) -> None:
+    """List the checkouts of this store that reconcile knows, also those that are gone.
+
+    Dropping a record changes no file. The checkout at that path, if it is there, starts anew with its next run.
+    """
+    options = options_of(context)
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    if forget is None or options.is_dry:
+        with open_session(roots, settings, readonly=True) as session:
+            _show(session, _named(session, forget), json_wanted=options.json, style=Style.choose(options.color))
+        return
+    with (
+        open_session(roots, settings, readonly=False) as session,
+        session.exclusively("reconcile checkouts", settings.lock_timeout, tell_waiting),
+    ):
+        chosen = _named(session, forget)
+        for each in chosen:
+            session.state.forget_checkout(each.id)
+        click.echo(f"forgotten: {len(chosen)} record{'' if len(chosen) == 1 else 's'} of {clean(forget)}")
+
+
+def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:
+    known = session.state.checkouts()
+    if path is None:
+        return known
+    wanted = os.path.realpath(path)
+    found = tuple(each for each in known if each.project == wanted)
+    if not found:
+        raise click.UsageError(f"no checkout is known at {wanted}; `reconcile checkouts` lists them")
+    return found
+
+
+def _show(session: Session, found: tuple[Checkout, ...], *, json_wanted: bool, style: Style) -> None:
+    rows = [(each, _state(session, each), len(session.state.load(each.id).agreed)) for each in found]
+    if json_wanted:
+        listed = [
+            {
+                "project": each.project,
+                "state": state,
+                "conversations": count,
+                "layout": each.layout,
+                "first_seen_ns": each.first_seen,
+                "last_seen_ns": each.last_seen,
+            }
+            for each, state, count in rows
+        ]
+        click.echo(json.dumps({"format": "reconcile.checkouts/1", "checkouts": listed}, indent=2))
+        return
+    width = max((len(clean(each.project)) for each, _, _ in rows), default=0)
+    for each, state, count in rows:
+        color = {"here": "green", "there": None}.get(state, "yellow")
+        kind = "conversation" if count == 1 else "conversations"
+        line = f"{pad(clean(each.project), width)}  {style(pad(state, 8), color)}  {date(each.last_seen)}"
+        click.echo(f"{line}  {count} {kind}")
+
+
+def _state(session: Session, each: Checkout) -> str:
+    """Say what has become of a checkout: this one, another that is there, one whose directory is another by now."""
+    if each.id == session.checkout:
+        return "here"
+    now = identity_of(os.path.join(each.project, os.path.basename(session.roots.workspace)))
+    return "there" if now == each.identity else "replaced" if now else "gone"
