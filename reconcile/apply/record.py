@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from reconcile.core.fold import Changes
+    from reconcile.core.memory import Intent
     from reconcile.core.plan import Action, Plan, Preserve
 
 _OF_THE_PLAN = ("id", "needs", "touches", "title")
@@ -78,9 +79,7 @@ def preserved(version: Preserve, digest: str, run: str) -> Version:
 
 def decided_ahead(plan: Plan, run: str) -> Fold:
     """Return what a plan decides of intents, set-aside states, tombstones and roots, written before its first step."""
-    intents = {
-        key: intent if intent is None or intent.run else replace(intent, run=run) for key, intent in plan.intents
-    }
+    intents = {key: _noticed(intent, run) for key, intent in plan.intents}
     return Fold(
         agreed=dict.fromkeys(plan.voided),
         intents=intents,
@@ -92,13 +91,18 @@ def decided_ahead(plan: Plan, run: str) -> Fold:
     )
 
 
+def _noticed(intent: Intent | None, run: str | None) -> Intent | None:
+    """Say which run noticed, or decided: `recover` offers what is gone run by run."""
+    return intent if intent is None or intent.run else replace(intent, run=run)
+
+
 def learned(changes: Changes, run: str | None) -> Fold:
     """Return the rows of what a run has achieved."""
     return Fold(
         agreed=changes.agreed,
         history={key: (digest,) for key, digest in changes.history.items()},
         parents=changes.parents,
-        intents=changes.intents,
+        intents={key: _noticed(intent, run) for key, intent in changes.intents.items()},
         tombstones={key: None for key, digests in changes.tombstones.items() if digests is None},
         run=run,
         store_identity=changes.store_identity,
