@@ -37,15 +37,23 @@ def offers(board: Board, records: Iterable[Memory]) -> tuple[Offer, ...]:
     for memory in records:
         recorded = recorded or bool(memory.agreed)
         for conversation in (memory.agreed.keys() | memory.intents.keys()) & absent - seen:
-            intent = memory.intents.get(conversation)
-            removed = intent is not None and intent.kind is IntentKind.REMOVED
-            by_run.setdefault(intent.run if intent is not None and removed else None, set()).add(conversation)
+            by_run.setdefault(_noticed_by(memory, conversation), set()).add(conversation)
             seen.add(conversation)
     if not recorded:
         return (Offer(None, _ordered(board, absent), known=False),) if absent else ()
     removed_by = sorted((run for run in by_run if run is not None), reverse=True)
     runs = [None, *removed_by] if None in by_run else list(removed_by)
     return tuple(Offer(run, _ordered(board, by_run[run])) for run in runs)
+
+
+def _noticed_by(memory: Memory, conversation: str) -> str | None:
+    """Return the run that found its directory removed, or that of what it went with."""
+    seen: set[str] = set()
+    intent = memory.intents.get(conversation)
+    while intent is not None and intent.waits_for is not None and intent.waits_for not in seen:
+        seen.add(intent.waits_for)
+        intent = memory.intents.get(intent.waits_for)
+    return intent.run if intent is not None and intent.kind is IntentKind.REMOVED else None
 
 
 def _is_absent(board: Board, conversation: str) -> bool:

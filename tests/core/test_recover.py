@@ -16,12 +16,19 @@ def test_what_was_here_last_comes_first_and_then_the_newest_run_that_noticed() -
     board = board_of(stored(A, B, C, D, LOCAL), here(D))
     intents = {
         "jp-c2": Intent(IntentKind.REMOVED, run="1"),
-        "jp-c3": Intent(IntentKind.REMOVED, run="2"),
+        "jp-c3": Intent(IntentKind.PROJECTED, waits_for="jp-c9"),
+        "jp-c9": Intent(IntentKind.REMOVED, run="2"),
     }
     own = replace(agreed_on(B, C, D, LOCAL), intents=intents)
     expected = (Offer(None, ("jp-c1",)), Offer("2", ("jp-c3",)), Offer("1", ("jp-c2",)))
     assert offers(board, [own, agreed_on(A, B)]) == expected
     assert offers(board, [own]) == expected[1:]
+
+
+def test_what_waits_for_itself_is_offered_all_the_same() -> None:
+    intents = {"jp-c1": Intent(IntentKind.PROJECTED, waits_for="jp-c1")}
+    own = replace(agreed_on(A), intents=intents)
+    assert offers(board_of(stored(A), here()), [own]) == (Offer(None, ("jp-c1",)),)
 
 
 def test_without_a_record_everything_that_is_not_local_is_a_candidate() -> None:
