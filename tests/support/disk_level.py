@@ -266,7 +266,8 @@ class DiskLevel:
     def _check_scan(self, name: str, tree: Tree) -> None:
         """The disk's scanner sees what the pure level's would: else the levels could not be compared."""
         if self._directory(name) != self._conversations(name):
-            tree = {path.removeprefix("conversations/"): entry for path, entry in tree.items() if "/" in path}
+            top = "conversations/"
+            tree = {path.removeprefix(top): entry for path, entry in tree.items() if path.startswith(top)}
         side = Side.WORKSPACE if name.startswith("workspace") else Side.STORE
         seen = scan(side, str(self._conversations(name)), FORMAT, None).snapshot
         meant = scan_tree(tree, side, seen.identity, FORMAT)
