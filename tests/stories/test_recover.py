@@ -85,7 +85,7 @@ def test_a_part_that_went_and_was_noticed_comes_back_run_by_run(known: World) ->
         known.reconcile()
     before = len(listing(known.workspace))
     result = recover(known, "--yes")
-    assert "not taken: 1 conversation whose directories were gone when run" in result.stderr
+    assert "not taken: 2 conversations whose directories were gone when run" in result.stderr
     assert [path.name for path in known.workspace.iterdir() if path.name.startswith(str(FIRST))] == [f"{FIRST}-it"]
     assert len(listing(known.workspace)) > before
     recover(known, "--yes")
