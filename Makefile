@@ -13,10 +13,13 @@ ARGS ?=
 # How many seconds `make stories` tells stories in memory, and as many on disk.
 STORIES_FOR ?= 300
 
+# How long `make fuzz` looks for inputs.
+MINUTES ?= 60
+
 DEMO  := fixtures/demo/run
 BENCH := tests/bench/run.py
 
-.PHONY: help demo test worlds stories coverage coverage-gate lint format bench clean
+.PHONY: help demo test worlds stories fuzz coverage coverage-gate lint format bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,6 +27,7 @@ help:
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
+	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; what fails is kept as a test'
 	@echo 'make coverage  the tests, with every branch of reconcile/core required'
 	@echo 'make faults    every command of every scenario killed and refused space at each step: hours'
 	@echo 'make lint      style, types and import rules'
@@ -43,6 +47,11 @@ worlds: $(VENV)/.installed-dev
 
 stories: $(VENV)/.installed-dev
 	STORIES_FOR=$(STORIES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_stories.py $(ARGS)
+
+# atheris is not built for every system and Python; without it Hypothesis looks alone, and says so.
+fuzz: $(VENV)/.installed-dev
+	@$(PIP) install --editable '.[dev,fuzz]' || echo 'atheris could not be installed into $(VENV): see above'
+	$(BIN)/python -m tests.fuzz.run --minutes $(MINUTES) $(ARGS)
 
 coverage:
 	PYTEST_ADDOPTS="$$PYTEST_ADDOPTS --cov --cov-report=" $(MAKE) test

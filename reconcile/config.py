@@ -5,8 +5,10 @@ Nothing is read from the project itself: a pulled repository must not change wha
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
+import reprlib
 import tomllib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -69,7 +71,7 @@ def load_settings(environ: Mapping[str, str], workspace_id: str | None) -> Setti
             raise ConfigError(f'{path}: workspace: found a value, expected sections [workspace."<id>"]')
         settings = _merged(settings, raw, path)
         for name, section in sections.items():
-            merged = _merged(settings, section, f'{path}: [workspace."{name}"]')
+            merged = _merged(settings, section, f"{path}: [workspace.{_brief(name)}]")
             if name == workspace_id:
                 settings = merged
     known = {PREFIX + key.upper(): key for key in _KEYS}
@@ -97,10 +99,10 @@ def _read(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: found no valid TOML: {error}", "mend or remove the file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: can't be read: {error}") from None
+    except (ValueError, RecursionError) as error:  # also integers of more than 4300 digits, and deep nesting
+        raise ConfigError(f"{path}: found no valid TOML: {error}", "mend or remove the file") from None
 
 
 def _merged(settings: Settings, raw: Mapping[str, object], where: str) -> Settings:
@@ -108,7 +110,7 @@ def _merged(settings: Settings, raw: Mapping[str, object], where: str) -> Settin
         if key not in _KEYS:
             near = difflib.get_close_matches(key, [*_KEYS, "workspace"], n=1)
             hint = f"did you mean {near[0]!r}?" if near else "known keys: " + ", ".join(_KEYS)
-            raise ConfigError(f"{where}: found the unknown key {key!r}", hint)
+            raise ConfigError(f"{where}: found the unknown key {_brief(key)}", hint)
         settings = replace(settings, **{key: _value(key, value, where)})
     return settings
 
@@ -118,12 +120,22 @@ def _value(key: str, value: object, where: str) -> Any:
         kind = _CHOICES[key]
         if value not in [each.value for each in kind]:
             expected = ", ".join(repr(each.value) for each in kind)
-            raise ConfigError(f"{where}: {key}: found {value!r}, expected one of {expected}")
+            raise ConfigError(f"{where}: {key}: found {_brief(value)}, expected one of {expected}")
         return kind(value)
     if key == "ignore":
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise ConfigError(f"{where}: ignore: found {value!r}, expected a list of patterns")
+            raise ConfigError(f"{where}: ignore: found {_brief(value)}, expected a list of patterns")
         return tuple(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise ConfigError(f"{where}: {key}: found {value!r}, expected seconds, 0 or more")
-    return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            if (seconds := float(value)) >= 0:  # not a number isn't
+                return seconds
+    raise ConfigError(f"{where}: {key}: found {_brief(value)}, expected seconds, 0 or more")
+
+
+def _brief(value: object) -> str:
+    """Return a value for a message, cut short."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python writes no integer of more than 4300 digits; TOML has them in hexadecimal
+        return "a huge number"

@@ -47,8 +47,11 @@ def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int) -> 
 
 def _branched(session: Session, request: Branch, look: Look, policy: Policy, now_ns: int) -> Plan:
     board = decide(look.store, look.workspace, look.memory, policy, session.rules, now_ns)
+    view = board.views.get(request.id)
+    if view is None:  # asked for by a saved plan
+        raise RequestError(f"{request.id} is on neither side any more")
     try:
-        return without_git(plan_branch(board, request, session.contents(board.views[request.id])[0]), policy.git_busy)
+        return without_git(plan_branch(board, request, session.contents(view)[0]), policy.git_busy)
     except RefusedError as error:
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 

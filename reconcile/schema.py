@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import reprlib
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -48,6 +49,8 @@ def _is_place(text: str) -> str:
 PlaceText = Annotated[str, AfterValidator(_is_place)]
 Number = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 """A size or a time, as the disk and the database know them."""
+_QUOTED = 200
+"""Characters of what a message quotes."""
 
 
 class _Model(BaseModel):
@@ -57,8 +60,8 @@ class _Model(BaseModel):
 class EventsModel(_Model):
     """The change in the number of events."""
 
-    before: int
-    after: int
+    before: Number
+    after: Number
 
 
 class ExpectModel(_Model):
@@ -87,7 +90,7 @@ class ActionModel(_Model):
 
     id: str
     kind: str
-    case: int | None
+    case: Number | None
     conversation: str
     title: str | None
     unit: str
@@ -159,7 +162,7 @@ class OutlineModel(_Model):
 
     conversation: str
     title: str | None
-    depth: int
+    depth: Annotated[int, Field(ge=0, lt=10**6)]
 
 
 class UndoModel(_Model):
@@ -191,7 +194,7 @@ class ProjectModel(_Model):
     everything: bool
     behind: bool
     ancestors: bool
-    records: list[int] | None
+    records: list[Number] | None
 
 
 class RemoveModel(_Model):
@@ -293,17 +296,23 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
         raise PlanFileError(f"{name}: found no JSON ({error}), expected a plan saved with --out") from None
     found = raw.get("format") if isinstance(raw, dict) else None
     if found != FORMAT:
-        raise PlanFileError(f"{name}: found the format {found!r}, expected {FORMAT!r}", "make it again with --out")
+        shown = reprlib.repr(found)
+        raise PlanFileError(f"{name}: found the format {shown}, expected {FORMAT!r}", "make it again with --out")
     try:
         model = PlanModel.model_validate(raw)
         _check_order(model.actions)
         return _plan(model), model.workspace, model.store
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise PlanFileError(f"{name}: {where}: {first['msg']}", "make it again with --out") from None
+        where = ".".join(_brief(str(part)) for part in first["loc"])
+        raise PlanFileError(f"{name}: {where}: {_brief(first['msg'])}", "make it again with --out") from None
     except (ValueError, binascii.Error) as error:
-        raise PlanFileError(f"{name}: {error}", "make it again with --out") from None
+        raise PlanFileError(f"{name}: {_brief(str(error))}", "make it again with --out") from None
+
+
+def _brief(text: str) -> str:
+    """Return what may quote the file for a message, cut short."""
+    return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
 
 
 def _check_order(actions: list[ActionModel]) -> None:
@@ -395,7 +404,7 @@ def _intent(model: IntentModel | None) -> Intent | None:
 
 
 def _aside(model: AsideModel) -> AsideRecord | None:
-    return AsideRecord(AsideKind(model.kind), model.store, model.workspace) if model.kind else None
+    return AsideRecord(AsideKind(model.kind), model.store, model.workspace) if model.kind is not None else None
 
 
 def _item(model: ItemModel) -> Item:

@@ -98,6 +98,11 @@ def edits_of(request: TreeEdit, board: Board) -> Edits:
             return Edits(deleted=deleted, below=_Kin(board).among(deleted), scope=frozenset(found) or _NOBODY)
 
 
+def _known(board: Board, ids: Iterable[str]) -> list[str]:
+    """Return the targets that are still there: a saved plan may ask again for what is gone by now."""
+    return [each for each in ids if each in board.views]
+
+
 def _half_removed(board: Board) -> list[str]:
     """Return what a run that was cut short has removed from the store alone."""
     buried = board.memory.tombstones
@@ -131,7 +136,7 @@ def _localize(board: Board, ids: tuple[str, ...]) -> Edits:
     held: list[Item] = []
     notes: list[Note] = []
     scope: set[str] = set()
-    for target in sorted(ids, key=lambda each: len(_chain(board, each))):
+    for target in sorted(_known(board, ids), key=lambda each: len(_chain(board, each))):
         if target in leaving:
             intents[target] = Intent(IntentKind.LOCAL)
             leaving[target] = Reason.LOCALIZED
@@ -162,7 +167,7 @@ def _localize(board: Board, ids: tuple[str, ...]) -> Edits:
         intents=intents,
         leaving=leaving,
         together=together,
-        scope=frozenset(scope),
+        scope=frozenset(scope) or _NOBODY,
         held=tuple(held),
         notes=tuple(notes),
     )
@@ -198,7 +203,7 @@ def _inside(board: Board, target: str) -> list[str]:
 def _project(board: Board, request: Project) -> Edits:
     """Put the targets into the workspace, and what comes back with them."""
     views = board.views
-    targets = list(request.ids)
+    targets = _known(board, request.ids)
     decisions: dict[str, Take] = {}
     if request.everything:
         targets += [each for each in board.tree.walk() if _in_store_alone(board, each) and not views[each].local]
@@ -277,23 +282,24 @@ def _remove(board: Board, request: Remove) -> Edits:
     deleted: dict[str, Reason] = {}
     parents: dict[str, str | None] = {}
     kin = _Kin(board)
-    for target in request.ids:
+    ids = _known(board, request.ids)
+    for target in ids:
         if board.views[target].archived:
             raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
-        children = [each for each in kin.children(target) if each not in request.ids]
+        children = [each for each in kin.children(target) if each not in ids]
         if children and request.children is Children.REFUSE:
             raise _has_children(board, target, children, len(kin.descendants(target)))
         deleted[target] = Reason.REMOVED_AS_ASKED
         if request.children is Children.CASCADE:
             deleted |= dict.fromkeys(kin.descendants(target), Reason.REMOVED_AS_ASKED)
         else:
-            parents |= dict.fromkeys(children, kin.survivor(target, request.ids))
+            parents |= dict.fromkeys(children, kin.survivor(target, ids))
     return Edits(
         deleted=deleted,
         below=kin.among(deleted),
         parents=parents,
         promoted=frozenset(parents),
-        scope=frozenset({*deleted, *parents}),
+        scope=frozenset({*deleted, *parents}) or _NOBODY,
         notes=tuple(_archived_below(board, deleted)),
     )
 
@@ -354,6 +360,9 @@ def _archived_below(board: Board, deleted: Collection[str]) -> Iterator[Note]:
 
 def _reparent(board: Board, conversation: str, parent: str | None) -> Edits:
     """Give a conversation another parent; its subtree moves along."""
+    for each in (conversation, parent):
+        if each is not None and each not in board.views:
+            raise RefusedError(f"{each} is on neither side any more")
     if conversation not in board.tree:
         raise RefusedError(f"{conversation} is archived; unarchive it first, with JP")
     if parent is not None and parent not in board.tree:

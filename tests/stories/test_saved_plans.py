@@ -54,6 +54,17 @@ def test_a_saved_plan_is_carried_out_once(world: World, tmp_path: Path) -> None:
     assert listing(world.workspace) | listing(world.store) == before
 
 
+def test_a_saved_removal_is_carried_out_once(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    saved = tmp_path / "plan.json"
+    world.reconcile("rm", str(FIRST), "--out", saved, settled=False)
+    world.reconcile("apply", saved)
+    assert not list(world.store.glob(f"{FIRST}*"))
+    result = world.reconcile("apply", saved, code=4)
+    assert "not as it was when the plan was made" in result.output or "changed meanwhile" in result.output
+
+
 def test_an_edit_without_another_time_or_size_is_noticed(world: World, tmp_path: Path) -> None:
     three(world)
     world.reconcile()

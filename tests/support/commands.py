@@ -85,7 +85,10 @@ def read_command(text: str) -> Command:
     given = _Parser().parse_intermixed_args(argv)
     name, *ids = given.words or [""]
     if program == "reconcile" and name in _REQUESTS:
-        policy = Policy(layout=given.layout, request=_REQUESTS[name](ids, given))
+        try:
+            policy = Policy(layout=given.layout, request=_REQUESTS[name](ids, given))
+        except IndexError:
+            raise ScenarioError(f"found {text!r}, expected more words after {name}") from None
         return Command(tuple(argv), checkout, policy, given.dry_run)
     if program != "reconcile" or name not in ("", "resolve"):
         raise ScenarioError(f"found {text!r}, expected reconcile, reconcile resolve ID --take SIDE|--keep, or undo")

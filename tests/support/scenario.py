@@ -138,15 +138,15 @@ class Scenario:
 
 def read_scenario(path: Path) -> Scenario:
     """Read a file; errors say which line of which file is wrong."""
-    source = tuple(path.read_text(encoding="utf-8").rstrip().split("\n"))
     reading = _Reading()
     try:
+        source = tuple(path.read_text(encoding="utf-8").rstrip().split("\n"))
         for number, line in enumerate(source, 1):
             reading.line = number
             reading.take(line)
         reading.close()
         blocks = tuple(_block(block, reading) for block in reading.blocks)
-    except ScenarioError as error:
+    except (ScenarioError, ValueError, RecursionError) as error:  # ValueError: quotes left open, numbers without end
         raise ScenarioError(f"{path}:{reading.line}: {error}") from None
     headers = reading.headers
     return Scenario(
@@ -181,7 +181,7 @@ class _Reading:
         elif not line.strip() or line.startswith("#"):
             self.close()
         elif not self.blocks and self.open is None and colon and key in _HEADERS:
-            self.headers[key] = value.strip()
+            self.headers[key] = _header(key, value.strip())
         else:
             self.close()
             self.open = (self.line, line.rstrip(), [])
@@ -193,11 +193,21 @@ class _Reading:
         self.open = None
 
 
+def _header(key: str, value: str) -> str:
+    """Check what a header says: numbers, levels, or words."""
+    words = value.split()
+    if key in ("case", "edge") and not all(re.fullmatch("[0-9]{1,4}", word) for word in words):
+        raise ScenarioError(f"found {value!r}, expected numbers after {key}")
+    if key == "levels" and not set(words) <= set(LEVELS):
+        raise ScenarioError(f"found {value!r}, expected some of: {', '.join(LEVELS)}")
+    return value
+
+
 def _block(block: Block, reading: _Reading) -> AnyBlock:
     """Find out what a block is, and check it."""
     reading.line = block.line
     text = re.sub(r"\s+#.*", "", block.header)
-    words = text.split()
+    words = text.split() or [""]
     if words[1:2] == ["silo"] and len(words) > 2:
         words[1:3] = [" ".join(words[1:3])]
     if words[:2] == ["given", "id"] and not block.body:
