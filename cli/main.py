@@ -20,6 +20,7 @@ COMMANDS = (
     "apply",
     "checkouts",
     "diff",
+    "doctor",
     "fork",
     "gc",
     "local",

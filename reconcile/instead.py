@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from reconcile.core.branching import plan_branch
 from reconcile.core.edits import RefusedError
 from reconcile.core.planner import decide, make_plan, without_git
-from reconcile.core.requests import Branch, Project, PutBack, TakeBack
+from reconcile.core.quarantine import plan_quarantine
+from reconcile.core.requests import Branch, Project, PutBack, Quarantine, TakeBack
 from reconcile.core.restore import NoPlaceError, plan_restore
 from reconcile.core.undo import plan_undo
 from reconcile.errors import ReconcileError
@@ -39,19 +40,21 @@ def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int) -> 
             return plan_undo(past, look.store, look.workspace, policy, session.rules, now_ns)
         case PutBack(version):
             return _restored(session, version, look, policy, now_ns)
-        case Branch():
-            return _branched(session, policy.request, look, policy, now_ns)
+        case Branch() | Quarantine():
+            return _on_a_board(session, policy.request, look, policy, now_ns)
         case _:
             return _planned(session, look, policy, now_ns)
 
 
-def _branched(session: Session, request: Branch, look: Look, policy: Policy, now_ns: int) -> Plan:
+def _on_a_board(session: Session, request: Branch | Quarantine, look: Look, policy: Policy, now_ns: int) -> Plan:
     board = decide(look.store, look.workspace, look.memory, policy, session.rules, now_ns)
-    view = board.views.get(request.id)
-    if view is None:  # asked for by a saved plan
-        raise RequestError(f"{request.id} is on neither side any more")
+    ids = request.ids if isinstance(request, Quarantine) else (request.id,)
+    for unknown in [each for each in ids if each not in board.views]:  # asked for by a saved plan
+        raise RequestError(f"{unknown} is on neither side any more")
     try:
-        return without_git(plan_branch(board, request, session.contents(view)[0]), policy.git_busy)
+        if isinstance(request, Quarantine):
+            return without_git(plan_quarantine(board, request.ids), policy.git_busy)
+        return without_git(plan_branch(board, request, session.contents(board.views[request.id])[0]), policy.git_busy)
     except RefusedError as error:
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 

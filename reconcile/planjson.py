@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from reconcile.core.model import Place, Side
-from reconcile.core.requests import Branch, Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
+from reconcile.core.requests import Branch, Collect, Localize, Project, PutBack, Quarantine, Remove, Reparent, TakeBack
 
 if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
@@ -30,6 +30,7 @@ COMMANDS: Final = {
     Reparent: "set-parent",
     Collect: "gc",
     Branch: "fork",
+    Quarantine: "doctor",
 }
 """The commands that ask for something else than a plain run, by their requests."""
 

@@ -26,6 +26,7 @@ from reconcile.core.requests import (
     Localize,
     Project,
     PutBack,
+    Quarantine,
     Remove,
     Reparent,
     Request,
@@ -238,8 +239,23 @@ class ForkModel(_Model):
     local: bool
 
 
+class QuarantineModel(_Model):
+    """``reconcile doctor --quarantine``."""
+
+    command: Literal["doctor"]
+    ids: list[str]
+
+
 RequestModel = Annotated[
-    ForkModel | UndoModel | RestoreModel | LocalModel | ProjectModel | RemoveModel | ReparentModel | CollectModel,
+    ForkModel
+    | QuarantineModel
+    | UndoModel
+    | RestoreModel
+    | LocalModel
+    | ProjectModel
+    | RemoveModel
+    | ReparentModel
+    | CollectModel,
     Field(discriminator="command"),
 ]
 
@@ -393,6 +409,8 @@ def _request(model: RequestModel | None) -> Request | None:
         case ForkModel():
             part = Part(model.part.from_ns, model.part.until_ns, model.part.last)
             return Branch(model.id, part, model.title, model.local)
+        case QuarantineModel():
+            return Quarantine(tuple(model.ids))
         case CollectModel():
             return Collect(tuple(model.active))
         case None:

@@ -61,6 +61,7 @@ class Reason(Enum):
     PROMOTED = "promoted", "takes the parent of its removed parent"
     EXPIRED = "expired", "expired, with all that is below it"
     FORKED = "forked", "forked, as asked"
+    QUARANTINED = "quarantined", "nobody can read it, moved into the trash as asked"
     TAKEN_BACK = "taken-back", "takes back what a run did"
     RESTORED = "restored", "a version from the vault, as asked"
 

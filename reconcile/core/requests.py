@@ -87,6 +87,13 @@ class Branch:
     local: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """``doctor --quarantine``: move what nobody can read of these into the trash."""
+
+    ids: tuple[str, ...]
+
+
 TreeEdit: TypeAlias = Localize | Project | Remove | Reparent | Collect
 """What changes a run of the planner, rather than taking the place of one."""
-Request: TypeAlias = TakeBack | PutBack | Branch | TreeEdit
+Request: TypeAlias = TakeBack | PutBack | Branch | Quarantine | TreeEdit

@@ -12,7 +12,18 @@ from reconcile.core.format import Part
 from reconcile.core.model import WHOLE
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Diverged, Layout, Missing, Policy, Prefer, StreamRule, Take
-from reconcile.core.requests import Branch, Children, Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
+from reconcile.core.requests import (
+    Branch,
+    Children,
+    Collect,
+    Localize,
+    Project,
+    PutBack,
+    Quarantine,
+    Remove,
+    Reparent,
+    TakeBack,
+)
 from reconcile.formats import get_format
 from tests.support.past_runs import LATEST
 from tests.support.words import ScenarioError
@@ -69,6 +80,7 @@ class _Parser(argparse.ArgumentParser):
         self.add_argument("--keep", dest="take", action="store_const", const=Take.KEEP)
         self.add_argument("--dry-run", action="store_true")
         self.add_argument("--last", type=int)
+        self.add_argument("--quarantine", type=_id, action="append", default=[])
         self.add_argument("--title")
         for flag in ("--local", "--all", "--behind", "--with-ancestors", "--cascade", "--promote", "--none"):
             self.add_argument(flag, action="store_true")
@@ -122,6 +134,7 @@ _REQUESTS: Mapping[str, Callable[[list[str], argparse.Namespace], Request]] = {
     "rm": lambda words, given: Remove(_all_ids(words), _children(given)),
     "set-parent": lambda words, given: Reparent(_id(words[0]), None if given.none else _id(words[1])),
     "gc": lambda *_: Collect(),
+    "doctor": lambda _, given: Quarantine(tuple(given.quarantine)),
     "fork": lambda words, given: Branch(_id(words[0]), Part(last=given.last), given.title, given.local),
 }
 

@@ -1,0 +1,103 @@
+"""``reconcile doctor``: everything that is wrong on both sides, by kind, with the way out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.core.requests import Quarantine
+from reconcile.examine import examine
+
+from . import exits
+from .context import find_ids, find_roots, open_session, policy_of, settings_of
+from .options import common_options, options_of
+from .run import run_pass
+from .style import Style, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.core.diagnosis import Ailment, Finding
+    from reconcile.core.policy import Policy
+    from reconcile.session import Look, Session
+
+SHOWN = 20
+
+
+@click.command(name="doctor")
+@common_options
+@click.option("--repair", is_flag=True, help="Do what a plain run mends; everything else is only named.")
+@click.option(
+    "--quarantine", metavar="ID", multiple=True, help="Move what nobody can read of it into .trash/, with a note."
+)
+@click.pass_context
+def command(context: click.Context, repair: bool, quarantine: tuple[str, ...]) -> None:
+    """Say what is wrong on both sides: where, why it matters, and the command that mends it. Exit 4 with findings.
+
+    Nothing is written without --repair or --quarantine; both are plans like any other, which can be undone.
+    """
+    if repair and quarantine:
+        raise click.UsageError("choose one: --repair or --quarantine")
+    if repair:
+        run_pass(context)
+    if quarantine:
+
+        def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+            return replace(policy, request=Quarantine(tuple(dict.fromkeys(find_ids(session, look, quarantine)))))
+
+        run_pass(context, adjust)
+    options = options_of(context)
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    with open_session(roots, settings, readonly=True) as session:
+        look = session.look()
+        found = examine(session, look, policy_of(options, settings, {"only": frozenset(), "below": frozenset()}))
+    if options.json:
+        click.echo(
+            json.dumps({"format": "reconcile.doctor/1", "findings": [_as_json(each) for each in found]}, indent=2)
+        )
+    else:
+        for line in _lines(found, Style.choose(options.color), verbose=options.verbose):
+            click.echo(line)
+    context.exit(exits.HELD if found else exits.DONE)
+
+
+def _lines(found: tuple[Finding, ...], style: Style, *, verbose: bool) -> Iterator[str]:
+    for ailment, group in groupby(found, key=_kind):
+        each = list(group)
+        yield style(f"{ailment} ({len(each)})", "yellow", bold=True)
+        yield style(f"  {ailment.matters}", dim=True)
+        for finding in each if verbose else each[:SHOWN]:
+            yield f"  {clean(finding.place)}: {clean(finding.found)}"
+            for command in finding.mend:
+                yield style(f"    {clean(command)}", dim=True)
+        if len(each) > SHOWN and not verbose:
+            yield f"  ... and {len(each) - SHOWN} more (-v shows all)"
+        yield ""
+    safe = sum(finding.repairable for finding in found)
+    if not found:
+        yield style("Nothing is wrong.", "green", bold=True)
+    else:
+        verb = "is" if safe == 1 else "are"
+        tail = f"; {safe} of them {verb} mended by `reconcile doctor --repair`" if safe else ""
+        yield style(f"{len(found)} finding{'' if len(found) == 1 else 's'}{tail}.", "yellow", bold=True)
+
+
+def _kind(finding: Finding) -> Ailment:
+    return finding.ailment
+
+
+def _as_json(finding: Finding) -> dict[str, object]:
+    return {
+        "kind": finding.ailment.value,
+        "place": finding.place,
+        "found": finding.found,
+        "conversation": finding.conversation,
+        "matters": finding.ailment.matters,
+        "mend": list(finding.mend),
+        "repairable": finding.repairable,
+    }

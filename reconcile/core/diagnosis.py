@@ -1,0 +1,180 @@
+"""What is wrong on both sides, by kind, with the way out: what `doctor` reads from a board and its plan (section 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Metadata, Partition, Side
+from reconcile.core.plan import Kind
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.core.board import Board
+    from reconcile.core.model import Copy, Snapshot
+    from reconcile.core.plan import Plan
+    from reconcile.core.views import View
+
+
+class Ailment(StrEnum):
+    """The kinds of findings; the values are stable for programs."""
+
+    MERGE_MARKERS = "merge-markers"
+    INVALID = "invalid"
+    UNREADABLE = "unreadable"
+    DUPLICATE = "duplicate"
+    CYCLE = "cycle"
+    MISSING_PARENT = "missing-parent"
+    STRIPPED_PARENT = "stripped-parent"
+    STALE = "stale-directory"
+    CARRIED = "carried-along"
+    NESTED_IN_STORE = "nested-in-store"
+    NAME = "name-out-of-step"
+    DRIFT = "drift"
+    FOREIGN = "foreign"
+    LEFTOVER = "leftover"
+    ORPHANED_LOCK = "orphaned-lock"
+
+    @property
+    def matters(self) -> str:
+        """Why it matters, in one sentence."""
+        return _MATTERS[self]
+
+
+_MATTERS = {
+    Ailment.MERGE_MARKERS: "JP moves a conversation with an unresolved merge into .trash/ at its next start.",
+    Ailment.INVALID: "What can't be read is copied nowhere; JP moves it into .trash/ at its next start.",
+    Ailment.UNREADABLE: "Nothing is inferred from what can't be seen, so nothing there is kept in step.",
+    Ailment.DUPLICATE: "Two directories of one conversation: JP deletes one of them when it writes.",
+    Ailment.CYCLE: "Conversations that are each other's ancestors have no place of their own.",
+    Ailment.MISSING_PARENT: "Its parent is nowhere, or archived, so it is placed as a root.",
+    Ailment.STRIPPED_PARENT: "JP drops parent_id when it writes; without reconcile's record the tree would be lost.",
+    Ailment.STALE: "A directory that should not be there any more.",
+    Ailment.CARRIED: "JP moved it along with the directory that it lay in.",
+    Ailment.NESTED_IN_STORE: "The store is flat; JP doesn't see what is nested in it.",
+    Ailment.NAME: "The directory's name says another title; JP renames it at its next write.",
+    Ailment.DRIFT: "It isn't where the last run left it.",
+    Ailment.FOREIGN: "It is no conversation: reconcile leaves it alone, JP may move it into .trash/.",
+    Ailment.LEFTOVER: "An interrupted write has left it; it may hold the only copy of something.",
+    Ailment.ORPHANED_LOCK: "A lock of a conversation that there isn't; JP removes it at the end of a run.",
+}
+
+PLAIN = "reconcile"
+"""A plain run mends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong: where, what was found, and the commands that mend it."""
+
+    ailment: Ailment
+    place: str
+    found: str
+    conversation: str | None = None
+    mend: tuple[str, ...] = ()
+
+    @property
+    def repairable(self) -> bool:
+        """A plain run is safe, and mends it."""
+        return PLAIN in self.mend
+
+
+def diagnose(board: Board, plan: Plan, store: Snapshot, workspace: Snapshot) -> tuple[Finding, ...]:
+    """Return everything that is wrong, by kind; ``plan`` is that of a plain run."""
+    found = [
+        *_invalid(plan),
+        *_unreadable(store, workspace),
+        *(finding for view in board.views.values() for finding in _copies(board, view)),
+        *_tree(board),
+        *_planned(plan),
+        *_foreign(store, workspace),
+    ]
+    order = list(Ailment)
+    return tuple(sorted(found, key=lambda finding: (order.index(finding.ailment), finding.place)))
+
+
+def _invalid(plan: Plan) -> Iterator[Finding]:
+    for item in plan.held:
+        if item.reason in (Reason.INVALID, Reason.NOT_ROUND_TRIP):
+            place, _, words = item.message.partition(": ") if ": " in item.message else ("", "", item.message)
+            markers = "conflict marker" in words
+            mend = ("git status, and settle the merge", *item.resolve) if markers else item.resolve
+            ailment = Ailment.MERGE_MARKERS if markers else Ailment.INVALID
+            quarantine = (f"reconcile doctor --quarantine {item.conversation}",) if item.conversation else ()
+            yield Finding(ailment, place, words, item.conversation, (*mend, *quarantine))
+
+
+def _unreadable(*sides: Snapshot) -> Iterator[Finding]:
+    for side in sides:
+        for problem in side.problems:
+            yield Finding(Ailment.UNREADABLE, f"{side.side}:{problem.path or '.'}", problem.message)
+
+
+def _copies(board: Board, view: View) -> Iterator[Finding]:
+    for side in (view.store, view.workspace):
+        for copy in side.stale:
+            nested = copy.side is Side.STORE and copy.container is not None
+            if side.main is not None and not nested:
+                yield _of(Ailment.DUPLICATE, copy, f"beside {side.main.path}", PLAIN)
+        if side.main is not None:
+            yield from _one(board, view, side.main)
+        for copy in side.stale:
+            if copy.side is Side.STORE and copy.container is not None:
+                yield _of(Ailment.NESTED_IN_STORE, copy, f"inside {copy.container}", PLAIN)
+
+
+def _one(board: Board, view: View, main: Copy) -> Iterator[Finding]:
+    if main.side is Side.STORE and main.container is not None:
+        yield _of(Ailment.NESTED_IN_STORE, main, f"inside {main.container}", PLAIN)
+    if main.partition is not Partition.LIVE and main.container is not None:
+        yield _of(Ailment.CARRIED, main, f"in {main.partition}, below {main.container}", PLAIN)
+    metadata = main.metadata
+    if isinstance(metadata, Metadata) and main.dirname != board.rules.format.dirname(view.id, metadata.title):
+        name = board.rules.format.dirname(view.id, metadata.title)
+        yield _of(Ailment.NAME, main, f"the title makes it {name}")
+    if main.side is Side.WORKSPACE and view.agreed is not None and view.agreed.place != main.path:
+        yield _of(Ailment.DRIFT, main, f"it was at {view.agreed.place}", f"reconcile project {view.id}")
+
+
+def _of(ailment: Ailment, copy: Copy, found: str, *mend: str) -> Finding:
+    return Finding(ailment, str(copy.place), found, copy.conversation, mend)
+
+
+def _tree(board: Board) -> Iterator[Finding]:
+    for cycle in board.tree.cycles:
+        chain = " > ".join((*cycle, cycle[0]))
+        yield Finding(
+            Ailment.CYCLE, _place(board, cycle[0]), chain, cycle[0], (f"reconcile set-parent {cycle[0]} --none",)
+        )
+    for conversation in board.tree.walk():
+        if board.tree.parent_is_gone(conversation):
+            parent = board.parentage[conversation].parent
+            mend = (f"reconcile set-parent {conversation} PARENT", f"reconcile set-parent {conversation} --none")
+            yield Finding(
+                Ailment.MISSING_PARENT, _place(board, conversation), f"its parent {parent}", conversation, mend
+            )
+
+
+def _place(board: Board, conversation: str) -> str:
+    view = board.views[conversation]
+    main = view.store.main or view.workspace.main
+    return str(main.place) if main is not None else conversation
+
+
+def _planned(plan: Plan) -> Iterator[Finding]:
+    for action in plan.actions:
+        if action.reason is Reason.PARENT_STRIPPED:
+            place, words = str(action.target), "no parent_id"
+            yield Finding(Ailment.STRIPPED_PARENT, place, words, action.conversation, (PLAIN,))
+        elif action.kind is Kind.REMOVE_STALE and action.reason is not Reason.DUPLICATE:
+            yield Finding(Ailment.STALE, str(action.target), action.reason.words, action.conversation, (PLAIN,))
+
+
+def _foreign(*sides: Snapshot) -> Iterator[Finding]:
+    for side in sides:
+        for foreign in side.foreign:
+            kind = Ailment.LEFTOVER if foreign.what.startswith("left over") else Ailment.FOREIGN
+            yield Finding(kind, f"{side.side}:{foreign.path}", foreign.what, mend=("look at it, and move it away",))

@@ -1,0 +1,59 @@
+"""What interrupted writes and dead processes have left beside the conversations; looked at, never touched."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from reconcile.core.diagnosis import Ailment, Finding
+from reconcile.disk.lock_report import held_locks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from reconcile.core.model import Copy, Side
+
+STAGING = ".reconcile-"
+_LOCKS = "locks"
+
+
+def temporary_files(side: Side, conversations: str, copies: Collection[Copy]) -> Iterator[Finding]:
+    """JP's ``*.tmp`` beside the files of a copy: it deletes them at its next start, in live directories alone."""
+    for copy in copies:
+        for name in _names(os.path.join(conversations, copy.path)):
+            path = os.path.join(conversations, copy.path, name)
+            if name.endswith(".tmp") and os.path.isfile(path):
+                mend = ("jp, at its next start", f"or look at it, and rm {side}:{copy.path}/{name}")
+                yield Finding(
+                    Ailment.LEFTOVER, f"{side}:{copy.path}/{name}", "JP's half-written file", copy.conversation, mend
+                )
+
+
+def staging_directories(side: Side, conversations: str) -> Iterator[Finding]:
+    """Staging directories that no state of ours knows: those of a run whose state is lost."""
+    for name in _names(conversations):
+        if name.startswith(STAGING) and os.path.isdir(os.path.join(conversations, name)):
+            words = "a staging directory of a reconcile whose state isn't here"
+            yield Finding(Ailment.LEFTOVER, f"{side}:{name}", words, mend=("look at it, and move it away",))
+
+
+def orphaned_locks(
+    roots: Collection[str], known: Collection[str], parse: Callable[[str], str | None]
+) -> Iterator[Finding]:
+    """Lock files that nobody holds, of conversations that there aren't."""
+    held = held_locks(roots)
+    for root in roots:
+        for name in _names(os.path.join(root, _LOCKS)):
+            conversation = parse(name.removesuffix(".lock")) if name.endswith(".lock") else None
+            if conversation is not None and conversation not in known and name not in held:
+                path = os.path.join(root, _LOCKS, name)
+                yield Finding(
+                    Ailment.ORPHANED_LOCK, path, "no such conversation", conversation, ("jp, at its next run",)
+                )
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []

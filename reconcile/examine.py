@@ -1,0 +1,30 @@
+"""Everything that `doctor` finds, on both sides and beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.diagnosis import Finding, diagnose
+from reconcile.core.model import Side
+from reconcile.disk.remnants import orphaned_locks, staging_directories, temporary_files
+
+if TYPE_CHECKING:
+    from reconcile.core.policy import Policy
+    from reconcile.session import Look, Session
+
+
+def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]:
+    """Return all findings, by kind and place; nothing is written, and no lock is tried."""
+    board = session.board(look, policy)
+    roots = session.roots
+    sides = (
+        (Side.STORE, roots.store_conversations, look.store.copies),
+        (Side.WORKSPACE, roots.workspace_conversations, look.workspace.copies),
+    )
+    known = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
+    remnants: list[Finding] = []
+    for side, conversations, copies in sides:
+        remnants += staging_directories(side, conversations)
+        remnants += temporary_files(side, conversations, copies)
+    remnants += orphaned_locks((roots.store, roots.workspace), known, session.format.parse_id)
+    return (*diagnose(board, session.plan(look, policy), look.store, look.workspace), *remnants)

@@ -1,0 +1,71 @@
+"""What `doctor` finds beside the conversations, what it mends, and what it only names."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from tests.support.three import FIRST, SECOND_ID, three
+from tests.support.trouble import hold
+
+if TYPE_CHECKING:
+    from tests.support.world import World
+
+NOBODY = 17500000009
+
+
+def findings(world: World, *args: str, code: int = 4) -> list[dict[str, Any]]:
+    before = world.stamps()
+    result = world.run("doctor", "--json", "-w", world.project, *args)
+    assert result.exit_code == code, result.output
+    assert world.stamps() == before, "something was written"
+    found: list[dict[str, Any]] = json.loads(result.stdout)["findings"]
+    return found
+
+
+def test_where_nothing_is_wrong(world: World) -> None:
+    three(world)
+    world.reconcile()
+    assert findings(world, code=0) == []
+    assert world.run("doctor", "-w", world.project).stdout == "Nothing is wrong.\n"
+
+
+def test_remnants_are_named_and_left_alone(world: World) -> None:
+    three(world)
+    world.reconcile()
+    (world.workspace / f"{FIRST}-it" / "events.json.tmp").write_text("[")
+    (world.store / ".reconcile-of-another-state").mkdir()
+    locks = world.silo / "locks"
+    locks.mkdir(exist_ok=True)
+    for number in (FIRST, NOBODY, NOBODY + 1):
+        (locks / f"jp-c{number}.lock").touch()
+    with hold(locks / f"jp-c{NOBODY + 1}.lock"):
+        found = {each["place"]: each["kind"] for each in findings(world)}
+    assert found == {
+        "store:.reconcile-of-another-state": "leftover",
+        f"workspace:{FIRST}-it/events.json.tmp": "leftover",
+        str(locks / f"jp-c{NOBODY}.lock"): "orphaned-lock",
+    }
+
+
+def test_repair_does_what_is_safe_and_a_quarantine_what_is_named(world: World) -> None:
+    three(world)
+    world.reconcile()
+    shutil.copytree(world.workspace / f"{FIRST}-it", world.workspace / f"{FIRST}-too")
+    broken = world.workspace / f"{SECOND_ID}-it" / "metadata.json"
+    broken.write_text("<<<<<<< HEAD\n")
+    assert [each["kind"] for each in findings(world)] == ["merge-markers", "duplicate", "name-out-of-step"][:2]
+    text = world.run("doctor", "-w", world.project).stdout
+    assert "1 of them is mended by" in text
+    assert f"reconcile doctor --quarantine jp-c{SECOND_ID}" in text
+    repaired = world.run("doctor", "--repair", "-w", world.project)
+    assert (repaired.exit_code, "1 remove-stale; 1 held" in repaired.stdout) == (4, True)
+    assert [each["kind"] for each in findings(world)] == ["merge-markers"]
+    assert world.run("doctor", "--repair", "--quarantine", str(FIRST), "-w", world.project).exit_code == 2
+    world.reconcile("doctor", "--quarantine", str(SECOND_ID))
+    note = world.workspace / ".trash" / f"{SECOND_ID}-it" / "TRASHED.md"
+    assert "git conflict marker" in note.read_text()
+    assert findings(world, code=0) == []
+    world.reconcile("undo", settled=False)
+    assert broken.read_text() == "<<<<<<< HEAD\n"
