@@ -220,14 +220,15 @@ def _project(board: Board, request: Project) -> Edits:
         private = [each for each in reversed(_above(board, target)) if _is_private(board, each) and each not in scope]
         if private and not request.ancestors:
             message = (
-                f"it lies below what isn't in this workspace and would be public with it: {_names(board, private)}"
+                f"it lies below what doesn't belong in this workspace, and would be public with it: "
+                f"{_names(board, private)}"
             )
             again = f"reconcile project {target} --with-ancestors"
             held.append(_item(board, target, Reason.ANCESTORS_ABSENT, message, again))
             continue
-        for each in (*private, target):
-            intents[each] = Intent(IntentKind.PROJECTED)
-        scope.update(_above(board, target), _waiting_below(board, target))
+        public = (*private, target)
+        intents |= dict.fromkeys(public, Intent(IntentKind.PROJECTED))
+        scope.update(_above(board, target), _joining_below(board, public[0]))
     return Edits(
         intents=intents,
         asked=frozenset(intents),
@@ -261,17 +262,25 @@ def _above(board: Board, conversation: str) -> list[str]:
 
 
 def _is_private(board: Board, conversation: str) -> bool:
-    """Tell whether a conversation isn't in this workspace, and doesn't belong there unasked."""
+    """Tell whether a conversation doesn't belong in this workspace unasked, also where a branch has brought it."""
     view = board.views[conversation]
-    if view.workspace.main is not None:
-        return False
+    if view.local or view.workspace.main is not None:
+        return view.local
     projected = view.intent is not None and view.intent.kind is IntentKind.PROJECTED
-    return view.local or not (projected or (view.intent is None and view.agreed is not None))
+    return not (projected or (view.intent is None and view.agreed is not None))
 
 
-def _waiting_below(board: Board, target: str) -> set[str]:
-    below = board.tree.descendants(target) if target in board.tree else ()
-    return {each for each in below if board.presences[each].state == "waiting"}
+def _joining_below(board: Board, top: str) -> set[str]:
+    """Return what comes back below a conversation, or moves there from where it lay without its parent."""
+    below = board.tree.descendants(top) if top in board.tree else ()
+    return {each for each in below if board.presences[each].state == "waiting" or _is_apart(board, each)}
+
+
+def _is_apart(board: Board, conversation: str) -> bool:
+    """Tell whether it is in the workspace and its parent isn't."""
+    container = board.container_of(conversation)
+    there = board.views[conversation].workspace.main is not None
+    return there and container is not None and board.views[container].workspace.main is None
 
 
 def _remove(board: Board, request: Remove) -> Edits:

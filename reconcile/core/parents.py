@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind
 from reconcile.core.model import METADATA, ParentKind
+from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
     from reconcile.core.content import Verdict
@@ -27,25 +28,36 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
     """Decide the parent, given the verdict on the metadata unit (None: only one side has it).
 
     Changed on one side wins whatever the mtimes are; changed on both goes by the metadata's mtime, a tie to the
-    store. An absent key in the store or at the workspace's top level means unchanged. Where the workspace's metadata
-    has lost and stays as it is (local), the store's speaks alone.
+    store. An absent key in the store or at the workspace's top level means unchanged. A side whose metadata was decided
+    against, or has lost and stays as it is (local), says nothing.
     """
     store, workspace = view.store.metadata, view.workspace.metadata
-    unwritten = verdict is not None and verdict.record is not None and verdict.record.kind is AsideKind.LOCAL
+    silent = _silent(view, verdict)
     waits = verdict is not None and verdict.outcome in (Outcome.HELD, Outcome.BEHIND, Outcome.ASIDE)
-    if (waits and not unwritten) or (store is None and workspace is None):
+    if (waits and silent is None) or (store is None and workspace is None):
         return Parentage(view.known_parent, frozen=True)
     claims = (
         (view.store, _stated(store, view.known_parent, absence=view.parent_is_known)),
         (view.workspace, _workspace_claim(view, workspace)),
     )
-    said = [(side, claim) for side, claim in claims if claim.says and not (unwritten and side is view.workspace)]
+    said = [(side, claim) for side, claim in claims if claim.says and side is not silent]
     if view.parent_is_known:
         said = [(side, claim) for side, claim in said if claim.parent != view.base_parent]
     if not said:
         return Parentage(view.base_parent)
     _, claim = max(said, key=lambda entry: (_mtime(entry[0]), entry[0] is view.store))
     return Parentage(claim.parent)
+
+
+def _silent(view: View, verdict: Verdict | None) -> SideView | None:
+    """Return the side that has no say in the parent."""
+    if verdict is None:
+        return None
+    if verdict.record is not None and verdict.record.kind is AsideKind.LOCAL:
+        return view.workspace
+    if verdict.reason is not Reason.DECIDED:
+        return None
+    return view.workspace if verdict.outcome is Outcome.TO_WORKSPACE else view.store
 
 
 @dataclass(frozen=True, slots=True)
