@@ -76,7 +76,7 @@ class Reason(Enum):
     OBSTRUCTED = "obstructed", "something else is in the way"
     PATH_TOO_LONG = "path-too-long", "the path would be longer than the file system allows"
     UNREADABLE = "unreadable", "it can't be read"
-    ANCESTORS_ABSENT = "ancestors-absent", "what it lies below doesn't belong in this workspace, and would be public with it"
+    ANCESTORS_ABSENT = "ancestors-absent", "what it lies below doesn't belong here, and would be public with it"
     ARCHIVED_HELD = "archived-held", "archived in the store, which decides"
     UNSETTLED = "unsettled", "what it holds has to be settled first"
     WRITTEN_SINCE = "written-since", "not as the run left it, so that can't be taken back"
