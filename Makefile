@@ -79,7 +79,7 @@ bench: $(VENV)/.installed-dev
 	@if [ -e $(BENCH) ]; then $(BIN)/python -P $(BENCH) $(ARGS); else echo '$(BENCH) does not exist yet.'; fi
 
 clean:
-	rm -rf $(VENV) .demo build dist *.egg-info
+	rm -rf $(VENV) .demo .demo-day build dist *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

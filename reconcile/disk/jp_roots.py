@@ -33,7 +33,7 @@ def locate_jp(request: Request) -> Roots:
             f"found no directory {MARKER} in {start} or in any directory above it, expected one",
             "go to the project or name it with --workspace; a deleted .jp: reconcile recover, or git checkout -- .jp",
         )
-    if project != start and (lost := find_lost(start, request, _silos(request))) is not None:
+    if project != start and (lost := find_lost(start, request, silos_of(request))) is not None:
         raise LocateError(
             f"{lost.project}: found no {MARKER}, expected that of a checkout that was here; {project} is another one",
             f"put it back: reconcile recover; or name the other one: --workspace {project}",
@@ -48,12 +48,12 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
     or ``--store``. Nothing is written.
     """
     start = request.path(request.workspace or "")
-    lost = find_lost(start, request, _silos(request))
+    lost = find_lost(start, request, silos_of(request))
     project = lost.project if lost is not None else _meant(start, named=source is not None or request.store is not None)
     if os.path.lexists(os.path.join(project, MARKER, ID_FILE)):
         return _roots(request, project, read_id(os.path.join(project, MARKER)))
-    ids = ids_of(request.path(source), request, _silos(request)) if source is not None else ()
-    ids = ids or ids_of(project, request, _silos(request))
+    ids = ids_of(request.path(source), request, silos_of(request)) if source is not None else ()
+    ids = ids or ids_of(project, request, silos_of(request))
     if request.store is not None:
         ids = (os.path.basename(request.path(request.store)).rpartition("-")[2],)
     if not ids or _ID.fullmatch(os.fsencode(ids[0])) is None:
@@ -79,7 +79,8 @@ def _meant(start: str, *, named: bool) -> str:
     return at
 
 
-def _silos(request: Request) -> str:
+def silos_of(request: Request) -> str:
+    """The directory of JP's stores."""
     data = os.path.join(request.cwd, user_data_dir(request.environ, request.platform))
     return os.path.join(data, "workspace")
 

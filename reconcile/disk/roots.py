@@ -128,11 +128,17 @@ def identity_of(path: str) -> str:
 
 def _found(request: Request) -> str:
     """The format that what is there belongs to."""
-    from reconcile.disk.jp_roots import find_project
+    from reconcile.disk.jp_roots import find_project, silos_of
+    from reconcile.disk.lost import find_lost
 
     start = request.path(request.workspace or "")
     if find_project(start) is not None:
         return "jp"
+    if (lost := find_lost(start, request, silos_of(request))) is not None:
+        raise LocateError(
+            f"{lost.project}: found no .jp, expected that of a checkout that was here",
+            "put it back: reconcile recover; or git checkout -- .jp",
+        )
     raise LocateError(
         f"found no workspace: looked for a directory .jp in {start} and in every directory above it",
         "go to the project, name it with --workspace, or choose --format plain with --workspace and --store",

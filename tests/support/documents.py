@@ -96,10 +96,26 @@ class Documents:
             "options": lambda command, _: _options(command),
             "commands": lambda *_: _command_table(),
             "scenario": lambda name, _: _fenced("text", _scenario(name)),
+            "day": lambda part, _: _fenced("text", self._day[part]),
             "demo": lambda command, _: _fenced("text", self._demo.picture(command)),
             "json": lambda arguments, _: _fenced("json", self._demo.json(arguments)),
         }
         return parts[kind](rest, body)
+
+    @cached_property
+    def _day(self) -> dict[str, str]:
+        """Return what fixtures/demo/day prints, by its parts."""
+        with _place() as home:
+            top = home / "reconcile"
+            shutil.copytree(PROJECT / "fixtures" / "demo", top / "fixtures" / "demo")
+            printed = _run([str(top / "fixtures" / "demo" / "day")], top, _environment(home))
+            printed = printed.replace(str(home), "/home/me").replace("/reconcile/.demo-day", "")
+        parts = re.split(r"^# (\w+)\n", printed, flags=re.MULTILINE)
+        lines = {
+            name: [line.rstrip() for line in text.strip().splitlines()]
+            for name, text in zip(parts[1::2], parts[2::2], strict=True)
+        }
+        return {name: "\n".join(found) for name, found in lines.items()}
 
     @cached_property
     def _demo(self) -> _Demo:
