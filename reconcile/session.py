@@ -344,6 +344,7 @@ class Session:
             run=run,
             directory=staging_name(self.state.identity(), run),
             unit_of=self.format.unit_of,
+            id_of=self.format.id_of,
             keep=self.state.versions.add,
         )
         self._preserve(kept, stage)

@@ -60,6 +60,7 @@ class Stage:
     directory: str
     """The name of our staging directory on either side."""
     unit_of: Callable[[str], str | None]
+    id_of: Callable[[str], str | None]
     keep: Callable[[list[Version]], None]
     """Called with what was put into the vault, once that is durable."""
     numbers: int = 0

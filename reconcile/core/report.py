@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind, Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
-from reconcile.core.plan import Item
+from reconcile.core.plan import Item, Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from reconcile.core.board import Board
     from reconcile.core.content import Verdict
     from reconcile.core.model import Copy, Snapshot
@@ -175,12 +177,30 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
     for cycle in board.tree.cycles:
         chain = " > ".join((*cycle, cycle[0]))
         board.note(cycle[0], Reason.CYCLE, f"parents form a cycle: {chain}; {cycle[0]} is placed as a root")
+    going: dict[Side, set[str]] = {side: set() for side in Side}
+    for action in board.draft:
+        if action.kind in (Kind.REMOVE, Kind.REMOVE_STALE) and action.unit == WHOLE:
+            going[action.target.side].add(action.target.path)
     for side in (store, workspace):
         for foreign in side.foreign:
-            board.note(None, Reason.FOREIGN, f"{side.side}:{foreign.path}: {foreign.what}, left alone")
+            what = f"{side.side}:{foreign.path}: {foreign.what}"
+            if _goes_along(foreign.path, going[side.side]):
+                board.note(None, Reason.TAKEN_ALONG, f"{what}, goes into the vault with the directory that it is in")
+            else:
+                board.note(None, Reason.FOREIGN, f"{what}, left alone")
         for problem in side.problems:
             message = f"{side.side}:{problem.path or '.'}: {problem.message}; nothing is inferred from what isn't seen"
             board.held.append(_whole_side(Reason.UNREADABLE, message))
+
+
+def _goes_along(path: str, going: Collection[str]) -> bool:
+    """Tell whether something lies in a directory that goes."""
+    above = path
+    while going and above:
+        above = above.rpartition("/")[0]
+        if above in going:
+            return True
+    return False
 
 
 def _whole_side(reason: Reason, message: str, *resolve: str) -> Item:
