@@ -184,7 +184,7 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
     for side in (store, workspace):
         for foreign in side.foreign:
             what = f"{side.side}:{foreign.path}: {foreign.what}"
-            if _goes_along(foreign.path, going[side.side]):
+            if _goes_along(board, side.side, foreign.path, going[side.side]):
                 board.note(None, Reason.TAKEN_ALONG, f"{what}, goes into the vault with the directory that it is in")
             else:
                 board.note(None, Reason.FOREIGN, f"{what}, left alone")
@@ -193,13 +193,13 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
             board.held.append(_whole_side(Reason.UNREADABLE, message))
 
 
-def _goes_along(path: str, going: Collection[str]) -> bool:
-    """Tell whether something lies in a directory that goes."""
+def _goes_along(board: Board, side: Side, path: str, going: Collection[str]) -> bool:
+    """Tell whether the conversation's directory that something lies in goes; another one above may have let it out."""
     above = path
     while going and above:
         above = above.rpartition("/")[0]
-        if above in going:
-            return True
+        if above in board.nodes[side]:
+            return above in going
     return False
 
 
