@@ -16,10 +16,15 @@ STORIES_FOR ?= 300
 # How long `make fuzz` looks for inputs.
 MINUTES ?= 60
 
+# Which modules of reconcile/core `make mutants` changes (all), one in how many changes it tries, and for how long.
+MODULES ?=
+MUTANTS_EVERY ?= 1
+MUTANTS_FOR ?= inf
+
 DEMO  := fixtures/demo/run
 BENCH := tests/bench/run.py
 
-.PHONY: help demo test worlds stories fuzz coverage coverage-gate lint format bench clean
+.PHONY: help demo test worlds stories fuzz mutants coverage coverage-gate lint format bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +35,7 @@ help:
 	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; what fails is kept as a test'
 	@echo 'make coverage  the tests, with every branch of reconcile/core required'
 	@echo 'make faults    every command of every scenario killed and refused space at each step: hours'
+	@echo 'make mutants   small mistakes in reconcile/core that no test notices (MODULES="undo edits", MUTANTS_FOR=600 seconds)'
 	@echo 'make lint      style, types and import rules'
 	@echo 'make format    let ruff lay out the code'
 	@echo 'make bench     the benchmark'
@@ -64,6 +70,9 @@ coverage-gate: $(VENV)/.installed-dev
 # In one process at every step, and real processes under strace at every system call that changes something.
 faults: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/scenarios/test_faults.py $(ARGS)
+
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.mutation --every $(MUTANTS_EVERY) --for $(MUTANTS_FOR) $(MODULES)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

@@ -10,6 +10,7 @@ import pytest
 from reconcile.core.memory import remembered
 from reconcile.core.model import WHOLE
 from reconcile.core.past import PastRun, Since, changed_since
+from reconcile.core.plan import Heading
 from reconcile.core.policy import Policy
 from reconcile.core.requests import TakeBack
 from reconcile.core.simulate import listing_of
@@ -136,9 +137,44 @@ def test_a_title_that_nobody_can_read_is_the_last_one_known() -> None:
     assert [(item.conversation, item.title) for item in plan.held] == [("jp-c1", "A")]
 
 
-def test_only_what_is_selected() -> None:
-    plan = undo(IMPORTED, stored(A, B), here(A, B), Policy(only=frozenset({"jp-c2"})))
+@pytest.mark.parametrize("policy", [Policy(only=frozenset({"jp-c2"})), Policy(below=frozenset({"jp-c2"}))])
+def test_only_what_is_selected(policy: Policy) -> None:
+    plan = undo(IMPORTED, stored(A, B), here(A, B), policy)
     assert [action.conversation for action in plan.actions] == ["jp-c2"]
+
+
+def test_what_was_undone_already_is_left_out() -> None:
+    past = replace(IMPORTED, since=Since({}, frozenset({"jp-c1"})))
+    plan = undo(past, stored(A, B), here(A, B))
+    assert [action.conversation for action in plan.actions] == ["jp-c2"]
+    assert [conversation for (conversation, _), _ in plan.asides] == ["jp-c2"]
+    assert plan.outline == (Heading("jp-c2", "B", 0),)
+
+
+def test_an_undo_of_an_undo_sets_nothing_aside() -> None:
+    assert [key for key, _ in undo(IMPORTED, stored(A, B), here(A, B)).asides] == [("jp-c1", WHOLE), ("jp-c2", WHOLE)]
+    assert undo(replace(IMPORTED, is_undo=True), stored(A, B), here(A, B)).asides == ()
+
+
+def test_the_order_is_always_the_same() -> None:
+    numbers = range(5, 15)
+    lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in numbers]
+    past = ran(stored(), here(*lines))
+    ids = [f"jp-c{number}" for number in numbers]
+    plan = plan_undo(
+        replace(past, remembered=remembered(agreed_on(*lines), ids)), stored(*lines), here(*lines), Policy(), RULES, 7
+    )
+    assert plan.outline == tuple(Heading(f"jp-c{number}", f"X{number}", 0) for number in numbers)
+    assert [conversation for conversation, _ in plan.remembered] == sorted(ids)
+    assert [conversation for (conversation, _), _ in plan.asides] == sorted(ids)
+    assert plan.now_ns == 7
+
+
+def test_only_the_store_says_that_it_is_local() -> None:
+    past = ran(stored(LONGER_A), here(A), A)
+    says_local = '1-a  metadata 09:00 title "A" local  stream 10:00 [1 2]'
+    assert [action.kind for action in undo(past, stored(LONGER_A), here(says_local)).actions] == ["project"]
+    assert "it is local" in refusals(undo(past, stored(says_local), here(LONGER_A)))["jp-c1"]
 
 
 def test_a_run_and_its_undo_cancel_each_other_out() -> None:

@@ -1,0 +1,29 @@
+"""What has expired (DESIGN.md 8). The command is in fixtures/scenarios/commands/gc."""
+
+from __future__ import annotations
+
+from reconcile.core.expiry import expired
+from tests.support.building import NOW_NS, board_of, here, stored, unreadable
+
+A = '1-a  metadata 09:00 title "A" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
+B = '2-b  metadata 09:00 title "B" parent 1 expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
+C = '3-c  metadata 09:00 title "C" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
+
+
+def test_what_is_open_stays_and_keeps_its_ancestors() -> None:
+    board = board_of(stored(A, B, C), here())
+    assert expired(board, frozenset()) == ("jp-c1", "jp-c2", "jp-c3")
+    assert expired(board, frozenset({"jp-c2"})) == ("jp-c3",)
+    assert expired(board, frozenset({"jp-c1"})) == ("jp-c2", "jp-c3")
+
+
+def test_what_the_store_cannot_read_stays() -> None:
+    assert expired(board_of(unreadable(stored(A), "1-a/metadata.json"), here()), frozenset()) == ()
+    assert expired(board_of(stored(), here(A)), frozenset()) == ()
+
+
+def test_the_moment_itself_is_over() -> None:
+    assert NOW_NS == 1_735_776_000 * 10**9
+    at = '1-a  metadata 09:00 title "A" expires_at="2025-01-02 00:00:00.{}"  stream 09:00 [1]'
+    assert expired(board_of(stored(at.format("0")), here()), frozenset()) == ("jp-c1",)
+    assert expired(board_of(stored(at.format("001")), here()), frozenset()) == ()

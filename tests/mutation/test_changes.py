@@ -1,0 +1,71 @@
+"""What counts as a mistake, and that one that matters is found."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+from tests.mutation.changes import mutants_of
+from tests.mutation.trying import ROOT
+
+
+@pytest.mark.parametrize(
+    ("line", "changes"),
+    [
+        ("x = a < b", {"a <= b", "a >= b"}),
+        ("x = a and (not b)", {"a or not b", "a", "not b", "b"}),
+        ("x = a in (b, c)", {"a not in (b, c)", "without b", "without c"}),
+        ("x = a | b", {"a", "b"}),
+        ("x = i + 1", {"i", "1", "i - 1", "2", "0"}),
+        ("x = f(a, b, c=True)", {"f(b, a, c=True)", "without c=", "False"}),
+        ("x = {a: b, **c}", {"without b", "without c"}),
+        ("x = [a for a in b if c if d]", {"without c", "without d"}),
+        ("x = a.partition(b)", {"a.rpartition(b)"}),
+        ("x = sorted(a, key=b)", {"list(a)", "without key="}),
+        ("x = a[b:]", {":"}),
+        ("x = a if b else c", {"a", "c", "not b"}),
+        ("self.x = a", {"pass"}),
+        ("x: Literal['a'] = 'word'", {"'word?'"}),
+        ("raise KeyError", {"pass"}),
+        ("assert a == b", set()),
+        ("'a docstring'", set()),
+        ("x = 'some words'", set()),
+    ],
+)
+def test_changes_of_a_line(line: str, changes: set[str]) -> None:
+    assert {mutant.after for mutant in mutants_of(ast.parse(line))} == changes
+
+
+def test_a_change_is_made_in_place_and_knows_where_it_is() -> None:
+    tree = ast.parse(
+        dedent("""
+        @decorated(slots=True)
+        class C:
+            def f(self):
+                for x in self:
+                    if x:
+                        continue
+        """)
+    )
+    found = mutants_of(tree)
+    assert [str(each) for each in found] == ["C.f: x -> not x", "C.f: continue -> break", "C.f: continue -> pass"]
+    assert [list(each.lines) for each in found] == [[6], [7], [7]]
+    found[1].apply()
+    assert "break" in ast.unparse(tree)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_mistakes_are_noticed() -> None:
+    command = [sys.executable, "-m", "tests.mutation", "expiry"]
+    ran = subprocess.run(command, check=True, cwd=ROOT, env=os.environ, capture_output=True, text=True)
+    name, mutants, equivalent, tried, killed, survived = ran.stdout.splitlines()[-2].strip("| ").split(" | ")
+    assert name == "expiry"
+    assert int(mutants) == int(equivalent) + int(tried)
+    assert (int(killed), int(survived)) == (int(tried), 0)
+    assert int(killed) > 15
