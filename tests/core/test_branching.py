@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,9 +10,12 @@ import pytest
 from reconcile.core.branching import plan_branch
 from reconcile.core.edits import RefusedError
 from reconcile.core.format import Part
+from reconcile.core.memory import Intent, IntentKind
+from reconcile.core.plan import Heading
 from reconcile.core.policy import Layout, Policy
 from reconcile.core.requests import Branch
-from tests.support.building import agreed_on, board_of, here, stored
+from tests.support.building import NOW_NS, agreed_on, board_of, here, stored
+from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
     from reconcile.core.plan import Plan
@@ -63,3 +67,55 @@ def test_events_that_cannot_be_cut_are_refused() -> None:
     files = {**FILES, "events.json": b"[" + b"1" * 5000 + b"]"}
     with pytest.raises(RefusedError, match="can't be filtered"):
         plan_branch(board_of(stored(A), here(A), agreed_on(A)), Branch("jp-c1", Part(last=1)), files)
+
+
+def test_all_that_a_fork_plans() -> None:
+    plan = fork(Branch("jp-c1", Part(), "T"))
+    made, projected = plan.actions
+    new = made.conversation
+    assert plan.outline == (Heading("jp-c1", "A", 0), Heading(new, "T", 1))
+    assert (plan.intents, plan.policy, plan.now_ns) == ((), Policy(), NOW_NS)
+    for action, kind in ((made, "fork"), (projected, "project")):
+        found = (action.kind.value, action.conversation, action.title, action.unit, action.events)
+        assert found == (kind, new, "T", "conversation", (0, 1))
+    assert {write.target.path.rpartition("/")[2] for write in made.writes} == set(FILES)
+    for write in made.writes:
+        assert write.content is not None
+        assert (write.size, write.mtime_ns, write.digest) == (len(write.content), NOW_NS, RULES.digest(write.content))
+    assert [write.source for write in projected.writes] == [write.target for write in made.writes]
+
+
+@pytest.mark.parametrize(("title", "expected"), [(None, "A"), ("T", "T"), ("", "")])
+def test_a_fork_has_its_own_title_or_that_of_its_source(title: str | None, expected: str) -> None:
+    plan = fork(Branch("jp-c1", Part(), title))
+    contents = [write.content for write in plan.actions[0].writes if write.target.path.endswith("/metadata.json")]
+    assert [json.loads(content or "")["title"] for content in contents] == [expected]
+    assert plan.outline[1].title == expected
+
+
+def test_a_fork_of_a_local_one_is_local() -> None:
+    local = '1-a  metadata 09:00 title "A" local  stream 09:00 [1]'
+    plan = fork(WHOLE, store=(local,), workspace=(local,))
+    assert targets(plan) == ["store:N-a"]
+    assert plan.intents == ((plan.actions[0].conversation, Intent(IntentKind.LOCAL)),)
+
+
+def test_a_stream_that_cannot_be_read_has_no_events() -> None:
+    """It is kept as it is where nothing has to be cut."""
+    files = {**FILES, "events.json": b"[{"}
+    plan = plan_branch(board_of(stored(A), here(A), agreed_on(A)), WHOLE, files)
+    assert [action.events for action in plan.actions] == [(0, 0), (0, 0)]
+
+
+def test_a_legacy_stream_is_forked() -> None:
+    files = {name: content for name, content in FILES.items() if name != "base_config.json"}
+    plan = plan_branch(board_of(stored(A), here(A), agreed_on(A)), WHOLE, {**files, "NOTE.md": b"n"})
+    assert {write.target.path.rpartition("/")[2] for write in plan.actions[0].writes} == set(files)
+
+
+@pytest.mark.parametrize("broken", ["metadata.json", "events.json"])
+def test_both_units_must_be_in_the_store(broken: str) -> None:
+    with pytest.raises(RefusedError, match="isn't whole in the store"):
+        fork(WHOLE, store=(A, f'1-a/{broken} 10:00 "{{"'))
+    with pytest.raises(RefusedError, match="isn't whole in the store"):
+        plan_branch(board_of(stored(), here(A)), WHOLE, FILES)

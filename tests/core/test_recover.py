@@ -35,3 +35,18 @@ def test_without_a_record_everything_that_is_not_local_is_a_candidate() -> None:
     board = board_of(stored(A, B, LOCAL), here(B))
     assert offers(board, [Memory()]) == (Offer(None, ("jp-c1",), known=False),)
     assert offers(board_of(stored(A), here(A)), []) == ()
+
+
+def test_a_record_counts_whatever_comes_after_it() -> None:
+    board = board_of(stored(A, B), here())
+    assert offers(board, [agreed_on(A), Memory()]) == (Offer(None, ("jp-c1",)),)
+
+
+def test_what_an_intent_alone_speaks_of_is_offered() -> None:
+    own = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.REMOVED, run="1")})
+    assert offers(board_of(stored(A, B), here(B)), [own]) == (Offer("1", ("jp-c1",)),)
+
+
+def test_only_a_removal_was_noticed_by_a_run() -> None:
+    own = replace(agreed_on(A), intents={"jp-c1": Intent(IntentKind.PROJECTED, run="1")})
+    assert offers(board_of(stored(A), here()), [own]) == (Offer(None, ("jp-c1",)),)

@@ -1,0 +1,125 @@
+"""How an undone conversation stands, and when that still holds (DESIGN.md 7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reconcile.core.memory import AsideKind, AsideRecord, remembered
+from reconcile.core.model import WHOLE, File
+from reconcile.core.undone import Standing, left_alone, side_digest, standing, undone_record
+from tests.support.building import agreed_on, here, plan_of, stored
+from tests.support.pure_level import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Snapshot
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+B = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
+C = '3-c  metadata 09:00 title "C"  stream 09:00 [1]'
+
+
+def test_what_lies_above_the_container_does_not_count() -> None:
+    files = [File("b", 1, 2, "digest"), File("a", 1, 2, None)]
+    expected = (("a", ""), ("b", "digest"))
+    inside = "9-z/conversations/1-a/conversations/.archive/2-b"
+    assert standing(inside, "jp-c1", files) == Standing(".archive/2-b", "jp-c1", expected)
+    assert standing("2-b", None, files) == Standing("2-b", "", expected)
+
+
+def test_a_side_is_named_by_all_its_directories_in_any_order() -> None:
+    one, two = Standing("1-a", "", (("\udcff", "x"),)), Standing("1-b", "", ())
+    both = side_digest([one, two], RULES)
+    assert both == side_digest([two, one], RULES)
+    assert len({both, side_digest([one], RULES), side_digest([two], RULES), side_digest([], RULES)}) == 4
+    assert side_digest([], RULES) is None
+
+
+def test_a_record_names_both_sides() -> None:
+    one = Standing("1-a", "", ())
+    digest = side_digest([one], RULES)
+    assert undone_record([one], [], RULES) == AsideRecord(AsideKind.UNDONE, digest, None)
+    assert undone_record([], [one], RULES) == AsideRecord(AsideKind.UNDONE, None, digest)
+    assert undone_record([], [], RULES) is None
+
+
+def test_what_was_left_alone_as_a_whole_is_remembered_as_it_was() -> None:
+    """Two steps each: none of the first was done, one of the second, and nothing was known of the third."""
+    plan = plan_of(stored(), here(A, B, C))
+    steps = dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), plan.actions[:1])
+    actions = tuple(
+        replace(step, id=f"{conversation}.{number}", conversation=conversation)
+        for conversation, (step,) in steps.items()
+        for number in (1, 2)
+    )
+    known = tuple(remembered(agreed_on(A, B), ["jp-c1", "jp-c2", "jp-c4"]).items())
+    plan = replace(plan, actions=actions, remembered=known)
+    assert left_alone(plan, {"jp-c1.1", "jp-c1.2", "jp-c2.1", "jp-c3.1", "jp-c3.2"}) == {"jp-c1"}
+
+
+def put_back(store: Snapshot, workspace: Snapshot, conversations: Iterable[str], memory: Memory) -> Memory:
+    """Return what is remembered where an undo has left these as they stand."""
+
+    def standings(side: Snapshot, conversation: str) -> list[Standing]:
+        copies = [copy for copy in side.copies if copy.conversation == conversation]
+        return [standing(copy.path, copy.container, copy.files) for copy in copies]
+
+    return replace(
+        memory,
+        asides=dict(memory.asides)
+        | {
+            (each, WHOLE): undone_record(standings(store, each), standings(workspace, each), RULES)
+            for each in conversations
+        },
+    )
+
+
+def test_a_record_is_released_once_a_side_has_changed() -> None:
+    memory = put_back(stored(A, B), here(A, B), ["jp-c1", "jp-c2"], agreed_on(A, B))
+    assert plan_of(stored(A, B), here(A, B), memory).asides == ()
+    longer = '2-b  metadata 09:00 title "B"  stream 10:00 [1 2]'
+    assert plan_of(stored(A, B), here(A, longer), memory).asides == ((("jp-c2", WHOLE), None),)
+
+
+def test_what_is_set_aside_for_another_reason_is_left_alone() -> None:
+    old = '1-a  metadata 09:00 title "A"  stream 12:00 [1]'
+    store = stored('1-a  metadata 09:00 title "A"  stream 10:00 [1 2]')
+    record = AsideRecord(AsideKind.BEHIND, "old", "old")
+    memory = replace(agreed_on(A), asides={("jp-c1", "stream"): record})
+    assert ("jp-c1", WHOLE) not in dict(plan_of(store, here(old), memory).asides)
+
+
+def test_nothing_else_is_said_of_what_was_undone() -> None:
+    broken = here(A, '1-a/events.json 10:00 "[{"')
+    local = stored('1-a  metadata 09:00 title "A" local  stream 09:00 [1]')
+    for store, workspace in ((stored(A), broken), (local, here(A))):
+        before = plan_of(store, workspace)
+        assert before.held or before.aside
+        plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c1"], agreed_on()))
+        assert [(item.conversation, item.reason.value) for item in (*plan.held, *plan.aside)] == [("jp-c1", "undone")]
+
+
+def test_what_is_said_of_others_stays() -> None:
+    looped = [f'{name}  metadata 09:00 title "X" parent {name[0]}  stream 09:00 [1]' for name in ("1-a", "2-b")]
+    store = stored(A, B)
+    workspace = here(A, B, '1-a/events.json 10:00 "[{"', '2-b/events.json 10:00 "[{"')
+    plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c1"], agreed_on(A, B)))
+    assert [item.conversation for item in plan.held] == ["jp-c2"]
+    assert [(item.conversation, item.resolve) for item in plan.aside] == [
+        ("jp-c1", ("reconcile resolve jp-c1 --take store", "reconcile resolve jp-c1 --take workspace"))
+    ]
+    plan = plan_of(stored(), here(*looped), put_back(stored(), here(*looped), ["jp-c1"], agreed_on()))
+    assert [note.conversation for note in plan.notes] == ["jp-c2"]
+
+
+def test_an_undone_removal_leaves_no_tombstone() -> None:
+    other = '10-j  metadata 09:00 title "J"  stream 09:00 [1]'
+    store, workspace, memory = stored(C), here(A, B, C, other), agreed_on(A, B, C, other)
+    gone = ["jp-c1", "jp-c2", "jp-c10"]
+    assert sorted(dict(plan_of(store, workspace, memory).tombstones)) == sorted(gone)
+    plan = plan_of(store, workspace, put_back(store, workspace, gone, memory))
+    assert plan.tombstones == ()
+    assert [item.conversation for item in plan.aside] == gone
