@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from reconcile.core.memory import AsideKind, AsideRecord
 from reconcile.core.past import Kept, KeptUnit
-from reconcile.core.policy import Policy
+from reconcile.core.plan import Heading
+from reconcile.core.policy import Layout, Policy
 from reconcile.core.restore import NoPlaceError, plan_restore
 from tests.support.building import agreed_on, here, stored
 from tests.support.pure_level import RULES
@@ -68,5 +72,37 @@ def test_an_extra_goes_only_where_one_was() -> None:
 def test_what_is_gone_from_the_store_is_made_of_a_whole_version_alone(workspace: tuple[str, ...]) -> None:
     made = written(METADATA, STREAM, store=(), workspace=workspace)
     assert sorted(made) == [f"+store:1-a/{name}" for name in ("base_config.json", "events.json", "metadata.json")]
-    with pytest.raises(NoPlaceError, match="as ID@RUN"):
-        written(METADATA, store=(), workspace=workspace)
+    for units in ((METADATA,), (STREAM,), (METADATA, replace(STREAM, partial=True))):
+        with pytest.raises(NoPlaceError, match="as ID@RUN"):
+            written(*units, store=(), workspace=workspace)
+
+
+def test_a_unit_that_the_workspace_lacks_is_given_back_to_it() -> None:
+    found = written(STREAM, store=(A,), workspace=('1-a  metadata 09:00 title "A"',))
+    assert {each for each in found if "workspace" in each} == {
+        "+workspace:1-a/base_config.json",
+        "+workspace:1-a/events.json",
+    }
+
+
+def test_a_base_configuration_goes_alone_where_nothing_else_differs() -> None:
+    events = next(file for file in stored(A).copies[0].files if file.name == "events.json")
+    same = KeptUnit("jp-c1", "stream", "1-a", {"events.json": Kept(events.size, 5, events.digest or "", "vault:")})
+    assert "-store:1-a/base_config.json" in written(same, store=(A,), workspace=())
+    legacy = '1-a  metadata 09:00 title "A"  stream 09:00 legacy [1]'
+    assert written(unit("stream", "events.json"), store=(legacy,), workspace=()) == ["+store:1-a/events.json"]
+
+
+def test_all_that_a_restored_version_plans() -> None:
+    record = AsideRecord(AsideKind.BEHIND, "a", "b")
+    keys = [("jp-c1", "stream"), ("jp-c2", "metadata"), ("jp-c1", "metadata")]
+    memory = replace(agreed_on(A), asides=dict.fromkeys(keys, record))
+    policy = Policy(layout=Layout.FLAT)
+    plan = plan_restore([METADATA], stored(A), here(A), memory, policy, RULES, 7)
+    assert plan.asides == ((("jp-c1", "metadata"), None), (("jp-c1", "stream"), None))
+    assert (plan.outline, plan.policy, plan.now_ns) == ((Heading("jp-c1", "A", 0),), policy, 7)
+    for action, kind in zip(plan.actions, ("copy", "project"), strict=True):
+        assert (action.kind.value, action.conversation, action.title, action.unit) == (kind, "jp-c1", "A", "metadata")
+        assert [write.kept for write in action.writes] == ["vault:metadata.json"]
+    (made,) = plan_restore([METADATA, STREAM], stored(), here(A), memory, policy, RULES, 7).actions
+    assert (made.kind.value, made.conversation, made.title, made.unit) == ("copy", "jp-c1", "A", "conversation")

@@ -178,12 +178,14 @@ def test_only_the_store_says_that_it_is_local() -> None:
 
 
 def test_a_run_and_its_undo_cancel_each_other_out() -> None:
-    undoes = {"1": None, "2": "1", "3": None, "4": "0", "5": "4"}
+    undoes = {"1": None, "2": "1", "3": None, "4": "0", "5": "4", "6": None}
     assert changed_since("0", {"c": ("1", "2")}, undoes, {}) == Since({}, frozenset())
     assert changed_since("0", {"c": ("1", "2", "3")}, undoes, {}) == Since({"c": "3"}, frozenset())
     assert changed_since("0", {"c": ("4",)}, undoes, {}) == Since({}, frozenset({"c"}))
     assert changed_since("0", {"c": ("4", "5")}, undoes, {}) == Since({}, frozenset())
     assert changed_since("0", {"c": ("4",)}, undoes, {"4": {"c"}}) == Since({}, frozenset())
+    assert changed_since("0", {"c": ("3", "6")}, undoes, {}) == Since({"c": "6"}, frozenset())
+    assert changed_since("0", {"c": ("3",)}, undoes, {"3": {"c"}}) == Since({"c": "3"}, frozenset())
 
 
 def test_what_lay_in_a_directory_that_does_not_come_back_is_refused() -> None:

@@ -67,14 +67,9 @@ def put_back(store: Snapshot, workspace: Snapshot, conversations: Iterable[str],
         copies = [copy for copy in side.copies if copy.conversation == conversation]
         return [standing(copy.path, copy.container, copy.files) for copy in copies]
 
-    return replace(
-        memory,
-        asides=dict(memory.asides)
-        | {
-            (each, WHOLE): undone_record(standings(store, each), standings(workspace, each), RULES)
-            for each in conversations
-        },
-    )
+    found = {each: undone_record(standings(store, each), standings(workspace, each), RULES) for each in conversations}
+    records = {(each, WHOLE): record for each, record in found.items() if record is not None}
+    return replace(memory, asides={**memory.asides, **records})
 
 
 def test_a_record_is_released_once_a_side_has_changed() -> None:
