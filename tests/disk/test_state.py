@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -276,33 +277,26 @@ def test_reading_after_a_kill_sees_the_log_too(place: Path) -> None:
 
 @pytest.mark.parametrize("log", [False, True])
 def test_reading_from_a_directory_that_may_not_be_written(place: Path, log: bool) -> None:
-    with State.open(str(place)) as first:
-        first.set_meta("a", "b")
-        if log:
-            shutil.copytree(place, place.parent / "copy")
-    directory = place.parent / "copy" if log else place
     script = (
         "import os, sys\nfrom reconcile.disk.state import State\nif os.getuid() == 0: os.setuid(65534)\n"
         "assert not os.access(sys.argv[1], os.W_OK)\n"
         "with State.open(sys.argv[1], readonly=True) as s: print(s.meta('a'))"
     )
-    for path in (directory, *directory.iterdir()):
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    opened = [path for path in directory.parents if path.stat().st_uid == os.getuid() and mode(path) == 0o700]
-    try:
-        for path in opened:  # the way there, for root's tests, which run as nobody
-            path.chmod(0o711)
-        ran = subprocess.run(
-            [sys.executable, "-c", script, str(directory)],
-            cwd=PROJECT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    finally:
-        for path in opened:
-            path.chmod(0o700)
-        directory.chmod(0o700)
+    # Not below pytest's own directory, to which nobody else has a way.
+    with tempfile.TemporaryDirectory() as outside:
+        Path(outside).chmod(0o755)
+        directory = Path(outside, "state")
+        with State.open(str(place)) as first:
+            first.set_meta("a", "b")
+            if log:
+                shutil.copytree(place, directory)
+        if not log:
+            shutil.copytree(place, directory)
+        for path in (directory, *directory.iterdir()):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        command = [sys.executable, "-c", script, str(directory)]
+        ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+        directory.chmod(0o755)
     assert (ran.stderr, ran.stdout) == ("", "b\n")
 
 
