@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.memory import remembered
-from reconcile.core.model import WHOLE
-from reconcile.core.past import PastRun, Since, changed_since
-from reconcile.core.plan import Heading
-from reconcile.core.policy import Policy
+from reconcile.core.memory import Intent, IntentKind, Remembered, remembered
+from reconcile.core.model import WHOLE, Place, Side
+from reconcile.core.past import Kept, PastRun, Since, changed_since
+from reconcile.core.plan import Heading, Kind
+from reconcile.core.policy import Missing, Policy
 from reconcile.core.requests import TakeBack
 from reconcile.core.simulate import listing_of
 from reconcile.core.undo import plan_undo
@@ -114,7 +114,12 @@ def test_a_time_that_somebody_has_changed_since_is_refused() -> None:
     since = here('1-a  metadata 09:00 title "A"  stream 12:00 [1]')
     assert "written since" in refusals(undo(past, stored(LONGER_A), since))["jp-c1"]
     already = here('1-a  metadata 09:00 title "A"  stream 11:00 [1]')
-    assert undo(past, stored(LONGER_A), already).actions == ()
+    plan = undo(past, stored(LONGER_A), already)
+    assert (plan.actions, plan.held) == ((), ())
+    other = here('1-a  metadata 09:00 title "A"  stream 09:59:58 [1x]')
+    assert "written since" in refusals(undo(past, stored(LONGER_A), other))["jp-c1"]
+    gone = here('1-a  metadata 09:00 title "A"')
+    assert "written since" in refusals(undo(past, stored(LONGER_A), gone))["jp-c1"]
 
 
 @pytest.mark.parametrize(
@@ -193,3 +198,76 @@ def test_what_lay_in_a_directory_that_does_not_come_back_is_refused() -> None:
     past = ran(stored(other), here(A, NESTED_B, other), A, CHILD_B, other)
     plan = undo(replace(past, since=Since({"jp-c1": "later"}, frozenset())), stored(other), here(other))
     assert refusals(plan)["jp-c2"] == "workspace:1-a: found nothing there"
+
+
+def step(kind: Kind, source: str, target: str) -> PastRun:
+    """A run of one move in the workspace."""
+    (move,) = (action for action in MOVED.steps if action.kind is Kind.MOVE)
+    side = Side.WORKSPACE
+    return replace(MOVED, steps=(replace(move, kind=kind, source=Place(side, source), target=Place(side, target)),))
+
+
+def test_a_directory_that_is_in_neither_place_is_refused() -> None:
+    nested = "1-a/conversations/2-b"
+    past = step(Kind.MOVE, "2-b", nested)
+    assert "found nothing there" in refusals(undo(past, stored(A, CHILD_B), here(A)))["jp-c2"]
+    back = undo(past, stored(A, CHILD_B), here(B))
+    assert (back.actions, back.held) == ((), ())
+
+
+def test_what_was_taken_out_of_the_archive_goes_back_into_it() -> None:
+    plan = undo(step(Kind.UNARCHIVE, ".archive/2-b", "2-b"), stored(A, B), here(A, B))
+    assert [(action.kind.value, str(action.target)) for action in plan.actions] == [
+        ("archive", "workspace:.archive/2-b")
+    ]
+
+
+def test_a_place_is_free_again_once_its_directory_has_moved_back() -> None:
+    moved = replace(step(Kind.MOVE, "1-y", "1-a").steps[0], conversation="jp-c1")
+    plan = undo(replace(REMOVED, steps=(*REMOVED.steps, moved)), stored(B), here(A, B))
+    assert [(action.kind.value, str(action.target)) for action in plan.actions] == [
+        ("move", "workspace:1-y"),
+        ("project", "workspace:1-a"),
+    ]
+
+
+def test_a_place_is_free_again_once_its_directory_was_taken_away() -> None:
+    made = plan_of(stored(A), here(), policy=Policy(missing=Missing.REPROJECT)).actions
+    plan = undo(replace(REMOVED, steps=(*REMOVED.steps, *made)), stored(A, B), here(A, B))
+    assert [action.kind.value for action in plan.actions] == ["remove-stale", "project"]
+
+
+def test_what_comes_back_comes_from_the_vault() -> None:
+    """With what lay beside it, of which any version will do: the newest."""
+    beside, elsewhere = Place(Side.WORKSPACE, "1-a/a.tmp"), Place(Side.STORE, "1-a/b.tmp")
+    kept = {
+        **REMOVED.kept,
+        beside: (Kept(1, 1, "old", "vault:old"), Kept(1, 2, "new", "vault:new")),
+        elsewhere: (Kept(1, 1, "other", "vault:other"),),
+    }
+    known = {"jp-c1": Remembered(intent=Intent(IntentKind.PROJECTED))}
+    (made,) = undo(replace(REMOVED, kept=kept, remembered=known), stored(B), here(B)).actions
+    names = ["a.tmp", "base_config.json", "events.json", "metadata.json"]
+    assert [str(write.target) for write in made.writes] == [f"workspace:1-a/{name}" for name in names]
+    assert made.writes[0].kept == "vault:new"
+    assert all(write.kept for write in made.writes)
+    (edit,) = undo(EDITED, stored(LONGER_A), here(LONGER_A)).actions
+    assert edit.writes
+    assert all(write.kept for write in edit.writes)
+
+
+def test_of_a_unit_only_what_is_not_as_before_is_written() -> None:
+    """The base configuration comes first; it has its old time already."""
+    before = {file.name: file for file in stored(A).copies[0].files}
+    now = stored(LONGER_A)
+    files = tuple(before[file.name] if file.name == "base_config.json" else file for file in now.copies[0].files)
+    now = replace(now, copies=(replace(now.copies[0], files=files),))
+    (edit,) = undo(EDITED, now, here(LONGER_A)).actions
+    assert [str(write.target) for write in edit.writes] == ["store:1-a/events.json"]
+
+
+def test_an_import_goes_whatever_becomes_of_its_parent() -> None:
+    past = ran(stored(), here(A, NESTED_B))
+    plan = undo(past, stored(LONGER_A, CHILD_B), here(A, NESTED_B))
+    assert list(refusals(plan)) == ["jp-c1"]
+    assert [action.conversation for action in plan.actions] == ["jp-c2"]
