@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from reconcile.core.edits import RefusedError
+from reconcile.core.edits import Edits, RefusedError, edits_of
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.plan import Kind
-from reconcile.core.policy import Policy
+from reconcile.core.policy import Policy, Take
+from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Localize, Project, Remove, Reparent
-from tests.support.building import agreed_on, here, plan_of, stored
+from tests.support.building import agreed_on, board_of, here, plan_of, stored
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 NEWER = ONE.replace("[1]", "[1 2]")
@@ -33,3 +37,96 @@ def test_the_others_are_dealt_with() -> None:
 def test_a_parent_or_child_that_is_gone_is_refused(request_: Reparent) -> None:
     with pytest.raises(RefusedError, match="jp-c9 is on neither side any more"):
         plan_of(stored(ONE), here(ONE), agreed_on(ONE), Policy(request=request_))
+
+
+A, B, C = (f'{name}  metadata 09:00 title "{name[2].upper()}"  stream 09:00 [1]' for name in ("1-a", "2-b", "3-c"))
+CHILD = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+NESTED = f"1-a/conversations/{CHILD}"
+LOCAL = Intent(IntentKind.LOCAL)
+PROJECTED = Intent(IntentKind.PROJECTED)
+
+
+@pytest.mark.parametrize(
+    "workspace",
+    [
+        (A, '1-a/events.json 10:00 "[{"'),
+        (A, '1-a/metadata.json 10:00 "{"'),
+    ],
+)
+def test_what_cannot_be_saved_is_not_made_local(workspace: tuple[str, ...]) -> None:
+    """The other targets are, and nothing but the targets is looked at."""
+    board = board_of(stored(A, B, C), here(*workspace, B, C), agreed_on(A, B, C))
+    edits = edits_of(Localize(("jp-c1", "jp-c2")), board)
+    assert edits.intents == {"jp-c2": LOCAL}
+    assert edits.leaving == {"jp-c2": Reason.LOCALIZED}
+    assert edits.scope == {"jp-c1", "jp-c2"}
+    assert [(item.conversation, item.reason) for item in edits.held] == [("jp-c1", Reason.UNSETTLED)]
+
+
+def test_what_lies_inside_goes_along_and_waits() -> None:
+    board = board_of(stored(A, CHILD, C), here(A, NESTED, C), agreed_on(A, NESTED, C))
+    edits = edits_of(Localize(("jp-c1",)), board)
+    waits = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place="1-a/conversations/2-b")
+    assert edits.intents == {"jp-c1": LOCAL, "jp-c2": waits}
+    assert edits.leaving == {"jp-c1": Reason.LOCALIZED, "jp-c2": Reason.WITH_ANCESTOR}
+    assert edits.together == dict.fromkeys(("jp-c1", "jp-c2"), frozenset({"jp-c1", "jp-c2"}))
+    assert [note.message for note in edits.notes] == ["1 conversation below it goes along, and back with it: B (jp-c2)"]
+    both = edits_of(Localize(("jp-c2", "jp-c1", "jp-c3")), board)
+    assert both.intents == dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), LOCAL)
+    assert both.leaving == dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), Reason.LOCALIZED)
+
+
+def test_what_is_in_the_store_alone_becomes_local_too() -> None:
+    board = board_of(stored(A, B), here(B), agreed_on(B))
+    edits = edits_of(Localize(("jp-c1", "jp-c2")), board)
+    assert edits.intents == {"jp-c1": LOCAL, "jp-c2": LOCAL}
+    assert edits.leaving == {"jp-c2": Reason.LOCALIZED}
+
+
+@pytest.mark.parametrize(
+    ("intent", "known", "private"),
+    [
+        (None, False, True),
+        (None, True, False),
+        (PROJECTED, False, False),
+        (Intent(IntentKind.REMOVED), True, True),
+        (LOCAL, True, True),
+    ],
+)
+def test_ancestors_become_public_only_when_asked(intent: Intent | None, known: bool, private: bool) -> None:
+    memory = agreed_on(A) if known else agreed_on()
+    memory = replace(memory, intents={"jp-c1": intent} if intent else {})
+    board = board_of(stored(A, CHILD, C), here(), memory)
+    edits = edits_of(Project(("jp-c2", "jp-c3")), board)
+    if private:
+        assert edits.intents == {"jp-c3": PROJECTED}
+        (item,) = edits.held
+        assert (item.conversation, item.reason) == ("jp-c2", Reason.ANCESTORS_ABSENT)
+        assert item.message.endswith("would be public with it: A (jp-c1)")
+        assert item.resolve == ("reconcile project jp-c2 --with-ancestors",)
+        asked = edits_of(Project(("jp-c2",), ancestors=True), board)
+        assert asked.intents == {"jp-c1": PROJECTED, "jp-c2": PROJECTED}
+    else:
+        assert (edits.intents, edits.held) == ({"jp-c2": PROJECTED, "jp-c3": PROJECTED}, ())
+
+
+def test_what_is_remembered_and_decided_while_edits_are_carried_out() -> None:
+    record = AsideRecord(AsideKind.KEPT, "a", "b")
+    memory = Memory(
+        intents={"jp-c1": LOCAL, "jp-c2": LOCAL, "jp-c3": LOCAL},
+        asides={("jp-c1", "stream"): record, ("jp-c2", "stream"): record},
+    )
+    edits = Edits(
+        intents={"jp-c1": PROJECTED, "jp-c2": None},
+        leaving={"jp-c1": Reason.LOCALIZED},
+        decisions={"jp-c1": Take.STORE},
+        scope=frozenset({"jp-c1", "jp-c2"}),
+    )
+    found = edits.remembering(memory)
+    assert found.intents == {"jp-c1": PROJECTED, "jp-c3": LOCAL}
+    assert found.asides == {("jp-c2", "stream"): record}
+    assert edits.deciding(Policy()).only == {"jp-c1", "jp-c2"}
+    for policy in (Policy(only=frozenset({"jp-c2", "jp-c9"})), Policy(below=frozenset({"jp-c2"}))):
+        decided = edits.deciding(replace(policy, decisions={"jp-c3": Take.WORKSPACE}))
+        assert (decided.only, decided.below) == ({"jp-c2"}, frozenset())
+        assert decided.decisions == {"jp-c1": Take.STORE, "jp-c3": Take.WORKSPACE}
