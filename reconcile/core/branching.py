@@ -63,7 +63,7 @@ def plan_branch(board: Board, request: Branch, contents: Mapping[str, bytes]) ->
 
 def _files(board: Board, view: View, request: Branch, contents: Mapping[str, bytes]) -> dict[str, bytes]:
     fmt = board.rules.format
-    whole = view.store.main is not None and view.store.digest(METADATA) and view.store.digest(STREAM)
+    whole = view.store.digest(METADATA) and view.store.digest(STREAM)
     if not whole or fmt.metadata_file not in contents:
         raise RefusedError(
             f"{view.id} isn't whole in the store", f"see `reconcile status {view.id}`, or run `reconcile`"

@@ -42,7 +42,7 @@ def standing(path: str, container: str | None, files: Iterable[File]) -> Standin
 def side_digest(standings: Iterable[Standing], rules: Rules) -> Digest | None:
     """Name how a conversation stands on one side; None where it is not there."""
     rows = sorted(standings)
-    return rules.digest(repr(rows).encode("utf-8", "surrogatepass")) if rows else None
+    return rules.digest(repr(rows).encode()) if rows else None
 
 
 def undone_record(store: Iterable[Standing], workspace: Iterable[Standing], rules: Rules) -> AsideRecord | None:

@@ -47,7 +47,9 @@ WHOLE = Branch("jp-c1", Part())
 
 def test_where_a_fork_is_made() -> None:
     assert targets(fork(WHOLE)) == ["store:N-a", "workspace:1-a/conversations/N-a"]
-    assert targets(fork(WHOLE, flat=True)) == ["store:N-a", "workspace:N-a"]
+    flat = fork(WHOLE, flat=True)
+    assert targets(flat) == ["store:N-a", "workspace:N-a"]
+    assert flat.policy == Policy(layout=Layout.FLAT)
     assert targets(fork(WHOLE, workspace=())) == ["store:N-a"]
     broken = (A, '1-a/events.json 10:00 "[{"')
     assert targets(fork(WHOLE, workspace=broken)) == ["store:N-a"]
@@ -119,3 +121,13 @@ def test_both_units_must_be_in_the_store(broken: str) -> None:
         fork(WHOLE, store=(A, f'1-a/{broken} 10:00 "{{"'))
     with pytest.raises(RefusedError, match="isn't whole in the store"):
         plan_branch(board_of(stored(), here(A)), WHOLE, FILES)
+
+
+def test_a_fork_of_what_is_archived_lies_below_nothing() -> None:
+    archived = A.replace("1-a", ".archive/1-a")
+    assert targets(fork(WHOLE, store=(archived,), workspace=(archived,))) == ["store:N-a"]
+    assert targets(fork(WHOLE, store=(archived,), workspace=(A,))) == ["store:N-a", "workspace:N-a"]
+
+
+def test_nothing_is_made_where_a_file_is_in_the_way() -> None:
+    assert targets(fork(WHOLE, workspace=(A, '1-a/conversations 09:00 "x"'))) == ["store:N-a"]

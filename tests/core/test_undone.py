@@ -77,6 +77,9 @@ def test_a_record_is_released_once_a_side_has_changed() -> None:
     assert plan_of(stored(A, B), here(A, B), memory).asides == ()
     longer = '2-b  metadata 09:00 title "B"  stream 10:00 [1 2]'
     assert plan_of(stored(A, B), here(A, longer), memory).asides == ((("jp-c2", WHOLE), None),)
+    edited = here('1-a  metadata 09:00 title "A"  stream 10:00 [1 2]', B)
+    memory = put_back(stored(A, B), edited, ["jp-c1"], memory)
+    assert plan_of(stored(A), edited, memory).asides == ((("jp-c2", WHOLE), None),)
 
 
 def test_what_is_set_aside_for_another_reason_is_left_alone() -> None:
@@ -90,10 +93,15 @@ def test_what_is_set_aside_for_another_reason_is_left_alone() -> None:
 def test_nothing_else_is_said_of_what_was_undone() -> None:
     broken = here(A, '1-a/events.json 10:00 "[{"')
     local = stored('1-a  metadata 09:00 title "A" local  stream 09:00 [1]')
-    for store, workspace in ((stored(A), broken), (local, here(A))):
-        before = plan_of(store, workspace)
+    displaced = here(A.replace("1-a", "2-b/conversations/1-a"), B)
+    for store, workspace, memory in (
+        (stored(A), broken, agreed_on()),
+        (local, here(A), agreed_on()),
+        (stored(A, B), displaced, agreed_on(A, B)),
+    ):
+        before = plan_of(store, workspace, memory)
         assert before.held or before.aside
-        plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c1"], agreed_on()))
+        plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c1"], memory))
         assert [(item.conversation, item.reason.value) for item in (*plan.held, *plan.aside)] == [("jp-c1", "undone")]
 
 
