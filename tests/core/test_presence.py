@@ -189,3 +189,19 @@ def test_a_child_that_waits_goes_on_waiting() -> None:
 def test_a_child_whose_own_directory_was_removed_is_removed(workspace: Snapshot, policy: Policy) -> None:
     found = presence(stored(CHILD, PARENT, BESIDE), workspace, BOTH, policy)
     assert found.intent == replace(REMOVED, place="2-b/conversations/1-a")
+
+
+def test_a_version_is_old_by_both_of_its_units() -> None:
+    retitled = EDITED.replace('"A"', '"X"')
+    units = view_of(stored(EDITED), here()).store.units
+    stream, metadata = str(units[STREAM].digest), str(view_of(stored(retitled), here()).store.units[METADATA].digest)
+    for workspace, streams, titles, goal in (
+        (EDITED, (stream, "9"), (), Goal.REMOVED_BEFORE),
+        (EDITED, ("0", stream), (), Goal.IMPORT),
+        (EDITED, (), (str(units[METADATA].digest), "9"), Goal.IMPORT),
+        (retitled, (stream, "9"), (), Goal.IMPORT),
+        (retitled, (stream, "9"), (metadata, "9"), Goal.REMOVED_BEFORE),
+        (retitled, (stream, "9"), ("0", metadata), Goal.IMPORT),
+    ):
+        memory = replace(KNOWN, history={("jp-c1", STREAM): streams, ("jp-c1", METADATA): titles})
+        assert presence(stored(BESIDE), here(workspace, BESIDE), memory).goal is goal
