@@ -11,8 +11,8 @@ from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Me
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Policy, Take
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Localize, Project, Remove, Reparent
-from tests.support.building import agreed_on, board_of, here, plan_of, stored
+from reconcile.core.requests import Children, Collect, Localize, Project, Remove, Reparent
+from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 NEWER = ONE.replace("[1]", "[1 2]")
@@ -131,3 +131,30 @@ def test_what_is_remembered_and_decided_while_edits_are_carried_out() -> None:
         assert decided.only == {"jp-c2"}
         assert decided.below == frozenset()
         assert decided.decisions == {"jp-c1": Take.STORE, "jp-c3": Take.WORKSPACE}
+
+
+def test_gc_finishes_what_was_half_removed() -> None:
+    """Of what the store has no more: what a removal has noted. The rest is for a plain run."""
+    memory = agreed_on(A, B, C)
+    buried = view_of(stored(A), here()).store.units
+    digests = frozenset(unit.digest for unit in buried.values() if unit.digest is not None)
+    memory = replace(memory, tombstones={"jp-c1": digests, "jp-c3": digests})
+    other = '4-d  metadata 09:00 title "D"  stream 09:00 [1]'
+    edits = edits_of(Collect(), board_of(stored(C, other), here(A, B, C, other), memory))
+    assert edits.deleted == {"jp-c1": Reason.EXPIRED}
+    assert edits.below == {"jp-c1": ()}
+    assert edits.scope == {"jp-c1"}
+    nothing = edits_of(Collect(), board_of(stored(C, other), here(C, other), agreed_on(C)))
+    assert nothing.scope.isdisjoint({"jp-c3", "jp-c4"})
+    assert nothing.scope
+
+
+def test_a_few_of_many_are_named() -> None:
+    children = [f'{n}-x  metadata 09:00 title "X{n}" parent 1  stream 09:00 [1]' for n in range(2, 9)]
+    for count, end in ((5, "X6 (jp-c6)"), (6, "X6 (jp-c6) and 1 more"), (7, "X6 (jp-c6) and 2 more")):
+        there = [A, *children[:count]]
+        with pytest.raises(RefusedError) as refused:
+            plan_of(stored(*there), here(), agreed_on(), Policy(request=Remove(("jp-c1",))))
+        assert f"has {count} descendants: " in str(refused.value)
+        assert str(refused.value).endswith(end)
+        assert [hint.rpartition(" ")[2] for hint in refused.value.hints] == ["--cascade", "--promote"]
