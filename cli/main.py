@@ -98,8 +98,8 @@ def _complain(ctx: click.Context, message: str, hint: str | None) -> None:
     from .style import clean
 
     click.echo(f"reconcile: {clean(message)}", err=True)
-    if hint:
-        click.echo(f"  hint: {clean(hint)}", err=True)
+    for line in (hint or "").splitlines():
+        click.echo(f"  hint: {clean(line.strip())}", err=True)
 
 
 @click.group(

@@ -54,6 +54,8 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
         look = session.look()
         board = session.board(look, policy_of(options, settings, _NOTHING))
         records = session.records(None if source is None else os.path.join(cwd, source))
+        if source is not None and not records:
+            raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
         found = offers(board, [session.state.load(each.id) for each in records])
         chosen = _everything(found, board) if everything else _chosen(options, found, board)
         policy = _policy(options, settings, chosen, tuple(each.id for each in records))

@@ -62,9 +62,16 @@ def run_pass(
                 policy, plan = _ask(session, look, policy, plan)
             if confirm and plan.actions and is_interactive(options) and not options.yes:
                 report(options, roots, session, plan, None)
-                click.confirm(f"\n{confirm}", abort=True)
+                go_on(confirm)
             outcome = apply_plan(options, roots, session, look, policy, plan, _called(context))
         context.exit(exit_code(plan, outcome, options))
+
+
+def go_on(question: str) -> None:
+    """Ask, and end the command where the answer is no."""
+    if not click.confirm(f"\n{question}"):
+        click.echo("nothing was done", err=True)
+        raise click.exceptions.Exit(exits.HELD)
 
 
 def apply_plan(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def command(context: click.Context, conversation: str, parent: str | None, none: bool) -> None:
     """Make ID a child of PARENT, or with --none a root; everything below it moves along."""
     if none == (parent is not None):
-        raise click.UsageError("name a parent, or --none")
+        raise click.UsageError("choose one: a parent, or --none")
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
         found = find_ids(session, look, [conversation, *([] if parent is None else [parent])])

@@ -13,7 +13,7 @@ from reconcile.retention import Holding, holdings, named, older_than, remove
 
 from .context import find_roots, is_interactive, open_session, settings_of
 from .options import common_options, options_of
-from .run import tell_waiting
+from .run import go_on, tell_waiting
 from .style import Style, clean, size
 from .when import age, date
 
@@ -45,7 +45,7 @@ def command(context: click.Context, prune: bool, older_than: str | None, purge: 
     with open_session(roots, settings, readonly=not changes) as session:
         if not changes:
             chosen = _chosen(session, older_than, purge)
-            _report(options, session, chosen, removed=None)
+            _report(options, session, chosen, removed=None, planned=prune or purge is not None)
             return
         with session.exclusively("reconcile vault", settings.lock_timeout, tell_waiting):
             chosen = _chosen(session, older_than, purge)
@@ -67,8 +67,8 @@ def _confirm(options: Options, chosen: tuple[Holding, ...]) -> None:
         return
     question = f"Take {_counted(chosen)} out of the vault for good?"
     if not is_interactive(options):
-        raise click.UsageError(f"{question} Say so with --yes")
-    click.confirm(question, abort=True)
+        raise click.UsageError(f"{_counted(chosen)} would be taken out of the vault for good; --yes does it")
+    go_on(question)
 
 
 def _counted(chosen: tuple[Holding, ...]) -> str:
@@ -76,7 +76,9 @@ def _counted(chosen: tuple[Holding, ...]) -> str:
     return f"{len(chosen)} version{'' if len(chosen) == 1 else 's'} ({total})"
 
 
-def _report(options: Options, session: Session, chosen: tuple[Holding, ...], *, removed: int | None) -> None:
+def _report(
+    options: Options, session: Session, chosen: tuple[Holding, ...], *, removed: int | None, planned: bool = False
+) -> None:
     if options.json:
         found = {
             "format": "reconcile.vault/1",
@@ -94,7 +96,8 @@ def _report(options: Options, session: Session, chosen: tuple[Holding, ...], *, 
         click.echo(f"  {each.digest[:16]}  {size(each.size):>9}  {date(each.newest_ns)}  {clean(what)}")
     if len(chosen) > len(shown):
         click.echo(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
-    words = "taken out of the vault for good" if removed is not None else "in the vault"
+    words = "would be taken out of the vault for good" if planned else "in the vault"
+    words = words if removed is None else "taken out of the vault for good"
     click.echo(style(f"{_counted(chosen)} {words}.", bold=True))
     if removed is not None:
         _warn_of_sides(session, chosen)

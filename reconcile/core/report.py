@@ -27,7 +27,12 @@ def report_conversation(board: Board, view: View) -> None:
     presence = board.presences[view.id]
     if view.id in board.edits.leaving:
         return
-    if view.id in board.edits.asked and view.workspace.main is None and view.id not in board.present:
+    if (
+        view.id in board.edits.intents
+        and view.workspace.main is None
+        and view.id not in board.present
+        and not view.local
+    ):
         message = "it can't be put there now: it isn't whole in the store, or the one that it lies in isn't whole here"
         board.hold(view, WHOLE, Reason.UNSETTLED, message)
     if presence.goal is Goal.HELD:

@@ -71,6 +71,7 @@ def leave_undone(board: Board, actions: list[Action], store: Snapshot, workspace
         key
         for key, record in records.items()
         if key not in board.policy.decisions
+        and key not in board.edits.scope
         and record == undone_record(ours.get(key, ()), theirs.get(key, ()), board.rules)
     }
     for conversation in records.keys() - resting:
