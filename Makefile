@@ -60,7 +60,7 @@ fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.fuzz.run --minutes $(MINUTES) $(ARGS)
 
 coverage:
-	PYTEST_ADDOPTS="$$PYTEST_ADDOPTS --cov --cov-report=" $(MAKE) test
+	PYTEST_ADDOPTS="$$PYTEST_ADDOPTS --cov=reconcile.core --cov-report=" $(MAKE) test
 	$(MAKE) coverage-gate
 
 # Judges the data of the last run of the tests with --cov.

@@ -7,6 +7,7 @@ import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 
@@ -22,10 +23,17 @@ if TYPE_CHECKING:
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios"
 SCENARIOS = scenarios(FIXTURES)
+FAKE_SHARE = 4
 
 
 def name(scenario: Scenario) -> str:
     return str(scenario.path.relative_to(FIXTURES).with_suffix(""))
+
+
+def marks_of(scenario: Scenario, level: str) -> list[pytest.MarkDecorator]:
+    """Give long ones their time. pyfakefs costs a second for each, so that only a part of them is played by default."""
+    marks = [pytest.mark.timeout(600)] if "killed at every step" in scenario.source else []
+    return [*marks, pytest.mark.slow] if level == "fake" and crc32(name(scenario).encode()) % FAKE_SHARE else marks
 
 
 def on(*levels: str) -> list[object]:
@@ -34,7 +42,7 @@ def on(*levels: str) -> list[object]:
         pytest.param(
             *([scenario] if len(levels) == 1 else [scenario, level]),
             id=f"{name(scenario)}-{level}",
-            marks=[pytest.mark.timeout(600)] if "killed at every step" in scenario.source else [],
+            marks=marks_of(scenario, level),
         )
         for scenario in SCENARIOS
         for level in levels
