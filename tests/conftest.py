@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COMMAND = cast("Command", _SCRIPT.load())
 
 settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=500, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 _HOMES = itertools.count()
