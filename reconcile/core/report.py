@@ -152,9 +152,11 @@ def _report_rivals(board: Board, view: View) -> None:
 def _remember(board: Board, view: View) -> None:
     """Note changes of the intent, and releases of what was set aside."""
     presence = board.presences[view.id]
-    if presence.intent is not None and presence.intent != view.intent and presence.goal is not Goal.PROJECT:
+    if presence.intent is not None and presence.intent != view.intent:
+        # Also what comes back in this run: if that is cut short, its absence must not be read as a removal.
         board.intents[view.id] = presence.intent
-        _note_intent(board, view, presence.intent)
+        if presence.goal is not Goal.PROJECT:
+            _note_intent(board, view, presence.intent)
     if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
         board.intents[view.id] = Intent(IntentKind.LOCAL)
     for key in [(view.id, unit) for unit in (METADATA, STREAM)]:

@@ -31,7 +31,6 @@ OTHER_ENDS = (
     "duplicates-in-bulk",
     "reparenting-reaches-the-others",
     "the-toggle-up",
-    "h08-a-parent-is-removed",
 )
 """Cut short, these come to another end, with nothing lost: docs/safety.md says which."""
 SCENARIOS = [
