@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.branching import plan_branch
+from reconcile.core.decisions import decide
 from reconcile.core.edits import RefusedError
-from reconcile.core.planner import decide, make_plan, without_git
+from reconcile.core.planner import make_plan
 from reconcile.core.quarantine import plan_quarantine
 from reconcile.core.requests import Branch, Project, PutBack, Quarantine, TakeBack
 from reconcile.core.restore import NoPlaceError, plan_restore
 from reconcile.core.undo import plan_undo
+from reconcile.core.withholding import without_git
 from reconcile.errors import ReconcileError
 from reconcile.kept import NoVersionError, find_versions, kept_units
 from reconcile.past import find_run, past_run

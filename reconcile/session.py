@@ -16,10 +16,11 @@ from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.record import Recorder, decided_ahead, learned, planned_steps, preserved
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.steps import Stage
+from reconcile.core.decisions import decide
 from reconcile.core.fold import fold
 from reconcile.core.memory import remembered
 from reconcile.core.model import Side
-from reconcile.core.planner import decide, needs_events
+from reconcile.core.planner import needs_events
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import TakeBack
 from reconcile.core.undone import left_alone

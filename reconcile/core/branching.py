@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.draft import Draft, Put, Step, renumbered
+from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.edits import RefusedError
 from reconcile.core.memory import Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, File, Side
@@ -16,6 +16,7 @@ from reconcile.core.plan import Heading, Kind, Plan
 from reconcile.core.policy import Layout
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
+from reconcile.core.withholding import renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

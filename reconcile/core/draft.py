@@ -13,7 +13,7 @@ from reconcile.core.model import WHOLE, File
 from reconcile.core.plan import Action, Expect, Kind, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from reconcile.core.model import Place
     from reconcile.core.nodes import Node
@@ -291,22 +291,3 @@ def _expect_file(node: Node, file: File) -> Expect:
 def _expect_current(node: Node, name: str) -> Expect:
     file = node.files.get(name)
     return _expect_file(node, file) if file else Expect(node.file(name), 0, 0, None)
-
-
-def withheld(actions: Sequence[Action], refused: Mapping[str, object] | set[str]) -> set[str]:
-    """Return the ids refused and of everything that needs them; needs point backwards."""
-    out = set(refused)
-    for action in actions:
-        if not out.isdisjoint(action.needs):
-            out.add(action.id)
-    return out
-
-
-def renumbered(actions: Iterable[Action]) -> tuple[Action, ...]:
-    """Number the remaining actions from 1 in their order; needs follow."""
-    kept = list(actions)
-    ids = {action.id: str(number) for number, action in enumerate(kept, 1)}
-    return tuple(
-        replace(action, id=ids[action.id], needs=tuple(ids[need] for need in action.needs if need in ids))
-        for action in kept
-    )

@@ -1,8 +1,8 @@
 """The planner: from two snapshots and what is remembered to the one ordered plan.
 
-Pure and deterministic: no clock, no disk; the same input gives the same plan. It reads in this order: what each
-conversation is (`views`), whether it belongs (`presence`), which content wins (`content`), whose child it is
-(`parents`, `tree`), and then writes the steps: saves, parents, the workspace's units, placement, removals.
+Pure and deterministic: no clock, no disk; the same input gives the same plan. What holds is decided first
+(`reconcile.core.decisions`), then the steps are written: saves, parents, the workspace's units, placement, removals.
+What may not be done now, or wasn't asked for, is left out at the end (`reconcile.core.withholding`).
 """
 
 from __future__ import annotations
@@ -11,40 +11,29 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.board import Board
-from reconcile.core.content import Outcome, Verdict, decide_carried, decide_units
-from reconcile.core.directories import choose_directories
-from reconcile.core.draft import renumbered, withheld
-from reconcile.core.edits import Edits, edits_of
-from reconcile.core.guards import is_bulk, look_at_sides
-from reconcile.core.model import METADATA, STREAM, WHOLE, Side
-from reconcile.core.nodes import nodes_of
-from reconcile.core.parents import Parentage, decide_parent, states
+from reconcile.core.decisions import decide
+from reconcile.core.model import STREAM
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
-from reconcile.core.plan import Action, Heading, Item, Kind, Plan
-from reconcile.core.presence import Goal, Presence, decide_presence
+from reconcile.core.plan import Action, Heading, Plan
 from reconcile.core.quiet import quiet_plan
-from reconcile.core.reasons import Reason
 from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
-from reconcile.core.requests import Project, TreeEdit
-from reconcile.core.settle import final_metadata, is_undecided, save, set_parents, stated_content, update_workspace
-from reconcile.core.tree import TreeIndex
+from reconcile.core.requests import TreeEdit
+from reconcile.core.settle import save, set_parents, update_workspace
+from reconcile.core.tree_edits import edits_of
 from reconcile.core.undone import leave_undone
-from reconcile.core.units import joined_digest, units_of
-from reconcile.core.views import views_of, without_speakers
+from reconcile.core.units import joined_digest
+from reconcile.core.views import views_of
+from reconcile.core.withholding import renumbered, selected, without_bulk, without_git
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from reconcile.core.board import Board
     from reconcile.core.memory import Memory
     from reconcile.core.model import Digest, Snapshot
     from reconcile.core.policy import Policy
-    from reconcile.core.units import Rules, Unit
-    from reconcile.core.views import View
-
-BULK_NAMES = 5
-"""Directories that a bulk removal is told by name."""
+    from reconcile.core.units import Rules
 
 
 def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int) -> Plan:
@@ -91,160 +80,6 @@ def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     return _finish(board, store, workspace)
 
 
-def decide(
-    store: Snapshot,
-    workspace: Snapshot,
-    memory: Memory,
-    policy: Policy,
-    rules: Rules,
-    now_ns: int,
-    edits: Edits | None = None,
-) -> Board:
-    """Decide presence, content and parents of every conversation; no step is planned yet."""
-    edits = edits or Edits()
-    sides = look_at_sides(store, workspace, memory, rules.format)
-    if _recovers(policy):
-        sides = replace(sides, workspace_emptied=False)
-    memory = edits.remembering(memory)
-    views = views_of(store, workspace, memory, rules)
-    # What leaves is compared like any other copy: only there is nothing to be written to it.
-    views |= {each: replace(views[each], local=False) for each in edits.leaving}
-    board = Board(
-        views=views,
-        memory=memory,
-        policy=policy,
-        rules=rules,
-        sides=sides,
-        now_ns=now_ns,
-        nodes={Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)},
-        tree=TreeIndex({}, rules.format.order),
-        edits=edits,
-        held=list(edits.held),
-        notes=list(edits.notes),
-    )
-    for view in views.values():
-        _decide_one(board, view)
-    live = {view.id: board.parentage[view.id].parent for view in views.values() if _is_live(board, view)}
-    board.tree = TreeIndex(live, rules.format.order)
-    walked = tuple(board.tree.walk())
-    board.order = walked + tuple(conversation for conversation in views if conversation not in live)
-    choose_directories(board)
-    return board
-
-
-def _decide_one(board: Board, view: View) -> None:
-    if view.store.main is not None:
-        board.homes[view.id] = board.node(view.store.main)
-    presence = _presence(board, view)
-    board.presences[view.id] = presence
-    if presence.goal is Goal.SYNC:
-        verdicts = decide_units(view, board.memory, board.policy, board.sides)
-        if replaced := {v.unit for v in verdicts if v.outcome is Outcome.BEHIND and _speaks_for_another(view, v.unit)}:
-            view = board.views[view.id] = without_speakers(view, replaced)
-            verdicts = decide_units(view, board.memory, board.policy, board.sides)
-        verdicts = tuple(_with_metadata(view, verdict) for verdict in verdicts)
-        if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
-            verdicts = tuple(_waiting(verdict) for verdict in verdicts)
-        board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
-    elif view.workspace.main is None and view.workspace.units and view.store.main is not None:
-        verdicts = decide_carried(view, board.memory, board.policy)
-        board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
-    metadata = board.verdicts.get(view.id, {}).get(METADATA)
-    board.parentage[view.id] = decide_parent(view, metadata)
-    if view.id in board.edits.parents:
-        _reparent(board, view)
-    _check_editable(board, view, metadata)
-    stream = board.verdicts.get(view.id, {}).get(STREAM)
-    if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
-        board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
-    _wait_for_decision(board, view)
-
-
-def _recovers(policy: Policy) -> bool:
-    return isinstance(policy.request, Project) and policy.request.records is not None
-
-
-def _presence(board: Board, view: View) -> Presence:
-    presence = decide_presence(view, board.views, board.memory, board.policy, board.sides)
-    if view.id in board.edits.deleted:
-        return Presence(Goal.REMOVE, presence.case, "removed", board.edits.deleted[view.id])
-    if view.id in board.edits.asked and presence.goal is Goal.PROJECT:
-        return replace(presence, reason=Reason.RECOVERED if _recovers(board.policy) else Reason.ASKED)
-    return presence
-
-
-def _reparent(board: Board, view: View) -> None:
-    """Give it the parent that was asked for, unless its metadata has to be settled first."""
-    if board.parentage[view.id].frozen:
-        board.hold(view, METADATA, Reason.UNSETTLED, "its metadata has to be settled before it gets another parent")
-    else:
-        board.parentage[view.id] = Parentage(board.edits.parents[view.id])
-
-
-def _wait_for_decision(board: Board, view: View) -> None:
-    """Let nothing be settled among several directories of one conversation while one of its units is undecided.
-
-    They all stay until then, so that what lost now would speak again in every run.
-    """
-    verdicts = board.verdicts.get(view.id, {})
-    for unit in _broken_duplicates(board, view):
-        verdict = verdicts.get(unit.name) or Verdict(unit.name, None, Outcome.HELD)
-        faulty = (*(other for other in verdict.faulty if other.copy is not unit.copy), unit)
-        verdicts[unit.name] = Verdict(unit.name, verdict.case, Outcome.HELD, Reason.INVALID, faulty=faulty)
-    if is_undecided(verdicts.values()) and (view.store.stale or view.workspace.stale):
-        board.verdicts[view.id] = {unit: _waiting(verdict) for unit, verdict in verdicts.items()}
-        board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
-
-
-def _broken_duplicates(board: Board, view: View) -> list[Unit]:
-    """Return what nobody can read in directories that should go, which isn't removed silently (section 4)."""
-    if view.store.main is None or view.id in board.policy.decisions:
-        return []
-    copies = (*view.store.stale, *(() if view.local else view.workspace.stale))
-    units = [unit for copy in copies for unit in units_of(copy, board.rules, None).values()]
-    return [unit for unit in units if unit.fault is not None and not unit.fault.incomplete]
-
-
-def _speaks_for_another(view: View, name: str) -> bool:
-    """Tell whether a unit is that of a directory that goes, though the one that stays has a sound one."""
-    own = view.workspace.own.get(name)
-    return own is not None and own.digest is not None and view.workspace.units[name] is not own
-
-
-def _with_metadata(view: View, verdict: Verdict) -> Verdict:
-    """Hold a fork for which no side has metadata."""
-    if verdict.forks is None or view.store.metadata or view.workspace.metadata:
-        return verdict
-    return replace(verdict, outcome=Outcome.HELD, reason=Reason.DIVERGED_HELD, forks=None)
-
-
-def _waiting(verdict: Verdict) -> Verdict:
-    """While the stream is behind, or a unit held, the others of that conversation wait too (section 4)."""
-    if verdict.outcome in (Outcome.BEHIND, Outcome.HELD, Outcome.ASIDE):
-        return verdict
-    return Verdict(verdict.unit, verdict.case, Outcome.WAIT, Reason.BEHIND_ASIDE)
-
-
-def _check_editable(board: Board, view: View, verdict: Verdict | None) -> None:
-    """Hold metadata that would have to state another parent but can't be edited byte for byte (section 4)."""
-    if board.parentage[view.id].frozen:
-        return
-    final = final_metadata(view, verdict)
-    parent = board.parentage[view.id].parent
-    if final is None or states(final, parent) or stated_content(board, view, final) is not None:
-        return
-    held = Verdict(METADATA, verdict.case if verdict else None, Outcome.HELD, Reason.NOT_ROUND_TRIP)
-    board.verdicts.setdefault(view.id, {})[METADATA] = held
-    board.parentage[view.id] = Parentage(parent, frozen=True)
-
-
-def _is_live(board: Board, view: View) -> bool:
-    """Tell whether it is in the tree: live in the store, or on the way there from the workspace."""
-    goal = board.presences[view.id].goal
-    there = view.store.main is not None or goal in (Goal.IMPORT, Goal.HELD)
-    return there and not view.archived
-
-
 def needs_events(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> frozenset[str]:
     """Return the ids whose streams differ between the sides, so that the scan can load their events."""
     streams: dict[str, set[Digest | None]] = {}
@@ -267,8 +102,8 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     """Leave out what was undone, and what the guards, git and the selection refuse, with everything that needs it."""
     board.intents |= {key: intent for key, intent in board.edits.intents.items() if key not in board.intents}
     actions = leave_undone(board, list(board.draft), store, workspace)
-    actions = _without_bulk(board, actions, len(workspace.copies))
-    actions = _selected(board, actions)
+    actions = without_bulk(board, actions, len(workspace.copies))
+    actions = selected(board, actions)
     plan = Plan(
         layout=board.policy.layout.value,
         actions=renumbered(actions),
@@ -292,69 +127,6 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
         ),
     )
     return without_git(plan, board.policy.git_busy)
-
-
-def _without_bulk(board: Board, actions: list[Action], directories: int) -> list[Action]:
-    removals = [action for action in actions if _removes_a_directory(action)]
-    if board.policy.accept_bulk or board.edits.scope or not is_bulk(len(removals), directories):
-        return actions
-    # Whatever else becomes of these waits too: what lost now would speak again from a directory that stays.
-    concerned = {action.conversation for action in removals}
-    concerned |= {fork for fork, source in board.forks.items() if source in concerned}
-    refused = withheld(actions, {action.id for action in actions if action.conversation in concerned})
-    for conversation in concerned:
-        board.tombstones.pop(conversation, None)
-    names = [action.target.path.rpartition("/")[2] for action in removals[:BULK_NAMES]]
-    names += [f"{len(removals) - BULK_NAMES} more"] if len(removals) > BULK_NAMES else []
-    message = f"{len(removals)} of {directories} directories would be removed: {', '.join(names)}"
-    board.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
-    return [action for action in actions if action.id not in refused]
-
-
-def _removes_a_directory(action: Action) -> bool:
-    return action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE
-
-
-def without_git(plan: Plan, busy: str | None) -> Plan:
-    """Hold what would change the workspace while git is in the middle of something there, and what needs it."""
-    touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
-    if busy is None or not touching:
-        return plan
-    refused = withheld(plan.actions, touching)
-    message = f"git is in the middle of something here ({busy}): {len(refused)} changes wait for its end"
-    kept = [action for action in plan.actions if action.id not in refused]
-    return replace(plan, actions=renumbered(kept), held=(*plan.held, _whole(Reason.GIT_BUSY, message)))
-
-
-def _whole(reason: Reason, message: str, *resolve: str) -> Item:
-    return Item(conversation=None, title=None, unit=WHOLE, reason=reason, message=message, resolve=resolve)
-
-
-def _selected(board: Board, actions: list[Action]) -> list[Action]:
-    """Keep what ``--only`` and ``--below`` name, and what that needs."""
-    policy = board.policy
-    if not policy.only and not policy.below:
-        return actions
-    wanted = set(policy.only) | set(policy.below)
-    for conversation in policy.below:
-        if conversation in board.tree:
-            wanted.update(board.tree.descendants(conversation))
-    wanted.update(fork for fork, source in board.forks.items() if source in wanted)
-    kept: set[str] = set()
-    for action in reversed(actions):
-        if action.conversation in wanted or action.id in kept:
-            kept.update((action.id, *action.needs))
-    _select_rest(board, wanted)
-    return [action for action in actions if action.id in kept]
-
-
-def _select_rest(board: Board, wanted: set[str]) -> None:
-    board.held = [item for item in board.held if item.conversation is None or item.conversation in wanted]
-    board.aside = [item for item in board.aside if item.conversation is None or item.conversation in wanted]
-    board.preserve = [version for version in board.preserve if version.conversation in wanted]
-    board.intents = {key: intent for key, intent in board.intents.items() if key in wanted}
-    board.asides = {key: record for key, record in board.asides.items() if key[0] in wanted}
-    board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in wanted}
 
 
 def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:

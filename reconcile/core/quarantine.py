@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.draft import Draft, Put, Step, renumbered
+from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.edits import RefusedError
 from reconcile.core.model import EXTRA, TRASH, WHOLE, Fault, File
 from reconcile.core.plan import Heading, Kind, Plan
 from reconcile.core.reasons import Reason
 from reconcile.core.units import units_of
+from reconcile.core.withholding import renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

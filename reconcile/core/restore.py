@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.draft import Draft, Put, Step, renumbered
+from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Side
 from reconcile.core.nodes import Node, nodes_of
 from reconcile.core.plan import Heading, Kind, Plan
-from reconcile.core.planner import without_git
 from reconcile.core.reasons import Reason
 from reconcile.core.views import views_of
+from reconcile.core.withholding import renumbered, without_git
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.draft import renumbered, withheld
-
 if TYPE_CHECKING:
     from reconcile.core.plan import Action, Plan
+
+from reconcile.core.withholding import renumbered, withheld
 
 
 def agreeing(saved: Plan, fresh: Plan) -> tuple[Plan, dict[str, Action]]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.draft import Draft, Put, Step, renumbered, withheld
+from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.memory import IntentKind
 from reconcile.core.model import CHILDREN, EXTRA, WHOLE, Metadata, Place, Side
 from reconcile.core.nodes import Node, nodes_of
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Plan
-from reconcile.core.planner import without_git
 from reconcile.core.reasons import Reason
 from reconcile.core.undone import Standing, standing, undone_record
+from reconcile.core.withholding import renumbered, withheld, without_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

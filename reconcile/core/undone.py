@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.draft import withheld
 from reconcile.core.memory import AsideKind, AsideRecord
 from reconcile.core.model import CHILDREN, WHOLE
 from reconcile.core.reasons import Reason
+from reconcile.core.withholding import withheld
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.core.draft import Draft, Put, Step, renumbered, withheld
+from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.model import File, Place, Side
 from reconcile.core.nodes import Node, nodes_of
 from reconcile.core.plan import Action, Kind
 from reconcile.core.reasons import Reason
+from reconcile.core.withholding import renumbered, withheld
 from tests.support.building import here, stored
 
 if TYPE_CHECKING:

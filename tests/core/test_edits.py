@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from reconcile.core.edits import Edits, RefusedError, edits_of
+from reconcile.core.edits import Edits, RefusedError
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Policy, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Collect, Localize, Project, Remove, Reparent
+from reconcile.core.tree_edits import edits_of
 from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reconcile.core.decisions import decide
 from reconcile.core.memory import Memory
 from reconcile.core.model import METADATA, STREAM, Fault, Side
-from reconcile.core.planner import decide, make_plan
+from reconcile.core.planner import make_plan
 from reconcile.core.policy import Policy
 from reconcile.core.views import views_of
 from tests.support.commands import read_command

@@ -1,0 +1,87 @@
+"""What `reconcile local` changes: directories that leave the workspace, with everything in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.content import Outcome
+from reconcile.core.edits import NOBODY, Edits, held_item, names, still_there
+from reconcile.core.memory import Intent, IntentKind
+from reconcile.core.plan import Item, Note
+from reconcile.core.presence import Goal
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from reconcile.core.board import Board
+
+
+def localize(board: Board, ids: tuple[str, ...]) -> Edits:
+    """Take the directories of the targets, with everything in them, out of the workspace, and keep them out."""
+    intents: dict[str, Intent | None] = {}
+    leaving: dict[str, Reason] = {}
+    together: dict[str, frozenset[str]] = {}
+    held: list[Item] = []
+    notes: list[Note] = []
+    scope: set[str] = set()
+    for target in sorted(still_there(board, ids), key=lambda each: len(_chain(board, each))):
+        if target in leaving:
+            intents[target] = Intent(IntentKind.LOCAL)
+            leaving[target] = Reason.LOCALIZED
+            continue
+        inside = _inside(board, target)
+        scope |= {target, *inside}
+        open_ones = [each for each in (target, *inside) if _is_open(board, each)]
+        if open_ones:
+            message = f"its directory stays, because of {names(board, open_ones)}: see `reconcile status`"
+            held.append(held_item(board, target, Reason.UNSETTLED, message))
+            continue
+        intents[target] = Intent(IntentKind.LOCAL)
+        if board.views[target].workspace.main is None:
+            continue
+        leaving[target] = Reason.LOCALIZED
+        together |= dict.fromkeys((target, *inside), frozenset((target, *inside)))
+        for each in inside:
+            leaving[each] = Reason.WITH_ANCESTOR
+            if not board.views[each].local:
+                main = board.views[each].workspace.main
+                assert main is not None  # noqa: S101 - it lies inside
+                intents[each] = Intent(IntentKind.PROJECTED, waits_for=main.container, place=main.path)
+        if inside:
+            which = "1 conversation below it goes" if len(inside) == 1 else f"{len(inside)} conversations below it go"
+            message = f"{which} along, and back with it: {names(board, inside)}"
+            notes.append(Note(conversation=target, reason=Reason.TAKEN_ALONG, message=message))
+    return Edits(
+        intents=intents,
+        leaving=leaving,
+        together=together,
+        scope=frozenset(scope) or NOBODY,
+        held=tuple(held),
+        notes=tuple(notes),
+    )
+
+
+def _is_open(board: Board, conversation: str) -> bool:
+    """Tell whether what the workspace has of it can't be saved now, so that its directory must stay."""
+    view = board.views[conversation]
+    if view.workspace.main is None:
+        return False
+    known = board.presences[conversation].goal in (Goal.SYNC, Goal.IMPORT)
+    verdicts = board.verdicts.get(conversation, {}).values()
+    return not known or bool(view.workspace.faults) or any(verdict.outcome is Outcome.HELD for verdict in verdicts)
+
+
+def _chain(board: Board, conversation: str) -> list[str]:
+    return list(board.tree.ancestors(conversation)) if conversation in board.tree else []
+
+
+def _inside(board: Board, target: str) -> list[str]:
+    """Return the conversations whose directories lie in the target's, in the order of the tree."""
+    main = board.views[target].workspace.main
+    if main is None:
+        return []
+    start = f"{main.path}/"
+    return [
+        each
+        for each in board.order
+        if (copy := board.views[each].workspace.main) is not None and copy.path.startswith(start)
+    ]

@@ -1,0 +1,115 @@
+"""What `reconcile rm` and `gc` change: what goes from both sides, and what takes its place in the tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.edits import NOBODY, Edits, RefusedError, names, still_there
+from reconcile.core.expiry import expired
+from reconcile.core.plan import Note
+from reconcile.core.presence import Goal
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Children
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from reconcile.core.board import Board
+    from reconcile.core.requests import Collect, Remove
+
+
+def remove(board: Board, request: Remove) -> Edits:
+    """Remove the targets; their children are removed too, or take their place in the tree.
+
+    What a run that was cut short has removed from the store alone is still a target, and keeps its children.
+    """
+    deleted: dict[str, Reason] = {}
+    parents: dict[str, str | None] = {}
+    kin = _Kin(board)
+    ids = still_there(board, request.ids)
+    for target in ids:
+        if board.views[target].archived:
+            raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
+        children = [each for each in kin.children(target) if each not in ids]
+        if children and request.children is Children.REFUSE:
+            raise _has_children(board, target, children, len(kin.descendants(target)))
+        deleted[target] = Reason.REMOVED_AS_ASKED
+        if request.children is Children.CASCADE:
+            deleted |= dict.fromkeys(kin.descendants(target), Reason.REMOVED_AS_ASKED)
+        else:
+            parents |= dict.fromkeys(children, kin.survivor(target, ids))
+    return Edits(
+        deleted=deleted,
+        below=kin.among(deleted),
+        parents=parents,
+        promoted=frozenset(parents),
+        scope=frozenset({*deleted, *parents}) or NOBODY,
+        notes=tuple(_archived_below(board, deleted)),
+    )
+
+
+def collect(board: Board, request: Collect) -> Edits:
+    """Remove what has expired, and the rest of what a run that was cut short has removed."""
+    found = (*expired(board, frozenset(request.active)), *_half_removed(board))
+    deleted = dict.fromkeys(found, Reason.EXPIRED)
+    return Edits(deleted=deleted, below=_Kin(board).among(deleted), scope=frozenset(found) or NOBODY)
+
+
+def _half_removed(board: Board) -> list[str]:
+    """Return what a run that was cut short has removed from the store alone."""
+    buried = board.memory.tombstones
+    return [each for each, presence in board.presences.items() if presence.goal is Goal.REMOVE and each in buried]
+
+
+class _Kin:
+    """Who is whose child by what they state, also where the parent is half removed already."""
+
+    def __init__(self, board: Board) -> None:
+        self._parents = {each: board.parentage[each].parent for each in board.order if not board.views[each].archived}
+        self._children: dict[str | None, list[str]] = {}
+        for child, parent in self._parents.items():
+            if board.presences[child].state != "gone":
+                self._children.setdefault(parent, []).append(child)
+
+    def children(self, conversation: str) -> list[str]:
+        return self._children.get(conversation, [])
+
+    def descendants(self, conversation: str) -> dict[str, None]:
+        """Return everything below, each once, whatever cycles there are."""
+        found: dict[str, None] = {}
+        stack = list(self.children(conversation))
+        while stack:
+            each = stack.pop()
+            if each not in found and each != conversation:
+                found[each] = None
+                stack += self.children(each)
+        return found
+
+    def among(self, chosen: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return the children of each of these that are among them."""
+        return {each: tuple(child for child in self.children(each) if child in chosen) for each in chosen}
+
+    def survivor(self, conversation: str, removed: Collection[str]) -> str | None:
+        """Return the nearest ancestor that isn't removed as well."""
+        seen = {conversation}
+        each = self._parents.get(conversation)
+        while each is not None and each in removed and each not in seen:
+            seen.add(each)
+            each = self._parents.get(each)
+        return None if each in seen else each
+
+
+def _has_children(board: Board, target: str, children: list[str], below: int) -> RefusedError:
+    kind = "1 descendant" if below == 1 else f"{below} descendants"
+    return RefusedError(
+        f"{target} ({board.views[target].title or 'no title'}) has {kind}: {names(board, children)}",
+        f"remove all of them: reconcile rm {target} --cascade",
+        f"or let its children move up: reconcile rm {target} --promote",
+    )
+
+
+def _archived_below(board: Board, deleted: Collection[str]) -> Iterator[Note]:
+    for view in board.views.values():
+        if view.archived and board.parentage[view.id].parent in deleted:
+            message = f"it is archived, and stays; its parent {board.parentage[view.id].parent} is removed"
+            yield Note(conversation=view.id, reason=Reason.ARCHIVED_COPY, message=message)

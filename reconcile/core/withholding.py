@@ -1,0 +1,103 @@
+"""What a plan leaves out, with all that needs it: too many removals, what git is busy with, what was not named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reconcile.core.guards import is_bulk
+from reconcile.core.model import WHOLE, Side
+from reconcile.core.plan import Item, Kind
+from reconcile.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from reconcile.core.board import Board
+    from reconcile.core.plan import Action, Plan
+
+BULK_NAMES = 5
+"""Directories that a bulk removal is told by name."""
+
+
+def without_bulk(board: Board, actions: list[Action], directories: int) -> list[Action]:
+    """Hold what would remove too many directories at once without having been told to."""
+    removals = [action for action in actions if _removes_a_directory(action)]
+    if board.policy.accept_bulk or board.edits.scope or not is_bulk(len(removals), directories):
+        return actions
+    # Whatever else becomes of these waits too: what lost now would speak again from a directory that stays.
+    concerned = {action.conversation for action in removals}
+    concerned |= {fork for fork, source in board.forks.items() if source in concerned}
+    refused = withheld(actions, {action.id for action in actions if action.conversation in concerned})
+    for conversation in concerned:
+        board.tombstones.pop(conversation, None)
+    names = [action.target.path.rpartition("/")[2] for action in removals[:BULK_NAMES]]
+    names += [f"{len(removals) - BULK_NAMES} more"] if len(removals) > BULK_NAMES else []
+    message = f"{len(removals)} of {directories} directories would be removed: {', '.join(names)}"
+    board.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
+    return [action for action in actions if action.id not in refused]
+
+
+def _removes_a_directory(action: Action) -> bool:
+    return action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE
+
+
+def without_git(plan: Plan, busy: str | None) -> Plan:
+    """Hold what would change the workspace while git is in the middle of something there, and what needs it."""
+    touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
+    if busy is None or not touching:
+        return plan
+    refused = withheld(plan.actions, touching)
+    message = f"git is in the middle of something here ({busy}): {len(refused)} changes wait for its end"
+    kept = [action for action in plan.actions if action.id not in refused]
+    return replace(plan, actions=renumbered(kept), held=(*plan.held, _whole(Reason.GIT_BUSY, message)))
+
+
+def _whole(reason: Reason, message: str, *resolve: str) -> Item:
+    return Item(conversation=None, title=None, unit=WHOLE, reason=reason, message=message, resolve=resolve)
+
+
+def selected(board: Board, actions: list[Action]) -> list[Action]:
+    """Keep what ``--only`` and ``--below`` name, and what that needs."""
+    policy = board.policy
+    if not policy.only and not policy.below:
+        return actions
+    wanted = set(policy.only) | set(policy.below)
+    for conversation in policy.below:
+        if conversation in board.tree:
+            wanted.update(board.tree.descendants(conversation))
+    wanted.update(fork for fork, source in board.forks.items() if source in wanted)
+    kept: set[str] = set()
+    for action in reversed(actions):
+        if action.conversation in wanted or action.id in kept:
+            kept.update((action.id, *action.needs))
+    _select_rest(board, wanted)
+    return [action for action in actions if action.id in kept]
+
+
+def _select_rest(board: Board, wanted: set[str]) -> None:
+    board.held = [item for item in board.held if item.conversation is None or item.conversation in wanted]
+    board.aside = [item for item in board.aside if item.conversation is None or item.conversation in wanted]
+    board.preserve = [version for version in board.preserve if version.conversation in wanted]
+    board.intents = {key: intent for key, intent in board.intents.items() if key in wanted}
+    board.asides = {key: record for key, record in board.asides.items() if key[0] in wanted}
+    board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in wanted}
+
+
+def withheld(actions: Sequence[Action], refused: Mapping[str, object] | set[str]) -> set[str]:
+    """Return the ids refused and of everything that needs them; needs point backwards."""
+    out = set(refused)
+    for action in actions:
+        if not out.isdisjoint(action.needs):
+            out.add(action.id)
+    return out
+
+
+def renumbered(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Number the remaining actions from 1 in their order; needs follow."""
+    kept = list(actions)
+    ids = {action.id: str(number) for number, action in enumerate(kept, 1)}
+    return tuple(
+        replace(action, id=ids[action.id], needs=tuple(ids[need] for need in action.needs if need in ids))
+        for action in kept
+    )
