@@ -34,7 +34,7 @@ class PlanElsewhereError(ReconcileError):
 
 
 def _text(file: str) -> str:
-    from reconcile.schema import PlanFileError
+    from reconcile.planfile import PlanFileError
 
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as opened:
@@ -52,7 +52,7 @@ def command(context: click.Context, file: str) -> None:
 
     What has changed since is refused, conversation by conversation; the rest is done (exit 4).
     """
-    from reconcile.schema import read_plan
+    from reconcile.planfile import read_plan
 
     options = options_of(context)
     plan, workspace, store = read_plan(_text(file), file)
@@ -106,7 +106,7 @@ def _as_asked(plan: Plan, settings: Settings) -> Policy:
 
 def _check_ids(plan: Plan, form: Format, file: str) -> None:
     """Refuse actions for what can be no conversation: their ids name the locks to be taken."""
-    from reconcile.schema import PlanFileError
+    from reconcile.planfile import PlanFileError
 
     for action in plan.actions:
         wrong = [each for each in action.touches if form.parse_id(each) != each]

@@ -1,4 +1,4 @@
-"""The published shape of a plan, checked when a saved one is read (`reconcile apply FILE`).
+"""The published shape of a plan in JSON: what `--json` and `--out` write, and docs/plan.schema.json describes.
 
 A saved plan is input like any other: places are checked to lie below the two sides, nothing in it is trusted to
 match what is on disk.
@@ -6,40 +6,11 @@ match what is on disk.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-import reprlib
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from reconcile.core.format import Part
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
-from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
-from reconcile.core.policy import Layout, Policy, Prefer, Take
-from reconcile.core.reasons import reason_of
-from reconcile.core.requests import (
-    Branch,
-    Children,
-    Collect,
-    Localize,
-    Project,
-    PutBack,
-    Quarantine,
-    Remove,
-    Reparent,
-    Request,
-    TakeBack,
-)
-from reconcile.errors import ReconcileError
 from reconcile.planjson import FORMAT, place_from_json
-
-
-class PlanFileError(ReconcileError):
-    """A saved plan can't be used; the message says where and why."""
-
-    exit_code = 2
 
 
 def _is_place(text: str) -> str:
@@ -50,8 +21,6 @@ def _is_place(text: str) -> str:
 PlaceText = Annotated[str, AfterValidator(_is_place)]
 Number = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 """A size or a time, as the disk and the database know them."""
-_QUOTED = 200
-"""Characters of what a message quotes."""
 
 
 class _Model(BaseModel):
@@ -298,170 +267,3 @@ class PlanModel(_Model):
 def plan_schema() -> dict[str, object]:
     """Return the JSON Schema of a plan, as published in docs/plan.schema.json."""
     return PlanModel.model_json_schema() | {"$id": FORMAT}
-
-
-def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
-    """Read a saved plan; return it with the paths of the workspace and the store it was made for.
-
-    Raises:
-        PlanFileError: it is no plan, or one of another version.
-    """
-    try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise PlanFileError(f"{name}: found no JSON ({error}), expected a plan saved with --out") from None
-    found = raw.get("format") if isinstance(raw, dict) else None
-    if found != FORMAT:
-        shown = reprlib.repr(found)
-        raise PlanFileError(f"{name}: found the format {shown}, expected {FORMAT!r}", "make it again with --out")
-    try:
-        model = PlanModel.model_validate(raw)
-        _check_order(model.actions)
-        return _plan(model), model.workspace, model.store
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(_brief(str(part)) for part in first["loc"])
-        raise PlanFileError(f"{name}: {where}: {_brief(first['msg'])}", "make it again with --out") from None
-    except (ValueError, binascii.Error) as error:
-        raise PlanFileError(f"{name}: {_brief(str(error))}", "make it again with --out") from None
-
-
-def _brief(text: str) -> str:
-    """Return what may quote the file for a message, cut short."""
-    return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
-
-
-def _check_order(actions: list[ActionModel]) -> None:
-    seen: set[str] = set()
-    for action in actions:
-        if action.id in seen:
-            raise ValueError(f"found two actions with the id {action.id!r}")
-        if missing := set(action.needs) - seen:
-            raise ValueError(f"action {action.id!r} needs {min(missing)!r}, which doesn't come before it")
-        seen.add(action.id)
-
-
-def _plan(model: PlanModel) -> Plan:
-    return Plan(
-        layout=model.layout,
-        actions=tuple(_action(action) for action in model.actions),
-        held=tuple(_item(item) for item in model.held),
-        aside=tuple(_item(item) for item in model.aside),
-        notes=tuple(
-            Note(
-                conversation=note.conversation,
-                unit=note.unit,
-                reason=reason_of(note.reason),
-                message=note.message,
-            )
-            for note in model.notes
-        ),
-        preserve=tuple(
-            Preserve(
-                conversation=version.conversation,
-                unit=version.unit,
-                place=place_from_json(version.path),
-                size=version.size,
-                mtime_ns=version.mtime_ns,
-                digest=version.digest,
-            )
-            for version in model.preserve
-        ),
-        intents=tuple((key, _intent(intent)) for key, intent in model.intents.items()),
-        asides=tuple(((aside.conversation, aside.unit), _aside(aside)) for aside in model.asides),
-        tombstones=tuple((key, tuple(digests)) for key, digests in model.tombstones.items()),
-        outline=tuple(Heading(each.conversation, each.title, each.depth) for each in model.outline),
-        places=tuple(model.places.items()),
-        voided=tuple(model.voided),
-        policy=_policy(model.layout, model.policy),
-        now_ns=model.now_ns,
-        rooted=tuple(model.rooted),
-    )
-
-
-def _policy(layout: str, model: PolicyModel) -> Policy:
-    return Policy(
-        layout=Layout(layout),
-        prefer=Prefer(model.prefer),
-        accept_bulk=model.accept_bulk,
-        only=frozenset(model.only),
-        below=frozenset(model.below),
-        decisions={key: Take(take) for key, take in model.decisions.items()},
-        request=_request(model.request),
-    )
-
-
-def _request(model: RequestModel | None) -> Request | None:
-    match model:
-        case UndoModel():
-            return TakeBack(model.run)
-        case RestoreModel():
-            return PutBack(model.version)
-        case LocalModel():
-            return Localize(tuple(model.ids))
-        case ProjectModel():
-            records = None if model.records is None else tuple(model.records)
-            return Project(tuple(model.ids), model.everything, model.behind, model.ancestors, records)
-        case RemoveModel():
-            return Remove(tuple(model.ids), Children(model.children))
-        case ReparentModel():
-            return Reparent(model.id, model.parent)
-        case ForkModel():
-            part = Part(model.part.from_ns, model.part.until_ns, model.part.last)
-            return Branch(model.id, part, model.title, model.local)
-        case QuarantineModel():
-            return Quarantine(tuple(model.ids))
-        case CollectModel():
-            return Collect(tuple(model.active))
-        case None:
-            return None
-
-
-def _intent(model: IntentModel | None) -> Intent | None:
-    return None if model is None else Intent(IntentKind(model.kind), model.waits_for, model.place, model.run)
-
-
-def _aside(model: AsideModel) -> AsideRecord | None:
-    return AsideRecord(AsideKind(model.kind), model.store, model.workspace) if model.kind is not None else None
-
-
-def _item(model: ItemModel) -> Item:
-    return Item(
-        conversation=model.conversation,
-        title=model.title,
-        unit=model.unit,
-        reason=reason_of(model.reason),
-        message=model.message,
-        resolve=tuple(model.resolve),
-    )
-
-
-def _action(model: ActionModel) -> Action:
-    return Action(
-        id=model.id,
-        kind=Kind(model.kind),
-        conversation=model.conversation,
-        title=model.title,
-        unit=model.unit,
-        reason=reason_of(model.reason),
-        case=model.case,
-        source=place_from_json(model.source) if model.source else None,
-        target=place_from_json(model.target),
-        writes=tuple(_write(write) for write in model.writes),
-        removes=tuple(place_from_json(place) for place in model.removes),
-        mtime_ns=model.mtime_ns,
-        bytes=model.bytes,
-        events=(model.events.before, model.events.after) if model.events else None,
-        needs=tuple(model.needs),
-        expect=tuple(
-            Expect(place_from_json(expect.path), expect.size, expect.mtime_ns, expect.digest) for expect in model.expect
-        ),
-        touches=tuple(model.touches),
-    )
-
-
-def _write(model: WriteModel) -> Write:
-    content = None if model.content is None else base64.b64decode(model.content, validate=True)
-    source = place_from_json(model.source) if model.source else None
-    target = place_from_json(model.target)
-    return Write(target, source, content, model.size, model.mtime_ns, model.digest, model.kept)

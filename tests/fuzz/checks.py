@@ -26,8 +26,8 @@ from reconcile.disk.index import Index, make_row
 from reconcile.formats import FORMATS, get_format, ids, times
 from reconcile.formats.jp import JpFormat
 from reconcile.formats.plain import PlainFormat
+from reconcile.planfile import PlanFileError, read_plan
 from reconcile.planjson import plan_to_json
-from reconcile.schema import PlanFileError, read_plan
 from tests.cli.modules import module
 from tests.fuzz import seeds
 from tests.fuzz.applying import apply_file, saved_plans

@@ -18,8 +18,8 @@ import pytest
 from reconcile.core.planner import make_plan
 from reconcile.core.policy import Missing, Take
 from reconcile.core.quiet import quiet_plan
+from reconcile.planfile import read_plan
 from reconcile.planjson import plan_to_json
-from reconcile.schema import read_plan
 from tests.properties.shortening import shortened
 from tests.properties.telling import command_of, tell
 from tests.properties.worlds import KINDS, PASTS, World, some_worlds, worlds_of
