@@ -17,8 +17,8 @@ from reconcile.session import Session
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from reconcile.core.look import Look
     from reconcile.core.model import Copy
-    from reconcile.session import Look
 
     from .options import Options
 

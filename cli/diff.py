@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconcile.compare import compare
+from reconcile.conflicts import losers, see
 from reconcile.describe import time_text
 
 from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
@@ -39,12 +40,15 @@ def command(context: click.Context, conversation: str) -> None:
         board = session.board(look, policy_of(options, settings, selection(session, look, options)))
         view = board.views[one]
         found = compare(view, *session.contents(view), session.file_names)
-        losers = session.losers(one)
-    if losers and not options.is_dry:
+        lost = losers(session, one)
+    if lost and not options.is_dry:
         with open_session(roots, settings, readonly=False) as session:
-            session.see_conflicts([one])
+            see(session, [one])
     if options.json:
-        kept = [{"unit": each.unit, "file": each.file, "side": each.side.value, "path": path} for each, path in losers]
+        kept = [
+            {"unit": each.unit, "file": each.file, "side": each.side.value, "version": each.name, "digest": each.digest}
+            for each in lost
+        ]
         text = {"format": "reconcile.diff/1", "conversation": one, **_json(found), "losers": kept}
         click.echo(json.dumps(text, indent=2))
         return
@@ -53,10 +57,10 @@ def command(context: click.Context, conversation: str) -> None:
     click.echo(f"{style(title, bold=True)}  {clean(one)}")
     for line in _lines(found, style, None if options.verbose else SHOWN):
         click.echo(line)
-    for version, path in losers:
+    for version in lost:
         when = time_text(version.mtime_ns)
-        click.echo(f"  lost a conflict: the {version.side}'s {clean(version.file)} of {when}, kept in")
-        click.echo(f"    {clean(path)}")
+        click.echo(f"  lost a conflict: the {version.side}'s {clean(version.file)} of {when}, kept in the vault:")
+        click.echo(f"    reconcile show {clean(version.name)}")
 
 
 def _json(found: Comparison) -> dict[str, Any]:

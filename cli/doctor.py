@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconcile.core.diagnosis import Ailment, Finding
+    from reconcile.core.look import Look
     from reconcile.core.policy import Policy
-    from reconcile.session import Look, Session
+    from reconcile.session import Session
 
 SHOWN = 20
 

@@ -14,8 +14,9 @@ from .options import common_options
 from .run import run_pass
 
 if TYPE_CHECKING:
+    from reconcile.core.look import Look
     from reconcile.core.policy import Policy
-    from reconcile.session import Look, Session
+    from reconcile.session import Session
 
 
 @click.command(name="local")

@@ -110,7 +110,7 @@ def _what(step: Step) -> str:
 
 
 def _name(version: Version) -> str:
-    return f"{version.conversation}@{version.run}:{version.unit}  {version.side}:{version.path}"
+    return f"{version.name}  {version.side}:{version.path}"
 
 
 def _as_json(session: Session, run: Run, *, steps: bool) -> dict[str, object]:

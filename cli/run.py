@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
     from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
+    from reconcile.core.look import Look
     from reconcile.core.plan import Item, Plan
     from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
-    from reconcile.session import Look, Session
+    from reconcile.session import Session
 
     from .options import Options
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconcile.conflicts import unseen
 from reconcile.core.model import Side
 from reconcile.core.standing import standings
 from reconcile.describe import describe
@@ -39,7 +40,8 @@ def command(context: click.Context, conversation: str | None) -> None:
         look = session.look()
         policy = session.surroundings(policy_of(options, settings, selection(session, look, options)))
         board, plan = session.board(look, policy), session.plan(look, policy)
-        found = standings(board, plan, session.busy(), session.conflicts())
+        conflicts = frozenset(each.conversation for each in unseen(session))
+        found = standings(board, plan, session.busy(), conflicts)
         if conversation is not None:
             (one,) = find_ids(session, look, [conversation])
             details = describe(board, one)

@@ -15,8 +15,9 @@ from .run import run_pass
 from .style import clean
 
 if TYPE_CHECKING:
+    from reconcile.core.look import Look
     from reconcile.core.policy import Policy
-    from reconcile.session import Look, Session
+    from reconcile.session import Session
 
 
 @click.command(name="undo")

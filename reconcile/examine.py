@@ -9,8 +9,9 @@ from reconcile.core.model import Side
 from reconcile.disk.remnants import orphaned_locks, staging_directories, temporary_files
 
 if TYPE_CHECKING:
+    from reconcile.core.look import Look
     from reconcile.core.policy import Policy
-    from reconcile.session import Look, Session
+    from reconcile.session import Session
 
 
 def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]:

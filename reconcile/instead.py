@@ -19,9 +19,10 @@ from reconcile.kept import NoVersionError, find_versions, kept_units
 from reconcile.past import find_run, past_run
 
 if TYPE_CHECKING:
+    from reconcile.core.look import Look
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
-    from reconcile.session import Look, Session
+    from reconcile.session import Session
 
 
 class RequestError(ReconcileError):

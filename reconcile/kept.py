@@ -66,9 +66,14 @@ def _of_run(state: State, conversation: str, run: str, unit: str) -> list[Versio
 
 
 def _with_digest(state: State, text: str) -> list[Version]:
+    """Return what the beginning of a digest names, or the digests of a stream's files, as `status` joins them."""
+    return [version for part in text.lower().split("+") for version in _with_one_digest(state, part)]
+
+
+def _with_one_digest(state: State, text: str) -> list[Version]:
     if len(text) < SHORTEST:
         raise NoVersionError(f"found {text!r}, expected ID@RUN[:unit], or {SHORTEST} digits of a digest or more")
-    found = {each.digest: each for each in state.versions.with_digest(text.lower()) if each.kind is VersionKind.FILE}
+    found = {each.digest: each for each in state.versions.with_digest(text) if each.kind is VersionKind.FILE}
     if len(found) > 1:
         raise NoVersionError(f"{text!r} is ambiguous: {', '.join(digest[:16] for digest in sorted(found)[:5])}")
     return list(found.values())

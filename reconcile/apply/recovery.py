@@ -22,41 +22,28 @@ from reconcile.disk.vault import VaultError
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from reconcile.core.format import Format
+    from reconcile.apply.site import Site
     from reconcile.disk.changes import Root
-    from reconcile.disk.durable import Durability
     from reconcile.disk.journal import Run, Step
-    from reconcile.disk.jp_locks import LockSet, NullLockSet
-    from reconcile.disk.roots import Roots
-    from reconcile.disk.state import Checkout, State
-    from reconcile.disk.vault import Vault
+    from reconcile.disk.state import Checkout
 
 _OPEN = (StepState.PLANNED, StepState.BEGUN)
 _MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Recovery:
     """The store and one checkout, in which killed runs are finished. reconcile's own lock is held."""
 
-    where: Roots
-    checkout: int | None
-    state: State
-    vault: Vault
-    durability: Durability
-    format: Format
-    locks: LockSet | NullLockSet
-    open_roots: Callable[[ExitStack], Mapping[Side, Root]]
-    """Opens the sides that are there."""
-    clock: Callable[[], int]
+    site: Site
 
     def finish_all(self) -> Iterator[str]:
         """Finish what was killed, as far as it lies here; yield a line for each run that something is said of."""
-        runs = self.state.journal.open_runs()
+        runs = self.site.state.journal.open_runs()
         if runs:
-            self.vault.clean()
+            self.site.vault.clean()
         for run in runs:
             try:
                 message = self._finish(run)
@@ -73,30 +60,30 @@ class Recovery:
         other = self._other_checkout(run)
         waits = other is not None and self._is_there(other)
         sides = tuple(Side) if other is None else (Side.STORE,)
-        everything = self.state.journal.steps(run.id)
+        everything = self.site.state.journal.steps(run.id)
         steps = [step for step in everything if _target_side(step) in sides]
-        name = staging_name(self.state.identity(), run.id)
+        name = staging_name(self.site.state.identity(), run.id)
         with ExitStack() as stack:
-            roots = {side: root for side, root in self.open_roots(stack).items() if side in sides}
+            roots = {side: root for side, root in self.site.open_sides(stack).items() if side in sides}
             staged = any(is_staged(root, name) for root in roots.values())
             if waits and not staged and not any(step.state in _OPEN for step in steps):
                 return ""
-            versions = self.state.versions.of_run(run.id)
+            versions = self.site.state.versions.of_run(run.id)
             known = {version.digest for version in versions}
-            found = clean_staging(name, run.id, roots, lambda: everything, self.vault)
-            self.state.versions.add(version for version in found if version.digest not in known)
+            found = clean_staging(name, run.id, roots, lambda: everything, self.site.vault)
+            self.site.state.versions.add(version for version in found if version.digest not in known)
             begun = [step for step in steps if step.state is StepState.BEGUN]
-            touched = sorted({step.conversation for step in begun}, key=self.format.order)
-            names = [lock for key in touched if (lock := self.format.lock_name(key)) is not None]
-            locks = stack.enter_context(self.locks.acquire(names))
+            touched = sorted({step.conversation for step in begun}, key=self.site.format.order)
+            names = [lock for key in touched if (lock := self.site.format.lock_name(key)) is not None]
+            locks = stack.enter_context(self.site.locks().acquire(names))
             if locks.busy:
                 return f"what it left open has to wait: {locks.busy[0].detail}"
-            roll_back_halves(begun, versions, roots, self.vault, self.durability, name)
+            roll_back_halves(begun, versions, roots, self.site.vault, self.site.durability, name)
             remove_emptied([step for step in steps if step.state is not StepState.PLANNED], roots)
             done = self._settle(run, steps if waits else everything, roots)
         if waits and other is not None:
             return f"what it left open in the store has been cleaned up; a run in {other.project} does the rest"
-        self.state.journal.finish_run(run.id, 1, self.clock())
+        self.site.state.journal.finish_run(run.id, 1, self.site.clock())
         return f"{done} of its {len(everything)} steps were done; what it left open has been cleaned up"
 
     def _other_checkout(self, run: Run) -> Checkout | None:
@@ -104,22 +91,22 @@ class Recovery:
 
         This one is also what lay at this path before, or had this ``.jp`` elsewhere: it was moved, or mounted anew.
         """
-        known = {checkout.id: checkout for checkout in self.state.checkouts()}
+        known = {checkout.id: checkout for checkout in self.site.state.checkouts()}
         found = known.get(run.checkout) if run.checkout is not None else None
-        here = (os.path.realpath(self.where.project), self.where.workspace_identity)
-        if found is None or found.id == self.checkout or found.project == here[0] or found.identity == here[1]:
+        here = (os.path.realpath(self.site.where.project), self.site.where.workspace_identity)
+        if found is None or found.id == self.site.checkout or found.project == here[0] or found.identity == here[1]:
             return None
         return found
 
     def _is_there(self, other: Checkout) -> bool:
-        below = os.path.relpath(self.where.workspace, self.where.project)
+        below = os.path.relpath(self.site.where.workspace, self.site.where.project)
         return identity_of(os.path.join(other.project, below)) == other.identity
 
     def _settle(self, run: Run, steps: Sequence[Step], roots: Mapping[Side, Root]) -> int:
         """Write down what became of the steps that were left open; return how many were done in all."""
         begun = [step for step in steps if step.state is StepState.BEGUN]
         done = [step.action for step in begun if _is_done(step, roots)]
-        now, journal = self.clock(), self.state.journal
+        now, journal = self.site.clock(), self.site.state.journal
         journal.step_done(run.id, done, now)
         journal.step_failed(run.id, {s.action: "interrupted" for s in begun if s.action not in done}, now)
         planned = [step.action for step in steps if step.state is StepState.PLANNED]

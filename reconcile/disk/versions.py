@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import Side
+from reconcile.core.model import EXTRA, Side
 from reconcile.disk.state_schema import encoded, select, state_errors, transaction
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class Version:
     why: str
     kind: VersionKind = VersionKind.FILE
 
+    @property
+    def name(self) -> str:
+        """What `reconcile show` and `restore` know it by; a version that no run has kept, by its digest."""
+        return self.digest if self.run is None else f"{self.conversation}@{self.run}:{self.unit.removeprefix(EXTRA)}"
+
 
 class Versions:
     """The versions kept for one store. All methods raise `StateError`."""
@@ -79,8 +84,9 @@ class Versions:
         return self._found("run = ?", run)
 
     def with_digest(self, prefix: str) -> tuple[Version, ...]:
-        """Every version whose vault digest begins so, oldest first."""
-        return self._found("substr(digest, 1, length(?)) = ?", prefix, prefix)
+        """Every version whose digest in the vault, or in the scan, begins so; oldest first."""
+        where = "substr(digest, 1, length(?)) = ? OR substr(xxh3, 1, length(?)) = ?"
+        return self._found(where, prefix, prefix, prefix, prefix)
 
     def conversations(self) -> tuple[str, ...]:
         """Every conversation that a version is kept of."""

@@ -1,0 +1,117 @@
+"""One journalled run: what is about to be done is written down, then done, then what was staged is cleaned away."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING
+
+from reconcile.apply.executor import Executor
+from reconcile.apply.leftovers import clean_staging, is_staged, staging_name
+from reconcile.apply.outcome import Result
+from reconcile.apply.record import Recorder, decided_ahead, planned_steps, preserved
+from reconcile.apply.steps import Stage
+from reconcile.core.memory import remembered
+from reconcile.core.reasons import Reason
+from reconcile.core.undone import left_alone
+from reconcile.disk.state_memory import Fold
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconcile.apply.executor import Progress
+    from reconcile.apply.outcome import Outcome
+    from reconcile.apply.site import Site
+    from reconcile.core.look import Look
+    from reconcile.core.model import Side
+    from reconcile.core.plan import Plan, Preserve
+    from reconcile.disk.changes import Root
+
+
+def carry_out(
+    site: Site,
+    plan: Plan,
+    look: Look,
+    kept: Sequence[Preserve],
+    command: str,
+    undoes: str | None,
+    progress: Progress,
+) -> tuple[Outcome, str | None]:
+    """Carry out a plan in a known checkout; return what came of it, and what can't be cleaned up yet, if anything.
+
+    ``kept`` goes into the vault before anything else; ``undoes`` is the run that this one takes back.
+
+    Raises:
+        MovedError: a side isn't the directory any more that was looked at.
+    """
+    with ExitStack() as stack:
+        roots = site.open_looked_at(stack, look)
+        run = _begin(site, plan, look, command, undoes)
+        stage = _stage(site, roots, run)
+        _preserve(site, kept, stage)
+        journal = site.state.journal
+        outcome = Executor(stage, site.locks(), site.format, Recorder(journal, run, site.clock), progress).run(plan)
+        outcome.run = run
+        idle = left_alone(plan, outcome.undone())
+        journal.record_intents(run, site.number, Fold(), remembered(look.memory, idle))
+        return outcome, _end(site, stage, outcome)
+
+
+def _begin(site: Site, plan: Plan, look: Look, command: str, undoes: str | None) -> str:
+    """Write down what will be done, and what must be remembered even if the run ends at once."""
+    journal, now = site.state.journal, site.clock()
+    run = journal.begin_run(site.number, command, now, summary=json.dumps(plan.summary()), undoes=undoes)
+    journal.plan_steps(run, planned_steps(plan), now)
+    journal.remember(run, remembered(look.memory, sorted(plan.concerned)))
+    journal.record_intents(run, site.number, decided_ahead(plan, run), dict(plan.remembered))
+    conflicts = [
+        (note.conversation, note.unit) for note in plan.notes if note.reason is Reason.CONFLICT and note.conversation
+    ]
+    site.state.add_conflicts(site.number, run, conflicts)
+    return run
+
+
+def _stage(site: Site, roots: dict[Side, Root], run: str) -> Stage:
+    return Stage(
+        roots=roots,
+        vault=site.vault,
+        durability=site.durability,
+        run=run,
+        directory=staging_name(site.state.identity(), run),
+        unit_of=site.format.unit_of,
+        id_of=site.format.id_of,
+        keep=site.state.versions.add,
+    )
+
+
+def _preserve(site: Site, kept: Sequence[Preserve], stage: Stage) -> None:
+    """Put versions into the vault that nothing replaces yet; what has changed meanwhile is left for next time."""
+    versions = []
+    for version in kept:
+        try:
+            fd = stage.roots[version.place.side].open_file(version.place.path)
+        except OSError:
+            continue
+        try:
+            found = site.vault.put_file(fd)
+        finally:
+            os.close(fd)
+        if found.xxh3 == version.digest:
+            versions.append(preserved(version, found.digest, stage.run))
+    site.vault.flush()
+    site.state.versions.add(versions)
+
+
+def _end(site: Site, stage: Stage, outcome: Outcome) -> str | None:
+    """Remove what was staged and not used, and close the run; what can't be removed keeps it open for the next."""
+    ours = {side: stage.roots[side] for side in stage.used}
+    steps = partial(site.state.journal.steps, stage.run)
+    try:
+        site.state.versions.add(clean_staging(stage.directory, stage.run, ours, steps, site.vault))
+        if not any(is_staged(root, stage.directory) for root in ours.values()):
+            site.state.journal.finish_run(stage.run, 1 if outcome.count(Result.FAILED) else 0, site.clock())
+    except OSError as error:
+        return f"what run {stage.run} has staged can't be cleaned up yet: {error}"
+    return None

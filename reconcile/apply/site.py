@@ -1,0 +1,84 @@
+"""Where runs take place: the two sides of one checkout, and what belongs to them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Side
+from reconcile.disk.changes import Root
+from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
+from reconcile.errors import ReconcileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import ExitStack
+
+    from reconcile.core.format import Format
+    from reconcile.core.look import Look
+    from reconcile.disk.durable import Durability
+    from reconcile.disk.roots import Roots
+    from reconcile.disk.state import State
+    from reconcile.disk.vault import Vault
+
+_AGAIN = "run again; nothing was changed"
+
+
+class MovedError(ReconcileError):
+    """A side was moved or replaced between the look at it and the work on it."""
+
+    exit_code = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The store and one checkout, with their state, their vault and their format."""
+
+    where: Roots
+    checkout: int | None
+    """None: a dry run in one that isn't known yet."""
+    state: State
+    vault: Vault
+    durability: Durability
+    format: Format
+    clock: Callable[[], int]
+
+    @property
+    def number(self) -> int:
+        """This checkout's number in the state. Who writes has one: only dry runs meet checkouts that aren't known."""
+        assert self.checkout is not None  # noqa: S101 - see above
+        return self.checkout
+
+    def conversations(self, side: Side) -> str:
+        """Return the directory of the conversations on a side."""
+        return self.where.store_conversations if side is Side.STORE else self.where.workspace_conversations
+
+    def locks(self) -> LockSet | NullLockSet:
+        """Return the format's locks of single conversations."""
+        if self.where.format == "plain":
+            return NullLockSet()
+        return LockSet(LockRoots(self.where.store, self.where.workspace))
+
+    def open_sides(self, stack: ExitStack) -> dict[Side, Root]:
+        """Open the sides that are there."""
+        paths = {side: path for side in Side if os.path.isdir(path := self.conversations(side))}
+        return {side: stack.enter_context(closing(Root(path))) for side, path in paths.items()}
+
+    def open_looked_at(self, stack: ExitStack, look: Look) -> dict[Side, Root]:
+        """Open both sides, or make what wasn't there; JP renames silos, and `rm -rf .jp` takes a second.
+
+        Raises:
+            MovedError: a side isn't the directory any more that was looked at.
+        """
+        roots = {}
+        for side, snapshot in ((Side.STORE, look.store), (Side.WORKSPACE, look.workspace)):
+            path = self.conversations(side)
+            try:
+                roots[side] = stack.enter_context(closing(Root(path, make=not snapshot.exists)))
+            except (FileNotFoundError, NotADirectoryError):
+                raise MovedError(f"{path}: found nothing, expected the directory of a moment ago", _AGAIN) from None
+            if snapshot.exists and roots[side].identity != snapshot.identity:
+                raise MovedError(f"{path}: found another directory, expected the one of a moment ago", _AGAIN)
+        return roots
