@@ -13,6 +13,7 @@ from reconcile.core.reasons import Reason
 from reconcile.core.saved import agreeing
 from reconcile.errors import ReconcileError
 
+from .called import called
 from .context import find_roots, open_session, settings_of
 from .options import common_options, options_of
 from .progress import progress_bar
@@ -76,12 +77,12 @@ def command(context: click.Context, file: str) -> None:
             refused = _of_saved(plan, Outcome(), saved)
             report(options, roots, session, plan, refused if refused.deeds else None)
             context.exit(exit_code(plan, refused, options))
-        with session.exclusively(f"reconcile apply {file}", settings.lock_timeout, tell_waiting):
+        with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
             look = session.look()
             policy = session.surroundings(_as_asked(plan, settings))
             kept, saved = agreeing(plan, session.plan(look, policy, plan.now_ns))
             with progress_bar(options, len(kept.actions)) as progress:
-                achieved = session.apply(kept, look, policy, f"reconcile apply {file}", progress)
+                achieved = session.apply(kept, look, policy, called(context), progress)
             outcome = _of_saved(plan, achieved, saved)
             report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))

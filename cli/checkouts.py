@@ -10,6 +10,7 @@ import click
 
 from reconcile.disk.roots import identity_of
 
+from .called import called
 from .context import find_roots, open_session, settings_of
 from .options import common_options, options_of
 from .run import tell_waiting
@@ -39,7 +40,7 @@ def command(context: click.Context, forget: str | None) -> None:
         return
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively("reconcile checkouts", settings.lock_timeout, tell_waiting),
+        session.exclusively(called(context), settings.lock_timeout, tell_waiting),
     ):
         chosen = _named(session, forget)
         for each in chosen:

@@ -15,6 +15,7 @@ from reconcile.disk.lost import put_marker_back
 from reconcile.disk.roots import locate_lost
 
 from . import exits
+from .called import called
 from .context import is_interactive, open_session, policy_of, settings_of
 from .options import common_options, options_of
 from .run import apply_plan, exit_code, report, save_plan, tell_waiting
@@ -67,11 +68,11 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
     roots = locate_lost(options.workspace, options.store, source, cwd, os.environ, sys.platform)
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively("reconcile recover", settings.lock_timeout, tell_waiting),
+        session.exclusively(called(context), settings.lock_timeout, tell_waiting),
     ):
         look = session.look()
         plan = session.plan(look, policy)
-        outcome = apply_plan(options, roots, session, look, policy, plan, "reconcile recover")
+        outcome = apply_plan(options, roots, session, look, policy, plan, called(context))
     context.exit(exit_code(plan, outcome, options))
 
 

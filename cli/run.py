@@ -15,6 +15,7 @@ from reconcile.core.reasons import Reason
 from reconcile.planjson import outcome_to_json, plan_to_json
 
 from . import exits
+from .called import called
 from .context import find_roots, is_interactive, open_session, policy_of, selection, settings_of
 from .options import options_of
 from .progress import progress_bar
@@ -54,7 +55,7 @@ def run_pass(
             report(options, roots, session, plan, None)
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
-        with session.exclusively(_called(context), settings.lock_timeout, tell_waiting):
+        with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
@@ -64,7 +65,7 @@ def run_pass(
             if confirm and plan.actions and is_interactive(options) and not options.yes:
                 report(options, roots, session, plan, None)
                 go_on(confirm)
-            outcome = apply_plan(options, roots, session, look, policy, plan, _called(context))
+            outcome = apply_plan(options, roots, session, look, policy, plan, called(context))
         context.exit(exit_code(plan, outcome, options))
 
 
@@ -174,14 +175,6 @@ def _ask(session: Session, look: Look, policy: Policy, plan: Plan) -> tuple[Poli
 def tell_waiting(who: str) -> None:
     """Say who holds reconcile's own lock, before waiting for it."""
     click.echo(f"waiting for {clean(who)}", err=True)
-
-
-def _called(context: click.Context) -> str:
-    """Return what the user ran, for the journal and for whoever waits for the lock."""
-    if context.parent is None:
-        return "reconcile"
-    named = [word for value in context.params.values() for word in ([value] if isinstance(value, str) else [])]
-    return " ".join(["reconcile", str(context.info_name), *named])
 
 
 def _is_question(item: Item) -> bool:

@@ -11,6 +11,7 @@ import click
 from reconcile.core.simulate import listing_of
 from reconcile.retention import Holding, holdings, named, older_than, remove
 
+from .called import called
 from .context import find_roots, is_interactive, open_session, settings_of
 from .options import common_options, options_of
 from .run import go_on, tell_waiting
@@ -47,7 +48,7 @@ def command(context: click.Context, prune: bool, older_than: str | None, purge: 
             chosen = _chosen(session, older_than, purge)
             _report(options, session, chosen, removed=None, planned=prune or purge is not None)
             return
-        with session.exclusively("reconcile vault", settings.lock_timeout, tell_waiting):
+        with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
             chosen = _chosen(session, older_than, purge)
             _confirm(options, chosen)
             freed = remove(session.state, session.vault, chosen)

@@ -160,3 +160,35 @@ def test_a_version_that_is_none_is_told(world: World, version: str) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("reconcile: ")
     assert (world.state / DATABASE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("argv", "called"),
+    [
+        ([], "reconcile"),
+        (["--layout", "flat", "--json", "-w", "{project}"], "reconcile --layout flat"),
+        (["rm", "{first}", "--cascade", "-y", "-w", "{project}"], "reconcile rm {first} --cascade --yes"),
+        (
+            ["resolve", "{first}", "--take", "store", "--only", "{first}"],
+            "reconcile resolve {first} --take store --only {first}",
+        ),
+        (
+            ["fork", "{first}", "--last", "0", "--title", "a secret of mine"],
+            "reconcile fork {first} --last 0 --title ...",
+        ),
+        (["set-parent", "{first}", "--none"], "reconcile set-parent {first} --none"),
+        (["local", "{first}", "{second}"], "reconcile local {first} {second}"),
+    ],
+)
+def test_the_log_says_what_was_asked_for(world: World, argv: list[str], called: str) -> None:
+    """Not where, and not how it was shown; and no content, which a title is."""
+    three(world)
+    if argv[:1] not in ([], ["--layout"]):
+        world.reconcile()
+    if argv[:1] == ["set-parent"]:
+        world.reconcile("set-parent", str(FIRST), str(SECOND_ID))
+    if argv[:1] == ["resolve"]:
+        append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    named = {"first": f"jp-c{FIRST}", "second": f"jp-c{SECOND_ID}", "project": world.project}
+    world.reconcile(*(each.format(**named) for each in argv))
+    assert runs(world)[0]["command"] == called.format(**named)

@@ -1,0 +1,50 @@
+"""What the user has asked for, in a line: for the journal, and for whoever waits for the lock."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import Options, options_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNSAID = {"workspace", "store", "format", "dry_run", "out", "check", "json", "verbose", "quiet", "color"}
+"""Options that say where, or how it is shown; the journal knows where."""
+CONTENT = {"title"}
+"""Values that are content of a conversation: the journal holds none."""
+
+
+def called(context: click.Context) -> str:
+    """Return the command with all that shapes its plan."""
+    words = ["reconcile"]
+    if context.parent is not None:
+        words.append(str(context.info_name))
+    for parameter in context.command.params:
+        if parameter.expose_value and parameter.name is not None:
+            words += _said(parameter, context.params.get(parameter.name))
+    options, usual = options_of(context), Options()
+    for name in (field.name for field in fields(Options) if field.name not in UNSAID):
+        if (value := getattr(options, name)) != getattr(usual, name):
+            words += _option(f"--{name}", value)
+    return shlex.join(words)
+
+
+def _said(parameter: click.Parameter, value: Any) -> Iterator[str]:
+    if isinstance(parameter, click.Argument):
+        yield from [value] if isinstance(value, str) else value or ()
+    elif value is not None and value is not False and value != ():
+        yield from _option(parameter.opts[-1], "..." if parameter.name in CONTENT else value)
+
+
+def _option(name: str, value: Any) -> Iterator[str]:
+    if value is True:
+        yield name
+        return
+    for each in value if isinstance(value, tuple) else (value,):
+        yield name
+        yield str(each)
