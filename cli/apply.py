@@ -10,7 +10,7 @@ import click
 
 from reconcile.apply.outcome import Outcome
 from reconcile.core.reasons import Reason
-from reconcile.core.saved import agreeing
+from reconcile.core.saved import agreeing, moved_on
 from reconcile.errors import ReconcileError
 
 from .called import called
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from reconcile.config import Settings
     from reconcile.core.format import Format
+    from reconcile.core.look import Look
     from reconcile.core.plan import Action, Plan
     from reconcile.core.policy import Policy
 
@@ -74,7 +75,7 @@ def command(context: click.Context, file: str) -> None:
         if dry:
             look = session.look()
             _, saved = agreeing(plan, session.plan(look, session.surroundings(_as_asked(plan, settings)), plan.now_ns))
-            refused = _of_saved(plan, Outcome(), saved)
+            refused = _of_saved(plan, Outcome(), saved, look)
             report(options, roots, session, plan, refused if refused.deeds else None)
             context.exit(exit_code(plan, refused, options))
         with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
@@ -83,20 +84,21 @@ def command(context: click.Context, file: str) -> None:
             kept, saved = agreeing(plan, session.plan(look, policy, plan.now_ns))
             with progress_bar(options, len(kept.actions)) as progress:
                 achieved = session.apply(kept, look, policy, called(context), progress)
-            outcome = _of_saved(plan, achieved, saved)
+            outcome = _of_saved(plan, achieved, saved, look)
             report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))
 
 
-def _of_saved(plan: Plan, achieved: Outcome, saved: Mapping[str, Action]) -> Outcome:
+def _of_saved(plan: Plan, achieved: Outcome, saved: Mapping[str, Action], look: Look) -> Outcome:
     """Say of each saved action what became of it; what isn't in the present's plan was refused."""
     outcome = Outcome(achieved.run)
     for key, deed in achieved.deeds.items():
         outcome.deeds[saved[key].id] = replace(deed, action=saved[key])
+    changes = moved_on(plan, look)
     agreed = {action.id for action in saved.values()}
     for action in plan.actions:
         if action.id not in agreed:
-            outcome.skip(action, Reason.DRIFT, f"{action.target}: not as it was when the plan was made")
+            outcome.skip(action, Reason.DRIFT, changes[action.id])
     return outcome
 
 

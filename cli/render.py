@@ -123,7 +123,7 @@ class PlanText:
         yield self._style(heading, color, bold=True)
         for item in items[: None if self._verbose else LONG]:
             who = self._heading(item.conversation, item.title) if item.conversation else ""
-            yield f"  {who}" if who else f"  {self._style(item.reason.value, bold=True)}"
+            yield f"  {who}" if who else f"  {self._style(item.reason.words, bold=True)}"
             unit = "" if item.unit == WHOLE else f"{clean(item.unit)}: "
             yield f"    {unit}{clean(item.message)}"
             for command in item.resolve:
@@ -172,7 +172,9 @@ def _events(action: Action) -> str:
         return ""
     change = action.events[1] - action.events[0]
     if change == 0:
-        return "other events" if action.reason is Reason.DIVERGED else "same events"
+        if action.reason is Reason.DIVERGED:
+            return "other events"
+        return "as many events" if action.events[1] else "no events"
     return f"{change:+d} event{'' if abs(change) == 1 else 's'}"
 
 

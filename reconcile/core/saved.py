@@ -6,7 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconcile.core.plan import Action, Plan
+    from collections.abc import Mapping
+
+    from reconcile.core.look import Look
+    from reconcile.core.model import File, Place
+    from reconcile.core.plan import Action, Expect, Plan, Write
 
 from reconcile.core.withholding import renumbered, withheld
 
@@ -32,6 +36,45 @@ def agreeing(saved: Plan, fresh: Plan) -> tuple[Plan, dict[str, Action]]:
         remembered=tuple(each for each in fresh.remembered if each[0] not in drifted | partly),
     )
     return changes, {action.id: wanted[_meaning(action)] for action in kept}
+
+
+def moved_on(saved: Plan, look: Look) -> dict[str, str]:
+    """Say of each saved action in what way the present isn't what it was made for: its own files, or the others of
+    its conversation.
+    """
+    present = {
+        replace(copy.place, path=f"{copy.path}/{file.name}"): file
+        for snapshot in (look.store, look.workspace)
+        for copy in snapshot.copies
+        for file in copy.files
+    }
+    found: dict[str, str] = {}
+    first: dict[str, str] = {}
+    for action in saved.actions:
+        if action.writes and all(_is_there(present.get(each.target), each) for each in action.writes):
+            found[action.id] = f"{action.target}: found it done already"
+        elif words := next(filter(None, (_change(each, present) for each in action.expect)), ""):
+            found[action.id] = words
+            first.setdefault(action.conversation, words)
+    rest = "something else would be done with it now; make the plan again"
+    return {
+        each.id: found.get(each.id) or first.get(each.conversation) or f"{each.target}: {rest}"
+        for each in saved.actions
+    }
+
+
+def _is_there(file: File | None, wanted: Expect | Write) -> bool:
+    return file is not None and (file.size, file.mtime_ns, file.digest) == (wanted.size, wanted.mtime_ns, wanted.digest)
+
+
+def _change(expect: Expect, present: Mapping[Place, File]) -> str:
+    """Say what is there instead of what an action expects; nothing where it is as expected."""
+    file = present.get(expect.place)
+    if expect.digest is None:
+        return "" if file is None else f"{expect.place}: found a file, expected none"
+    if file is None:
+        return f"{expect.place}: found nothing, expected the file that the plan was made from"
+    return "" if _is_there(file, expect) else f"{expect.place}: changed since the plan was made"
 
 
 def _meaning(action: Action) -> Action:

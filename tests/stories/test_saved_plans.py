@@ -38,7 +38,9 @@ def test_a_saved_plan_refuses_what_was_edited_meanwhile_and_does_the_rest(world:
         f"jp-c{SECOND_ID}": {("skipped", "drift")},
         f"jp-c{THIRD}": {("done", None)},
     }
-    assert "changed meanwhile, run again" in world.reconcile("apply", saved, code=4, settled=False).stdout
+    again = world.reconcile("apply", saved, code=4, settled=False).stdout
+    assert f"workspace:{SECOND_ID}-it/events.json: changed since the plan was made" in again
+    assert f"store:{FIRST}-it: found it done already" in again
     world.reconcile()
     assert listing(world.store) == listing(world.workspace)
 
@@ -62,7 +64,7 @@ def test_a_saved_removal_is_carried_out_once(world: World, tmp_path: Path) -> No
     world.reconcile("apply", saved)
     assert not list(world.store.glob(f"{FIRST}*"))
     result = world.reconcile("apply", saved, code=4)
-    assert "not as it was when the plan was made" in result.output or "changed meanwhile" in result.output
+    assert f"store:{FIRST}-it/base_config.json: found nothing, expected the file that the plan was" in result.output
 
 
 def test_an_edit_without_another_time_or_size_is_noticed(world: World, tmp_path: Path) -> None:
@@ -104,8 +106,19 @@ def test_a_saved_removal_is_refused_when_the_conversation_is_back(world: World, 
     saved = tmp_path / "plan.json"
     world.reconcile("--out", saved, settled=False)
     copy_tree(tmp_path / "aside", world.store / f"{FIRST}-it")
-    world.reconcile("apply", saved, code=4, settled=False)
+    result = world.reconcile("apply", saved, code=4, settled=False)
+    assert "something else would be done with it now; make the plan again" in result.output
     assert (world.workspace / f"{FIRST}-it" / "events.json").exists()
+
+
+def test_a_saved_copy_is_refused_where_something_lies_by_now(world: World, tmp_path: Path) -> None:
+    three(world)
+    saved = tmp_path / "plan.json"
+    world.reconcile("--out", saved, settled=False)
+    copy_tree(world.workspace / f"{FIRST}-it", world.store / f"{FIRST}-it")
+    append(world.store / f"{FIRST}-it", 1, "c", LONG_AGO - SECOND)
+    result = world.reconcile("apply", saved, code=4, settled=False)
+    assert f"store:{FIRST}-it" in result.output
 
 
 def test_what_a_plan_file_says_is_remembered_is_worked_out_anew(world: World, tmp_path: Path) -> None:
