@@ -99,6 +99,7 @@ class Documents:
             "day": lambda part, _: _fenced("text", self._day[part]),
             "demo": lambda command, _: _fenced("text", self._demo.picture(command)),
             "json": lambda arguments, _: _fenced("json", self._demo.json(arguments)),
+            "ran": lambda arguments, _: _fenced("json", self._demo.json(arguments)),
         }
         return parts[kind](rest, body)
 
@@ -215,7 +216,14 @@ class _Demo:
             shutil.copytree(PROJECT / "fixtures" / "demo", top / "fixtures" / "demo")
             environ = _environment(home)
             self._printed = _run([str(top / "fixtures" / "demo" / "run")], top, environ)
-            self._answers = self._ask(top / ".demo", environ)
+            environ |= {
+                "JP_USER_DATA_DIR": str(top / ".demo" / "data"),
+                "RECONCILE_STATE_DIR": str(top / ".demo" / "state"),
+                "XDG_CONFIG_HOME": str(top / ".demo" / "config"),
+            }
+            self._answers = self._ask("ran", top / ".demo", environ)
+            self._put_out_of_step(top / ".demo")
+            self._answers |= self._ask("json", top / ".demo", environ)
 
     def picture(self, command: str) -> str:
         """Return a command of the demo with what it printed."""
@@ -228,23 +236,38 @@ class _Demo:
         return self._answers[arguments]
 
     @staticmethod
-    def _ask(demo: Path, environ: dict[str, str]) -> dict[str, str]:
+    def _put_out_of_step(demo: Path) -> None:
+        """Put one conversation of the store back to what it was, and forget that it was ever in sync."""
         (stored,) = demo.glob(f"data/workspace/*/conversations/{_SPOKEN_OF}/events.json")
         shutil.copy(PROJECT / "fixtures" / "demo" / "store" / _SPOKEN_OF / "events.json", stored)
         os.utime(stored, (1778839200, 1778839200))
         shutil.rmtree(demo / "state")
-        environ |= {
-            "JP_USER_DATA_DIR": str(demo / "data"),
-            "RECONCILE_STATE_DIR": str(demo / "state"),
-            "XDG_CONFIG_HOME": str(demo / "config"),
-        }
-        asked = [part["name"].removeprefix("json ") for part in _PART.finditer((DOCS / "json.md").read_text("utf-8"))]
+
+    @staticmethod
+    def _ask(kind: str, demo: Path, environ: dict[str, str]) -> dict[str, str]:
+        """Return what commands of docs/json.md print: those that it shows right after the run (``ran``), or later."""
+        parts = _PART.finditer((DOCS / "json.md").read_text("utf-8"))
+        asked = [part["name"].partition(" ") for part in parts]
         found = {}
-        for arguments in asked:
-            printed = _run(["reconcile", *arguments.split(), "--json"], demo / "project", environ)
-            printed = re.sub(r'"now_ns": \d+', '"now_ns": 1778839200000000000', printed)
-            found[arguments] = printed.replace(str(demo.parent), "/home/me/reconcile").strip()
+        for arguments in [rest for one, _, rest in asked if one == kind]:
+            words = arguments.replace("RUN", next(_runs(demo, environ), "")).split()
+            found[arguments] = _timeless(_run(["reconcile", *words, "--json"], demo / "project", environ)).replace(
+                str(demo.parent), "/home/me/reconcile"
+            )
         return found
+
+
+def _runs(demo: Path, environ: dict[str, str]) -> Iterator[str]:
+    printed = _run(["reconcile", "log", "--json"], demo / "project", environ)
+    yield from (run["id"] for run in json.loads(printed)["runs"])
+
+
+def _timeless(printed: str) -> str:
+    """Put the same moment in the place of every one that depends on when this was run."""
+    printed = re.sub(
+        r'"(now|started|finished|newest|first_seen|last_seen)_ns": \d+', r'"\1_ns": 1778839200000000000', printed
+    )
+    return re.sub(r"\b\d{8}-\d{6}-(\d\d)\b", r"20260515-100000-\1", printed).strip()
 
 
 @contextmanager
