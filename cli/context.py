@@ -91,8 +91,3 @@ def _find_id(session: Session, text: str, known: set[str], copies: Iterable[Copy
     shown = ", ".join(names.get(each, each) for each in found[:5])
     more = f" and {len(found) - 5} more" if len(found) > 5 else ""
     raise click.UsageError(f"{text!r} is ambiguous: {shown}{more}")
-
-
-def is_interactive(options: Options) -> bool:
-    """Questions are asked at a terminal alone."""
-    return not options.json and sys.stdin.isatty() and sys.stdout.isatty()

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.core.recover import Offer, offers
+from reconcile.core.recover import Offer, absent, coming, offers
 from reconcile.core.requests import Project
 from reconcile.disk.lost import put_marker_back
 from reconcile.disk.roots import locate_lost
 
-from . import exits
+from .asking import go_on, is_interactive, say
 from .called import called
-from .context import is_interactive, open_session, policy_of, settings_of
+from .context import open_session, policy_of, settings_of
 from .options import common_options, options_of
 from .run import apply_plan, exit_code, report, save_plan, tell_waiting
 from .style import clean
@@ -57,13 +57,17 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
         records = session.records(None if source is None else os.path.join(cwd, source))
         if source is not None and not records:
             raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
-        found = offers(board, [session.state.load(each.id) for each in records])
-        chosen = _everything(found, board) if everything else _chosen(options, found, board)
+        if everything:
+            chosen = coming(board, absent(board))
+            left_out = tuple(each for each in absent(board) if each not in chosen)
+        else:
+            found = offers(board, [session.state.load(each.id) for each in records])
+            chosen, left_out = _chosen(options, found.groups, board), found.left_out
+        _say_left_out(board, left_out)
         policy = _policy(options, settings, chosen, tuple(each.id for each in records))
         plan = session.plan(look, policy)
-        go_on = _shown(options, roots, session, plan)
-    if not go_on:
-        context.exit(exits.HELD if go_on is False and not options.is_dry else exit_code(plan, None, options))
+        if not _is_to_be_done(options, roots, session, plan):
+            context.exit(exit_code(plan, None, options))
     put_marker_back(roots.workspace, roots.workspace_id or "")
     roots = locate_lost(options.workspace, options.store, source, cwd, os.environ, sys.platform)
     with (
@@ -84,30 +88,29 @@ def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], recor
     return replace(policy, request=Project(chosen, records=records))
 
 
-def _everything(found: Sequence[Offer], board: Board) -> tuple[str, ...]:
-    stored = [each for each in board.tree.walk() if board.views[each].store.main is not None]
-    absent = [each for each in stored if board.views[each].workspace.main is None and not board.views[each].local]
-    return tuple(dict.fromkeys([*absent, *(each for offer in found for each in offer.conversations)]))
-
-
-def _chosen(options: Options, found: Sequence[Offer], board: Board) -> tuple[str, ...]:
-    """Return what is to be put back: asked offer by offer, or what was here last."""
-    known = [offer for offer in found if offer.known]
+def _chosen(options: Options, groups: Sequence[Offer], board: Board) -> tuple[str, ...]:
+    """Return what is to be put back: asked group by group, or what was here last."""
     if is_interactive(options) and not options.yes and not options.is_dry:
-        return tuple(each for offer in found if click.confirm(_question(offer, board)) for each in offer.conversations)
-    for offer in found[len(known[:1]) :]:
-        click.echo(f"not taken: {_described(offer, board)}", err=True)
-    return known[0].conversations if known else ()
+        return _asked(groups, board)
+    taken = groups[:1] if groups and groups[0].known else ()
+    for group in groups[len(taken) :]:
+        say(f"not taken: {_described(group, board)}")
+    return coming(board, taken[0].conversations) if taken else ()
 
 
-def _question(offer: Offer, board: Board) -> str:
-    return f"Put back {_described(offer, board)}?"
+def _asked(groups: Sequence[Offer], board: Board) -> tuple[str, ...]:
+    """Ask for each group, as far as it can come with what was chosen before."""
+    chosen: tuple[str, ...] = ()
+    for group in groups:
+        both = coming(board, {*chosen, *group.conversations})
+        group = replace(group, conversations=tuple(each for each in both if each in group.conversations))  # noqa: PLW2901
+        if group.conversations and click.confirm(clean(f"Put back {_described(group, board)}?")):
+            chosen = both
+    return chosen
 
 
 def _described(offer: Offer, board: Board) -> str:
     count = len(offer.conversations)
-    names = [clean(board.views[each].title or each) for each in offer.conversations[:NAMED]]
-    more = f" and {count - NAMED} more" if count > NAMED else ""
     kind = "conversation" if count == 1 else "conversations"
     if not offer.known:
         why = "in the store; nothing is known of what was here (--all takes them, `reconcile project ID` one)"
@@ -115,25 +118,34 @@ def _described(offer: Offer, board: Board) -> str:
         why = "that were here at the end of the last run"
     else:
         why = f"whose directories were gone when run {offer.run} looked"
-    return f"{count} {kind} {why}: {', '.join(names)}{more}"
+    return f"{count} {kind} {why}: {_names(board, offer.conversations)}"
 
 
-def _shown(options: Options, roots: Roots, session: Session, plan: Plan) -> bool | None:
-    """Show what will be done, and ask; tell whether to go on, None where there is nothing to do."""
+def _names(board: Board, conversations: Sequence[str]) -> str:
+    names = [board.views[each].title or each for each in conversations[:NAMED]]
+    more = f" and {len(conversations) - NAMED} more" if len(conversations) > NAMED else ""
+    return ", ".join(names) + more
+
+
+def _say_left_out(board: Board, conversations: Sequence[str]) -> None:
+    """Say what can't come, as it lies below what is local, or was never here."""
+    if conversations:
+        count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
+        below = "below what doesn't come (`reconcile project ID` names it, and asks)"
+        say(f"left out: {count} {below}: {_names(board, conversations)}")
+
+
+def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
+    """Show what will be done, and ask; tell whether there is anything to do."""
     if options.out is not None and not roots.workspace_identity:
         raise click.UsageError("--out: there is no .jp that a saved plan could be carried out in; recover at once")
     save_plan(options, roots, plan)
     marked = os.path.lexists(os.path.join(roots.workspace, ".id"))
-    if not options.json and not marked:
-        click.echo(f"writes {clean(roots.workspace)}/.id with the id {roots.workspace_id}", err=True)
-    if options.yes and not options.is_dry:
-        return True
-    report(options, roots, session, plan, None)
-    if options.is_dry:
-        return False
-    if marked and not plan.actions:
-        return None
-    if is_interactive(options):
-        return click.confirm("\nGo on?")
-    click.echo("nothing was written; --yes carries it out", err=True)
-    return False
+    if not marked:
+        say(f"writes {roots.workspace}/.id with the id {roots.workspace_id}")
+    pending = not options.is_dry and bool(plan.actions or not marked)
+    if not pending or not options.yes:
+        report(options, roots, session, plan, None)
+    if pending:
+        go_on(options, "Put this back?")
+    return pending

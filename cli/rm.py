@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def command(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: bool) -> None:
     """Remove conversations from the store and the workspace; they stay in the vault, and can be undone.
 
-    One that has children is refused unless --cascade or --promote says what becomes of them. Asks at a terminal.
+    One that has children is refused unless --cascade or --promote says what becomes of them. Asks first.
     """
     if cascade and promote:
         raise click.UsageError("choose one: --cascade or --promote")

@@ -15,8 +15,9 @@ from reconcile.core.reasons import Reason
 from reconcile.planjson import outcome_to_json, plan_to_json
 
 from . import exits
+from .asking import go_on, is_interactive, say
 from .called import called
-from .context import find_roots, is_interactive, open_session, policy_of, selection, settings_of
+from .context import find_roots, open_session, policy_of, selection, settings_of
 from .options import options_of
 from .progress import progress_bar
 from .render import PlanText, heading, results, summary
@@ -41,7 +42,7 @@ def run_pass(
 ) -> None:
     """Run one pass; ``adjust`` adds a command's own decisions to the policy.
 
-    ``confirm``: what is asked at a terminal, with the plan on it, before anything is done.
+    ``confirm``: what is asked, with the plan shown, before anything is done.
     """
     options = options_of(context)
     roots = find_roots(options)
@@ -62,18 +63,11 @@ def run_pass(
             if is_interactive(options) and any(_is_question(item) for item in plan.held):
                 report(options, roots, session, plan, None)
                 policy, plan = _ask(session, look, policy, plan)
-            if confirm and plan.actions and is_interactive(options) and not options.yes:
+            if confirm and plan.actions and not options.yes:
                 report(options, roots, session, plan, None)
-                go_on(confirm)
+                go_on(options, confirm)
             outcome = apply_plan(options, roots, session, look, policy, plan, called(context))
         context.exit(exit_code(plan, outcome, options))
-
-
-def go_on(question: str) -> None:
-    """Ask, and end the command where the answer is no."""
-    if not click.confirm(f"\n{question}"):
-        click.echo("nothing was done", err=True)
-        raise click.exceptions.Exit(exits.HELD)
 
 
 def apply_plan(
@@ -102,7 +96,7 @@ def _policy(
 def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
     """Print a plan, and what became of it."""
     for message in session.messages:
-        click.echo(clean(message), err=True)
+        say(message)
     if options.json:
         found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
         if outcome is not None:
@@ -131,7 +125,7 @@ def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
     text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
     with open(options.out, "w", encoding="utf-8") as file:
         file.write(text + "\n")
-    click.echo(f"saved; carry it out with: reconcile apply {clean(options.out)}", err=True)
+    say(f"saved; carry it out with: reconcile apply {options.out}")
 
 
 def _is_plan(path: str) -> bool:
@@ -174,7 +168,7 @@ def _ask(session: Session, look: Look, policy: Policy, plan: Plan) -> tuple[Poli
 
 def tell_waiting(who: str) -> None:
     """Say who holds reconcile's own lock, before waiting for it."""
-    click.echo(f"waiting for {clean(who)}", err=True)
+    say(f"waiting for {who}")
 
 
 def _is_question(item: Item) -> bool:

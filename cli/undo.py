@@ -10,9 +10,9 @@ import click
 from reconcile.core.requests import TakeBack
 from reconcile.past import find_run, newest_run
 
-from .options import common_options, options_of
+from .asking import say
+from .options import common_options
 from .run import run_pass
-from .style import clean
 
 if TYPE_CHECKING:
     from reconcile.core.look import Look
@@ -33,8 +33,7 @@ def command(context: click.Context, run: str | None) -> None:
 
     def adjust(policy: Policy, session: Session, _look: Look) -> Policy:
         found = newest_run(session.state, session.checkout) if run is None else find_run(session.state, run)
-        if not options_of(context).json:
-            click.echo(f"undo of {found.id}: {clean(found.command)}", err=True)
+        say(f"undo of {found.id}: {found.command}")
         return replace(policy, request=TakeBack(found.id))
 
     run_pass(context, adjust)

@@ -11,10 +11,11 @@ import click
 from reconcile.core.simulate import listing_of
 from reconcile.retention import Holding, holdings, named, older_than, remove
 
+from .asking import go_on
 from .called import called
-from .context import find_roots, is_interactive, open_session, settings_of
+from .context import find_roots, open_session, settings_of
 from .options import common_options, options_of
-from .run import go_on, tell_waiting
+from .run import tell_waiting
 from .style import Style, clean, size
 from .when import age, date
 
@@ -42,34 +43,29 @@ def command(context: click.Context, prune: bool, older_than: str | None, purge: 
     options = options_of(context)
     roots = find_roots(options)
     settings = settings_of(roots)
-    changes = (prune or purge is not None) and not options.is_dry
-    with open_session(roots, settings, readonly=not changes) as session:
-        if not changes:
-            chosen = _chosen(session, older_than, purge)
-            _report(options, session, chosen, removed=None, planned=prune or purge is not None)
+    planned = prune or purge is not None
+    limit = None if older_than is None else time.time_ns() - age(older_than)
+    with open_session(roots, settings, readonly=True) as session:
+        chosen = _chosen(session, limit, purge)
+        if options.is_dry or not planned or not chosen:
+            _report(options, session, chosen, planned=planned)
             return
-        with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
-            chosen = _chosen(session, older_than, purge)
-            _confirm(options, chosen)
-            freed = remove(session.state, session.vault, chosen)
-            _report(options, session, chosen, removed=freed)
+    go_on(options, f"Take {_counted(chosen)} out of the vault for good?")
+    with (
+        open_session(roots, settings, readonly=False) as session,
+        session.exclusively(called(context), settings.lock_timeout, tell_waiting),
+    ):
+        asked = {each.digest for each in chosen}
+        chosen = tuple(each for each in _chosen(session, limit, purge) if each.digest in asked)
+        remove(session.state, session.vault, chosen)
+        _report(options, session, chosen, removed=True)
 
 
-def _chosen(session: Session, limit: str | None, purge: str | None) -> tuple[Holding, ...]:
+def _chosen(session: Session, limit: int | None, purge: str | None) -> tuple[Holding, ...]:
     found = holdings(session.state, session.vault)
     if purge is not None:
         return (named(found, purge),)
-    return found if limit is None else older_than(found, time.time_ns() - age(limit))
-
-
-def _confirm(options: Options, chosen: tuple[Holding, ...]) -> None:
-    """Ask before content goes for good; where nobody can answer, ``--yes`` must have."""
-    if not chosen or options.yes:
-        return
-    question = f"Take {_counted(chosen)} out of the vault for good?"
-    if not is_interactive(options):
-        raise click.UsageError(f"{_counted(chosen)} would be taken out of the vault for good; --yes does it")
-    go_on(question)
+    return found if limit is None else older_than(found, limit)
 
 
 def _counted(chosen: tuple[Holding, ...]) -> str:
@@ -78,14 +74,14 @@ def _counted(chosen: tuple[Holding, ...]) -> str:
 
 
 def _report(
-    options: Options, session: Session, chosen: tuple[Holding, ...], *, removed: int | None, planned: bool = False
+    options: Options, session: Session, chosen: tuple[Holding, ...], *, removed: bool = False, planned: bool = False
 ) -> None:
     if options.json:
         found = {
             "format": "reconcile.vault/1",
             "objects": [_as_json(each) for each in chosen],
             "bytes": sum(each.size for each in chosen),
-            "removed": removed is not None,
+            "removed": removed,
         }
         click.echo(json.dumps(found, indent=2))
         return
@@ -98,9 +94,9 @@ def _report(
     if len(chosen) > len(shown):
         click.echo(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
     words = "would be taken out of the vault for good" if planned else "in the vault"
-    words = words if removed is None else "taken out of the vault for good"
+    words = "taken out of the vault for good" if removed else words
     click.echo(style(f"{_counted(chosen)} {words}.", bold=True))
-    if removed is not None:
+    if removed:
         _warn_of_sides(session, chosen)
 
 

@@ -55,9 +55,8 @@ def named(found: tuple[Holding, ...], prefix: str) -> Holding:
     raise NoVersionError(f"{prefix!r} {words}", "`reconcile log RUN` and `reconcile vault -v` list them")
 
 
-def remove(state: State, vault: Vault, objects: tuple[Holding, ...]) -> int:
-    """Take objects out for good, and return their bytes. Raises `OSError`, `StateError`."""
+def remove(state: State, vault: Vault, objects: tuple[Holding, ...]) -> None:
+    """Take objects out for good. Raises `OSError`, `StateError`."""
     for each in objects:
         vault.remove(each.digest)
         state.versions.forget(each.digest)
-    return sum(each.size for each in objects)

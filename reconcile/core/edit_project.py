@@ -29,7 +29,7 @@ def project(board: Board, request: Project) -> Edits:
     held: list[Item] = []
     scope = {*targets, *decisions}
     for target in dict.fromkeys(targets):
-        if views[target].archived:
+        if views[target].archived and request.records is None:
             message = "it is archived in the store; unarchive it first, with JP"
             held.append(held_item(board, target, Reason.ARCHIVED_HELD, message))
             continue

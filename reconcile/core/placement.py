@@ -213,8 +213,8 @@ def _complete(view: View) -> bool:
     return view.store.metadata is not None and view.store.digest(STREAM) is not None
 
 
-def _project(board: Board, view: View, presence: Presence) -> None:
-    """Make a conversation's directory in the workspace from the store's copy."""
+def _project(board: Board, view: View, presence: Presence, partition: str = "") -> None:
+    """Make a conversation's directory in the workspace, or a partition of it, from the store's copy."""
     stream = view.store.units[STREAM].copy.stream
     step = Step(
         kind=Kind.PROJECT,
@@ -225,7 +225,7 @@ def _project(board: Board, view: View, presence: Presence) -> None:
         events=(0, stream.count if isinstance(stream, Stream) else 0),
     )
     extras = {unit.removeprefix(EXTRA) for unit in view.agreed.units} if view.agreed is not None else set()
-    _make(board, view, step, board.container_of(view.id), extras)
+    _make(board, view, step, board.container_of(view.id), extras, partition)
 
 
 def project_fork(board: Board, fork: str) -> None:
@@ -247,7 +247,7 @@ def project_fork(board: Board, fork: str) -> None:
     _make(board, source, step, container, set())
 
 
-def _make(board: Board, view: View, step: Step, container: str | None, extras: set[str]) -> None:
+def _make(board: Board, view: View, step: Step, container: str | None, extras: set[str], partition: str = "") -> None:
     """Make a directory with the managed files of the store's, and some extras; ``view`` answers for want of room."""
     target = board.present[container] if container is not None else None
     name = board.rules.format.dirname(step.conversation, step.title)
@@ -256,12 +256,12 @@ def _make(board: Board, view: View, step: Step, container: str | None, extras: s
     home = board.homes[step.conversation]
     wanted = {board.rules.format.metadata_file, *board.rules.format.stream_files, *extras}
     puts = [Put(file, home) for file in home.files.values() if file.name in wanted]
-    husk = _husk_at(board, view, (target, "", name))
+    husk = _husk_at(board, view, (target, partition, name))
     if husk is not None and husk.files:
         _hold_for_husk(board, view, husk)
         return
     if husk is None or husk.is_hollow():
-        node = Node(Side.WORKSPACE, target, "", name)
+        node = Node(Side.WORKSPACE, target, partition, name)
         board.draft.create(step, node, puts)
     else:
         node = husk
@@ -284,7 +284,9 @@ def archive(board: Board, view: View) -> None:
 
     Also from below another one there: it lies so where a run was killed between the parent's move and its own.
     """
-    main, store = view.workspace.main, view.store.main
+    main, store, presence = view.workspace.main, view.store.main, board.presences[view.id]
+    if main is None and presence.goal is Goal.PROJECT and view.archived and _complete(view):
+        _project(board, view, presence, f"{ARCHIVE}/")
     if main is None or store is None or view.local or view.id in board.edits.leaving:
         return
     node = board.node(main)

@@ -6,7 +6,7 @@ is settled in `reconcile.core.placement`, where the tree is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -126,10 +126,11 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
     case = _case(view)
     if view.local:
         return Presence(Goal.NOTHING, case, "local")
-    if view.archived:
-        return Presence(Goal.NOTHING, case, "archived")
     hidden = view.agreed is not None and sides.hides(view.agreed.place)
-    if sides.workspace_emptied or hidden:
+    doubtful = sides.workspace_emptied or hidden
+    if view.archived:
+        return Presence(Goal.NOTHING, case, "archived") if doubtful else _archived(view, case)
+    if doubtful:
         return Presence(Goal.NOTHING, case, "projected" if view.agreed else "available")
     if policy.missing is Missing.REPROJECT:
         return Presence(Goal.PROJECT, case, "projected", Reason.REPROJECTED)
@@ -146,6 +147,15 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
         waiting = Intent(IntentKind.PROJECTED, waits_for=container, place=view.agreed.place)
         return Presence(Goal.WAIT, case, "waiting", Reason.WAITING, waiting)
     return removed_here(view, case)
+
+
+def _archived(view: View, case: int) -> Presence:
+    """Archived: it follows into the workspace's `.archive/` where `recover` asked for it; what went stays away."""
+    if view.intent is not None and view.intent.kind is IntentKind.PROJECTED and view.intent.waits_for is None:
+        return Presence(Goal.PROJECT, case, "archived", Reason.PROJECTED)
+    if view.agreed is not None and view.intent is None:
+        return replace(removed_here(view, case), state="archived")
+    return Presence(Goal.NOTHING, case, "archived")
 
 
 def removed_here(view: View, case: int) -> Presence:

@@ -107,11 +107,12 @@ def _state_alone(archived: bool, title: str | None, agreed: Agreed | None, inten
         return None
     if intent is not None and intent.kind is IntentKind.LOCAL:
         return "local"
-    if archived:
-        return "archived"
-    if intent is not None:
-        return "removed" if intent.kind is IntentKind.REMOVED else None
-    return "available" if agreed is None else None
+    if intent is not None and intent.kind is IntentKind.PROJECTED:
+        return None
+    if intent is None:
+        unseen = "archived" if archived else "available"
+        return unseen if agreed is None else None
+    return "archived" if archived else "removed"
 
 
 def _agrees(copy: Copy, other: Copy, agreed: Agreed, known: str | None, rules: Rules) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.memory import IntentKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from reconcile.core.board import Board
     from reconcile.core.memory import Memory
@@ -25,25 +25,56 @@ class Offer:
     known: bool = True
 
 
-def offers(board: Board, records: Iterable[Memory]) -> tuple[Offer, ...]:
-    """Return what the records of this checkout offer, the newest first; without any, all that isn't local.
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What can be put back, the newest first; ``left_out`` lies below what doesn't come, whatever is chosen."""
 
-    Nothing local is ever offered, and nothing that isn't live in the store.
-    """
-    absent = {each for each in board.tree.walk() if _is_absent(board, each)}
+    groups: tuple[Offer, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def absent(board: Board) -> tuple[str, ...]:
+    """Return what is in the store, live or archived, and not in the workspace; never what is local."""
+    found = (board.views[each] for each in board.order)
+    return tuple(v.id for v in found if v.store.main is not None and v.workspace.main is None and not v.local)
+
+
+def offers(board: Board, records: Iterable[Memory]) -> Offers:
+    """Return what the records of this checkout offer; without any, all that is absent."""
+    candidates = absent(board)
     by_run: dict[str | None, set[str]] = {}
     seen: set[str] = set()
     recorded = False
     for memory in records:
         recorded = recorded or bool(memory.agreed)
-        for conversation in (memory.agreed.keys() | memory.intents.keys()) & absent - seen:
+        for conversation in (memory.agreed.keys() | memory.intents.keys()) & (set(candidates) - seen):
             by_run.setdefault(_noticed_by(memory, conversation), set()).add(conversation)
             seen.add(conversation)
     if not recorded:
-        return (Offer(None, _ordered(board, absent), known=False),) if absent else ()
+        by_run, seen = {None: set(candidates)}, set(candidates)
+    come = coming(board, seen)
     removed_by = sorted((run for run in by_run if run is not None), reverse=True)
     runs = [None, *removed_by] if None in by_run else list(removed_by)
-    return tuple(Offer(run, _ordered(board, by_run[run])) for run in runs)
+    groups = (Offer(run, tuple(each for each in come if each in by_run[run]), recorded) for run in runs)
+    left_out = tuple(each for each in candidates if each in seen and each not in come)
+    return Offers(tuple(group for group in groups if group.conversations), left_out)
+
+
+def coming(board: Board, chosen: Collection[str]) -> tuple[str, ...]:
+    """Return those of them that can be put back: all that they lie below is here, or comes too. What is archived lies
+    below nothing. Parents come first.
+    """
+    come: dict[str, None] = {}
+    for each in board.order:
+        container = board.container_of(each)
+        if each in chosen and (container is None or container in come or _is_public_here(board, container)):
+            come[each] = None
+    return tuple(come)
+
+
+def _is_public_here(board: Board, conversation: str) -> bool:
+    view = board.views[conversation]
+    return view.workspace.main is not None and not view.local
 
 
 def _noticed_by(memory: Memory, conversation: str) -> str | None:
@@ -54,12 +85,3 @@ def _noticed_by(memory: Memory, conversation: str) -> str | None:
         seen.add(intent.waits_for)
         intent = memory.intents.get(intent.waits_for)
     return intent.run if intent is not None and intent.kind is IntentKind.REMOVED else None
-
-
-def _is_absent(board: Board, conversation: str) -> bool:
-    view = board.views[conversation]
-    return view.store.main is not None and view.workspace.main is None and not view.local
-
-
-def _ordered(board: Board, conversations: set[str]) -> tuple[str, ...]:
-    return tuple(each for each in board.tree.walk() if each in conversations)

@@ -52,9 +52,15 @@ def test_what_is_in_the_store_alone_is_quiet() -> None:
 
 def test_what_is_archived_in_the_store_is_quiet() -> None:
     store = stored(*STORE, f".archive/{THREE}")
-    for intent in (None, *(Intent(kind) for kind in IntentKind)):
-        memory = replace(KNOWN, intents={"jp-c3": intent} if intent else {})
+    for kind in (None, IntentKind.LOCAL, IntentKind.REMOVED):
+        memory = replace(KNOWN, intents={"jp-c3": Intent(kind)} if kind else {})
         assert is_quiet(store, here(*NESTED), memory)
+
+
+def test_what_is_archived_and_gone_from_the_workspace_or_still_to_be_put_there_is_not_quiet() -> None:
+    store = stored(*STORE, f".archive/{THREE}")
+    assert not is_quiet(store, here(*NESTED), replace(KNOWN, intents={"jp-c3": Intent(IntentKind.PROJECTED)}))
+    assert not is_quiet(store, here(*NESTED), agreed_on(*NESTED, f".archive/{THREE}"))
 
 
 def test_a_new_title_in_the_store_alone_is_not_quiet() -> None:

@@ -49,7 +49,7 @@ def test_what_was_wiped_comes_back_with_its_notes_and_without_what_is_local(know
     shown = recover(known, "--dry-run")
     assert "2 project" in shown.stdout
     refused = recover(known, code=4)
-    assert "nothing was written; --yes carries it out" in refused.stderr
+    assert "nothing was done: found no terminal to ask at" in refused.stderr
     assert not known.workspace.is_dir() or not list(known.workspace.iterdir())
     recover(known, "--yes")
     assert listing(known.workspace) == before
@@ -147,3 +147,28 @@ def test_a_plan_to_recover_is_saved_only_where_it_can_be_carried_out(known: Worl
     known.check_settled()
     shutil.rmtree(known.project / ".jp")
     assert "there is no .jp that a saved plan could be carried out in" in run("recover", "--out", saved).stderr
+
+
+def test_what_was_archived_here_comes_back_into_the_archive(known: World) -> None:
+    (known.store / ".archive").mkdir()
+    shutil.move(known.store / f"{SECOND_ID}-it", known.store / ".archive")
+    known.reconcile()
+    before = listing(known.workspace)
+    assert f".archive/{SECOND_ID}-it/events.json" in before
+    shutil.rmtree(known.workspace)
+    assert "2 project" in recover(known, "--yes").stdout
+    assert listing(known.workspace) == before
+    known.check_settled()
+    shutil.rmtree(known.workspace / ".archive")
+    known.reconcile()
+    recover(known, "--yes")
+    assert listing(known.workspace) == before
+
+
+def test_what_lies_below_a_local_one_is_left_out_and_named(known: World) -> None:
+    known.reconcile("local", str(FIRST))
+    shutil.rmtree(known.project / ".jp")
+    result = recover(known, "--yes", "--all")
+    assert "left out: 1 conversation below what doesn't come" in result.stderr
+    assert "nothing to do" in result.stdout
+    assert not listing(known.workspace)

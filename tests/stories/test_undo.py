@@ -79,7 +79,7 @@ def test_a_purged_secret_is_nowhere(world: World) -> None:
     digest = edited(world)
     everywhere = [*files(world.state), *files(world.store), *files(world.workspace)]
     assert [path.name for path in everywhere if SECRET.encode() in path.read_bytes()] == [digest]
-    assert world.run("vault", "--purge", digest[:8], "-w", world.project).exit_code == 2, "nobody has said yes"
+    assert world.run("vault", "--purge", digest[:8], "-w", world.project).exit_code == 4, "nobody has said yes"
     shown = world.run("vault", "--purge", digest[:8], "-n", "-w", world.project)
     assert digest[:16] in shown.stdout
     assert (world.vault / digest[:2] / digest).exists()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from unittest import mock
 
 from reconcile.core.model import Side
+from reconcile.core.requests import Remove
 from reconcile.disk.scan import scan
 from reconcile.session import Session
 from tests.support.commands import outcome_of_json, refusal
@@ -199,7 +200,8 @@ class DiskLevel:
                 stack.enter_context(trouble())
             if self.clock_ns is not None:
                 stack.enter_context(mock.patch.dict(Session.__init__.__kwdefaults__, clock=lambda: self.clock_ns))
-            result = self.command("--json", "-w", project, *store, *more, *map(self._known, command.argv))
+            yes = ("--yes",) if isinstance(command.policy.request, Remove) else ()  # nobody is there to be asked
+            result = self.command("--json", "-w", project, *store, *more, *yes, *map(self._known, command.argv))
         if not result.stdout and result.exit_code:
             return refusal(self._complaint(result.stderr), result.exit_code)
         try:

@@ -1,0 +1,106 @@
+"""Commands that ask first: at a terminal; elsewhere they refuse without ``--yes`` (DESIGN.md 8)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.terminal import at_terminal
+from tests.support.three import FIRST, SECOND_ID, THIRD, three
+from tests.support.world import LONG_AGO, SECOND, events, listing, set_key, write_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.world import World
+
+
+def purging(world: World) -> tuple[str, ...]:
+    (version,) = (path.name for path in world.vault.glob("*/*"))
+    return ("vault", "--purge", version[:8])
+
+
+def recovering(world: World) -> tuple[str, ...]:
+    shutil.rmtree(world.workspace)
+    return ("recover",)
+
+
+ASKING: dict[str, Callable[[World], tuple[str, ...]]] = {
+    "rm": lambda _: ("rm", str(THIRD)),
+    "vault --purge": purging,
+    "vault --prune": lambda _: ("vault", "--prune", "--older-than", "0h"),
+    "recover": recovering,
+}
+
+
+@pytest.fixture
+def known(world: World) -> World:
+    """Three conversations on both sides, and one replaced version in the vault."""
+    three(world, parent=FIRST)
+    world.reconcile()
+    set_key(world.workspace / f"{THIRD}-it", "user", "me", LONG_AGO + SECOND)
+    world.reconcile()
+    return world
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_where_nobody_can_be_asked_nothing_is_done_without_yes(known: World, name: str) -> None:
+    args = ("-w", str(known.project), *ASKING[name](known))
+    before = known.stamps() | {str(path): (0,) for path in known.vault.glob("*/*")}
+    text, as_json = known.run(*args), known.run(*args, "--json")
+    assert (text.exit_code, as_json.exit_code) == (4, 4)
+    assert known.stamps() | {str(path): (0,) for path in known.vault.glob("*/*")} == before
+    assert text.stderr.startswith("reconcile: nothing was done: found no terminal to ask at")
+    assert "--yes carries it out" in text.stderr
+    (said,) = as_json.stderr.splitlines()
+    assert json.loads(said)["format"] == "reconcile.error/1"
+    assert not as_json.stdout or json.loads(as_json.stdout)["format"] == "reconcile.plan/1"
+    done = known.run(*args, "--yes", "--json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_at_a_terminal_a_no_changes_nothing_and_a_yes_does_it(known: World, name: str) -> None:
+    args = ("-w", str(known.project), *ASKING[name](known))
+    before = known.stamps()
+    code, shown = at_terminal(*args, answers="y\nn\n" if name == "recover" else "n\n")
+    assert (code, "nothing was done" in shown) == (4, True), shown
+    assert known.stamps() == before
+    code, shown = at_terminal(*args, answers="y\ny\n")
+    assert code == 0, shown
+    assert known.stamps() != before or name.startswith("vault")
+
+
+def test_what_a_command_says_beside_its_result_is_json_too(known: World) -> None:
+    shutil.rmtree(known.project / ".jp")
+    result = known.run("-w", known.project, "recover", "--json", "--yes")
+    assert result.exit_code == 0, result.output
+    assert [json.loads(line)["format"] for line in result.stderr.splitlines()] == ["reconcile.message/1"]
+
+
+def test_with_nothing_to_put_back_nothing_is_written_not_even_a_state(known: World) -> None:
+    shutil.rmtree(known.state)
+    for args in (("recover",), ("recover", "--yes"), ("recover", "--all", "--yes")):
+        result = known.run("-w", known.project, *args)
+        assert (result.exit_code, "nothing to do" in result.stdout) == (0, True), result.output
+    assert not known.state.exists()
+
+
+def test_each_group_is_asked_for_by_itself(known: World) -> None:
+    write_conversation(known.workspace / f"{THIRD + 1}-stays", "Stays", events(2))
+    known.reconcile()
+    before = listing(known.workspace)
+    for number in (THIRD, FIRST):
+        shutil.rmtree(known.workspace / f"{number}-it")
+        known.reconcile()
+    code, shown = at_terminal("-w", known.project, "recover", answers="n\ny\ny\n")
+    assert code == 0, shown
+    assert shown.count("Put back ") == 2
+    assert {path.split("-")[0] for path in listing(known.workspace)} == {str(THIRD), str(THIRD + 1)}
+    code, shown = at_terminal("-w", known.project, "recover", answers="y\ny\n")
+    assert (code, shown.count(str(SECOND_ID))) == (0, 2), shown
+    assert listing(known.workspace) == before
