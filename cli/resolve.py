@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconcile.core.plan import Plan
 from reconcile.core.policy import Take
 
+from . import exits
 from .context import find_ids
-from .options import common_options
-from .run import run_pass
+from .options import common_options, options_of
+from .run import report, run_pass
 
 if TYPE_CHECKING:
     from reconcile.core.look import Look
@@ -44,7 +46,9 @@ def command(context: click.Context, ids: tuple[str, ...], everything: bool, take
             plan = session.plan(look, policy)
             chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
             if not chosen:
-                raise click.UsageError("nothing is held or set aside")
+                nothing = Plan(layout=policy.layout.value, policy=policy)
+                report(options_of(context), session.roots, session, nothing, None)
+                raise click.exceptions.Exit(exits.DONE)
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 
     run_pass(context, adjust)

@@ -202,3 +202,12 @@ def test_a_missing_plan_is_one_line(world: World, tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\0")
     assert world.run("--workspace", world.project, "apply", tmp_path / "bytes").exit_code == 2
     assert world.run("--workspace", world.project, "apply", tmp_path).exit_code == 2
+
+
+def test_nothing_to_resolve_is_nothing_to_do(world: World) -> None:
+    three(world)
+    world.reconcile()
+    before = listing(world.store)
+    assert "Plan: nothing to do." in world.reconcile("resolve", "--all", "--keep").stdout
+    assert json.loads(world.reconcile("resolve", "--all", "--keep", "--json").stdout)["actions"] == []
+    assert listing(world.store) == before
