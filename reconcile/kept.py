@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Side
 from reconcile.core.past import Kept, KeptUnit
+from reconcile.disk.hashing import chunks_of
+from reconcile.disk.streams import LARGE
 from reconcile.disk.versions import VersionKind
 from reconcile.errors import ReconcileError
 from reconcile.past import find_run
@@ -13,7 +15,7 @@ from reconcile.past import find_run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from reconcile.core.format import Format
+    from reconcile.core.format import Format, StreamContent
     from reconcile.disk.state import State
     from reconcile.disk.vault import Vault
     from reconcile.disk.versions import Version
@@ -121,7 +123,7 @@ def _one(unit: str, places: list[dict[str, Version]], vault: Vault, form: Format
         digests = sorted(digest[:16] for files in contents for _, digest in files)
         raise NoVersionError(f"several versions of {unit} were kept; name one by its digest: {', '.join(digests)}")
     files = places[-1]
-    contents_of = {name: vault.read(each.digest) for name, each in files.items()}
+    contents_of = {name: _content(each, vault, form) for name, each in files.items()}
     partial = unit == STREAM and _lacks_its_base(contents_of, form)
     _check(unit, {form.stream_files[0]: b"{}", **contents_of} if partial else contents_of, form)
     any_of_them = next(iter(files.values()))
@@ -134,17 +136,25 @@ def _one(unit: str, places: list[dict[str, Version]], vault: Vault, form: Format
     )
 
 
-def _lacks_its_base(contents: dict[str, bytes], form: Format) -> bool:
+def _content(version: Version, vault: Vault, form: Format) -> StreamContent:
+    if version.size <= LARGE or version.file != form.stream_files[-1]:
+        return vault.read(version.digest)
+    with vault.open(version.digest) as file:
+        return form.summarise(chunks_of(file.fileno()), events=False)
+
+
+def _lacks_its_base(contents: dict[str, StreamContent], form: Format) -> bool:
     """Tell whether the stream's base configuration was left as it was when the events were replaced."""
     alone = form.stream_files[0] not in contents
     return alone and isinstance(form.read_stream(contents, events=False), Fault)
 
 
-def _check(unit: str, contents: dict[str, bytes], form: Format) -> None:
+def _check(unit: str, contents: dict[str, StreamContent], form: Format) -> None:
     """Refuse what isn't valid: it is never written to either side (section 4)."""
     facts: object = None
     if unit == METADATA:
-        facts = form.read_metadata(contents.get(form.metadata_file, b""))
+        content = contents[form.metadata_file]
+        facts = form.read_metadata(content) if isinstance(content, bytes) else content
     elif unit == STREAM:
         facts = form.read_stream(contents, events=False)
     if isinstance(facts, Fault):

@@ -7,10 +7,10 @@ Every method is pure.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.model import Fault, Metadata, Stream
 
@@ -27,6 +27,24 @@ class Part:
     def whole(self) -> bool:
         """Everything is kept."""
         return self.from_ns is None and self.until_ns is None and self.last is None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is needed of a file of events that is too large to be held: `Format.summarise` makes it.
+
+    ``first`` and ``last`` are the type of the first event and the time of the last as they were parsed, None where
+    there is none; ``texts`` is E(x) of DESIGN.md 4, None where it wasn't asked for.
+    """
+
+    count: int
+    first: object
+    last: object
+    texts: tuple[str, ...] | None
+
+
+StreamContent: TypeAlias = "bytes | Summary | Fault"
+"""A file of a stream: its bytes, or what `Format.summarise` made of it."""
 
 
 class Format(Protocol):
@@ -65,8 +83,11 @@ class Format(Protocol):
     def read_metadata(self, content: bytes) -> Metadata | Fault:
         """Check and read one metadata file."""
 
-    def read_stream(self, contents: Mapping[str, bytes], *, events: bool) -> Stream | Fault:
+    def read_stream(self, contents: Mapping[str, StreamContent], *, events: bool) -> Stream | Fault:
         """Check and read the stream files that are there; with their events where asked for."""
+
+    def summarise(self, chunks: Iterable[bytes], *, events: bool) -> Summary | Fault:
+        """Check and read the last of the stream's files, which may be larger than memory."""
 
     def with_parent(self, content: bytes, parent: str | None) -> bytes | None:
         """The metadata with its parent stated (None: the key taken out), order of keys kept.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +33,30 @@ def digest_file(fd: int) -> str:
 
 def digest_and_size(fd: int) -> tuple[str, int]:
     """The same with the number of bytes that were read, which tells whether the file kept its size."""
-    from xxhash import xxh3_128
+    hashing = Hashing(chunks_of(fd))
+    for _ in hashing:
+        pass
+    return hashing.digest, hashing.size
 
-    state, size = xxh3_128(), 0
-    for chunk in chunks_of(fd):
-        state.update(chunk)
-        size += len(chunk)
-    return state.hexdigest(), size
+
+class Hashing:
+    """An iterator of chunks that knows the ``digest`` and the ``size`` in bytes of what has passed."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        from xxhash import xxh3_128
+
+        self._chunks, self._state, self.size = chunks, xxh3_128(), 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        chunk = next(self._chunks)
+        self._state.update(chunk)
+        self.size += len(chunk)
+        return chunk
+
+    @property
+    def digest(self) -> str:
+        """The digest of what has passed."""
+        return self._state.hexdigest()

@@ -12,7 +12,7 @@ from reconcile.disk.hashing import digest_and_size
 from reconcile.disk.tree import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from reconcile.core.model import Digest
     from reconcile.disk.tree import Directory
@@ -40,12 +40,12 @@ def print_of(status: os.stat_result) -> Print:
 
 def read_files(directory: Directory, names: Iterable[str]) -> dict[str, tuple[bytes, Print]] | Fault:
     """The contents of the files of one unit, all as they were at one moment."""
-    return _steadily(directory, tuple(names), _whole)
+    return read_each(directory, dict.fromkeys(names, whole))
 
 
 def digest_extra(directory: Directory, name: str) -> tuple[Digest, Print] | Fault:
     """The digest of one file, in bounded memory."""
-    found = _steadily(directory, (name,), _hashed)
+    found = read_each(directory, {name: _hashed})
     return found if isinstance(found, Fault) else found[name]
 
 
@@ -67,13 +67,18 @@ def reason(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
 
-def _steadily(
-    directory: Directory, names: tuple[str, ...], consume: Callable[[int, int], tuple[T, int]]
+def read_each(
+    directory: Directory, how: Mapping[str, Callable[[int, int], tuple[T, int]]]
 ) -> dict[str, tuple[T, Print]] | Fault:
-    """Read every file, then look again at each: one that is not what it was spoils the attempt."""
+    """Read every file, then look again at each: one that is not what it was spoils the attempt.
+
+    ``how`` reads a file from a descriptor and the size that it should have; it returns what it made of it, and how
+    many bytes it has read.
+    """
+    names = tuple(how)
     for _ in range(_TRIES):
         found: dict[str, tuple[T, Print]] = {}
-        for name in names:
+        for name, consume in how.items():
             one = _once(directory, name, consume)
             if isinstance(one, Fault):
                 return one
@@ -125,7 +130,7 @@ def _once(
     return (value, print_of(status)) if size == status.st_size else None
 
 
-def _whole(fd: int, size: int) -> tuple[bytes, int]:
+def whole(fd: int, size: int) -> tuple[bytes, int]:
     """All bytes, and one more asked for: a file that grew shows itself."""
     content = os.read(fd, size + 1)
     # A short read is allowed at any time; only an empty one is the end.

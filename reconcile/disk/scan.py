@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream
-from reconcile.disk.hashing import digest
 from reconcile.disk.index import Index
-from reconcile.disk.reading import parsed, read_files, reason
+from reconcile.disk.reading import reason
+from reconcile.disk.streams import read_stream
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.disk.walk import Walk
 
@@ -124,21 +124,22 @@ def _lacks_events(copy: Copy, wanted: frozenset[str]) -> bool:
 def _with_events(root: Directory | None, fmt: Format, copy: Copy) -> Copy:
     """The copy with the events of its stream, or with a fault instead of the stream."""
     expected = {file.name: file.digest for file in copy.files if fmt.unit_of(file.name) == STREAM}
+    sizes = {file.name: file.size for file in copy.files if file.name in expected}
     stale = Fault(next(iter(expected)), _CHANGED, "the content that was scanned")
     if root is None:
         return replace(copy, stream=stale)
     try:
         with root.below(copy.path) as directory:
-            found = read_files(directory, expected)
+            found = read_stream(directory, sizes, fmt, events=True)
             appeared = any(_exists(directory, name) for name in fmt.stream_files if name not in expected)
     except OSError:
         return replace(copy, stream=stale)
     if isinstance(found, Fault):
         return replace(copy, stream=found)
-    contents = {name: content for name, (content, _) in found.items()}
-    if appeared or any(digest(content) != expected[name] for name, content in contents.items()):
+    stream, files = found
+    if appeared or any(files[name][1] != expected[name] for name in expected):
         return replace(copy, stream=stale)
-    return replace(copy, stream=parsed(stale.file, lambda: fmt.read_stream(contents, events=True)))
+    return replace(copy, stream=stream)
 
 
 def _exists(directory: Directory, name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.model import METADATA, STREAM, Fault, Metadata, Problem, Stream
 from reconcile.disk.hashing import digest as digest_of
 from reconcile.disk.reading import CHANGING, digest_extra, parsed, read_files
+from reconcile.disk.streams import read_stream
 
 if TYPE_CHECKING:
     from reconcile.core.model import Digest
@@ -65,10 +66,15 @@ class Work:
             remembered = self.row.stream()
             if not gone and remembered is not None and self._recall(names):
                 return remembered
-        contents = self._contents(STREAM, names)
-        if isinstance(contents, Fault):
-            return contents
-        return parsed(names[-1], lambda: self.reader.fmt.read_stream(contents, events=events)) if names else None
+        if not names:
+            return self.listing.faults.get(STREAM)
+        self.reader.read += len(names)
+        sizes = {name: self.listing.prints[name][0] for name in names}
+        found = read_stream(self.directory, sizes, self.reader.fmt, events=events)
+        if isinstance(found, Fault):
+            return self._unread(STREAM, names, found)
+        self.files |= found[1]
+        return self.listing.faults.get(STREAM, found[0])
 
     def extra(self, name: str) -> None:
         """One extra file. There is no fault for it to bear, so a problem names it."""
@@ -102,14 +108,17 @@ class Work:
         self.reader.read += len(names)
         found = read_files(self.directory, names)
         if isinstance(found, Fault):
-            for name in names:
-                self.files[name] = (self.listing.prints[name], None)
-            if found.found != CHANGING:
-                self._report(found)
-            return self.listing.faults.get(unit, found)
+            return self._unread(unit, names, found)
         for name, (content, known) in found.items():
             self.files[name] = (known, digest_of(content))
         return self.listing.faults.get(unit) or {name: content for name, (content, _) in found.items()}
+
+    def _unread(self, unit: str, names: list[str], fault: Fault) -> Fault:
+        for name in names:
+            self.files[name] = (self.listing.prints[name], None)
+        if fault.found != CHANGING:
+            self._report(fault)
+        return self.listing.faults.get(unit, fault)
 
     def _report(self, fault: Fault) -> None:
         self.reader.problems.append(Problem(f"{self.path}/{fault.file}", f"found {fault.found}"))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from reconcile.core.format import Summary
 from reconcile.core.model import (
     CHILDREN,
     EXTRA,
@@ -28,11 +29,12 @@ from reconcile.core.model import (
 )
 from reconcile.formats import strict, times
 from reconcile.formats.cutting import cut
+from reconcile.formats.fragments import fragments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.core.format import Part
+    from reconcile.core.format import Part, StreamContent
 
 METADATA_FILE = "metadata.json"
 BASE_FILE = "base_config.json"
@@ -53,6 +55,7 @@ _PARENT = "parent_id"
 _ENDED_WITH_THE_SOURCE = ("pinned_at", "archived_at", "expires_at")
 """States of one conversation that a fork of it does not share."""
 _LEADING_BASE = "config_delta"
+_EVENTS_EXPECTED = "an array of events, each with timestamp and type"
 
 
 class _Event(msgspec.Struct):
@@ -124,10 +127,10 @@ class ManagedFiles(ABC):
             content=content,
         )
 
-    def read_stream(self, contents: Mapping[str, bytes], *, events: bool) -> Stream | Fault:
+    def read_stream(self, contents: Mapping[str, StreamContent], *, events: bool) -> Stream | Fault:
         """The stream of the files that are there; a fault in what is there goes before what is missing."""
         base = contents.get(BASE_FILE)
-        if base is not None:
+        if isinstance(base, bytes):
             try:
                 strict.load_object(base)
             except strict.InvalidContentError as error:
@@ -135,17 +138,31 @@ class ManagedFiles(ABC):
         content = contents.get(EVENTS_FILE)
         if content is None:
             return Fault(EVENTS_FILE, "no such file", "an array of events", incomplete=True)
-        try:
-            elements = _load_events(content)
-        except strict.InvalidContentError as error:
-            return Fault(EVENTS_FILE, error.found, "an array of events, each with timestamp and type")
-        if base is None and (fault := _lacks_base(elements)) is not None:
+        found = _summary(content, events=events) if isinstance(content, bytes) else content
+        if isinstance(found, Fault):
+            return found
+        if base is None and (fault := _lacks_base(found)) is not None:
             return fault
-        return Stream(
-            count=len(elements),
-            last=_last_time(elements),
-            events=_sequence(elements[1:] if base is None else elements) if events else None,
-        )
+        texts = found.texts[1:] if base is None and found.texts else found.texts
+        return Stream(count=found.count, last=_readable_time(found.last), events=texts)
+
+    def summarise(self, chunks: Iterable[bytes], *, events: bool) -> Summary | Fault:
+        """As `Format.summarise`, the same of any content as of its bytes at once."""
+        whole = Summary(0, None, None, () if events else None)
+        texts: list[str] = []
+        try:
+            for part, newlines in fragments(chunks):
+                found = _summarised(_load_fragment(part, newlines, whole.count), events=events)
+                texts += found.texts or ()
+                whole = Summary(
+                    count=whole.count + found.count,
+                    first=whole.first if whole.count else found.first,
+                    last=found.last if found.count else whole.last,
+                    texts=None,
+                )
+        except strict.InvalidContentError as error:
+            return Fault(EVENTS_FILE, error.found, _EVENTS_EXPECTED)
+        return replace(whole, texts=tuple(texts) if events else None)
 
     def with_parent(self, content: bytes, parent: str | None) -> bytes | None:
         """As `Format.with_parent`; content that states the parent in any spelling stays as it is."""
@@ -211,22 +228,49 @@ def _activation_fault(metadata: dict[str, Any]) -> Fault | None:
     return Fault(METADATA_FILE, f"{strict.kind(value)} as {key}", expected)
 
 
-def _load_events(content: bytes) -> list[_Event]:
-    """The elements of an events.json, or `InvalidContentError` with the words for what is wrong with it."""
+def _summary(content: bytes, *, events: bool) -> Summary | Fault:
+    try:
+        return _summarised(_load_events(content), events=events)
+    except strict.InvalidContentError as error:
+        return Fault(EVENTS_FILE, error.found, _EVENTS_EXPECTED)
+
+
+def _summarised(elements: list[_Event], *, events: bool) -> Summary:
+    return Summary(
+        count=len(elements),
+        first=elements[0].type if elements else None,
+        last=elements[-1].timestamp if elements else None,
+        texts=_sequence(elements) if events else None,
+    )
+
+
+def _load_events(content: bytes, before: int = 0) -> list[_Event]:
+    """The elements of an events.json, or `InvalidContentError` with the words for what is wrong with it.
+
+    ``before`` counts the elements that come before these.
+    """
     try:
         elements = _EVENTS.decode(content)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         # slow from here on: broken JSON is the better explanation, then the first element of the wrong shape
-        raise strict.InvalidContentError(_wrong_shape(strict.load(content))) from None
+        raise strict.InvalidContentError(_wrong_shape(strict.load(content), before)) from None
     strict.check_text(content)
     strict.check_nesting(content)
     return elements
 
 
-def _wrong_shape(value: object) -> str:
+def _load_fragment(content: bytes, newlines: int, before: int) -> list[_Event]:
+    try:
+        return _load_events(content, before)
+    except strict.InvalidContentError:
+        # Once more with the lines that come before, which the words speak of.
+        return _load_events(b"\n" * newlines + content, before)
+
+
+def _wrong_shape(value: object, before: int) -> str:
     if not isinstance(value, list):
         return strict.kind(value)
-    for number, element in enumerate(value, start=1):
+    for number, element in enumerate(value, start=before + 1):
         if not isinstance(element, dict):
             return f"{strict.kind(element)} as element {number}"
         for key in ("timestamp", "type"):
@@ -235,18 +279,17 @@ def _wrong_shape(value: object) -> str:
     return "a number that is out of range"
 
 
-def _lacks_base(elements: list[_Event]) -> Fault | None:
+def _lacks_base(events: Summary) -> Fault | None:
     """The rule of formats/jp.md 4.4: without base_config.json, the first element must carry it."""
-    if elements and elements[0].type == _LEADING_BASE:
+    if events.count and events.first == _LEADING_BASE:
         return None
-    first = f"a first element whose type is {strict.kind(elements[0].type)}" if elements else "an empty array"
+    first = f"a first element whose type is {strict.kind(events.first)}" if events.count else "an empty array"
     expected = f"{BASE_FILE} beside it, or a leading {_LEADING_BASE}"
     return Fault(EVENTS_FILE, first, expected, incomplete=True)
 
 
-def _last_time(elements: list[_Event]) -> str | None:
+def _readable_time(time: object) -> str | None:
     """The last element's time as JP shows it (formats/jp.md 4.5): as written, if it can be read."""
-    time = elements[-1].timestamp if elements else None
     return time if isinstance(time, str) and times.normalise(time) is not None else None
 
 

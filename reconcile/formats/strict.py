@@ -62,7 +62,7 @@ def check_text(content: bytes) -> None:
             found = _truncated(content)
         else:
             found = f"bytes that are not UTF-8 in {_line(content, error.start)}"
-        raise InvalidContentError(_known_damage(content) or found) from None
+        raise InvalidContentError(known_damage(content) or found) from None
 
 
 def check_nesting(content: bytes) -> None:
@@ -194,7 +194,7 @@ def _out_of_range() -> NoReturn:
 
 def _diagnosis(content: bytes, message: str) -> str:
     """Words for content that the parser refused, the likely cause before the parser's own view."""
-    if (known := _known_damage(content)) is not None:
+    if (known := known_damage(content)) is not None:
         return known
     if (surrogate := _lone_surrogate(content)) is not None:
         return f"half of a surrogate pair in {_line(content, surrogate)}"
@@ -214,7 +214,7 @@ def _diagnosis(content: bytes, message: str) -> str:
     return f"invalid JSON at {_line(content, at)} column {_column(content, at)}: {detail}"
 
 
-def _known_damage(content: bytes) -> str | None:
+def known_damage(content: bytes) -> str | None:
     """The kinds of damage that have a name: crashes, merges and editors leave these."""
     if not content:
         return "an empty file"

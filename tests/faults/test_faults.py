@@ -16,7 +16,7 @@ from unittest import mock
 
 import pytest
 
-from reconcile.disk import reading
+from reconcile.disk import reading, streams
 from reconcile.disk.changes import Root
 from reconcile.disk.durable import Durability
 from reconcile.disk.tree import Directory
@@ -222,7 +222,7 @@ def test_the_roots_and_the_state_on_different_file_systems(run: Run, monkeypatch
 def test_a_file_that_changes_whenever_it_is_read(world: World) -> None:
     """A file at rest is needed: held until it is."""
     change(world, "copy")
-    target, whole = world.workspace / BAD / "events.json", reading._whole
+    target, whole = world.workspace / BAD / "events.json", reading.whole
 
     def restless(fd: int, size: int) -> tuple[bytes, int]:
         found = whole(fd, size)
@@ -231,7 +231,7 @@ def test_a_file_that_changes_whenever_it_is_read(world: World) -> None:
         return found
 
     stored = listing(world.store / BAD)
-    with mock.patch.object(reading, "_whole", restless):
+    with mock.patch.object(streams, "whole", restless):
         result = world.run("--workspace", world.project)
     assert result.exit_code == 4, result.output
     assert "changing while it was read" in result.output

@@ -1,0 +1,47 @@
+"""Reading the stream of a copy: at once, or piece by piece where its events are larger than memory should hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Fault, Stream
+from reconcile.disk.hashing import Hashing, chunks_of, digest
+from reconcile.disk.reading import parsed, read_each, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.core.format import Format, StreamContent
+    from reconcile.core.model import Digest
+    from reconcile.disk.reading import Print
+    from reconcile.disk.tree import Directory
+
+LARGE = 64 << 20
+"""Bytes from which on a file of events is read piece by piece, which takes longer."""
+
+
+def read_stream(
+    directory: Directory, sizes: Mapping[str, int], fmt: Format, *, events: bool
+) -> tuple[Stream | Fault, dict[str, tuple[Print, Digest]]] | Fault:
+    """Return what the stream's files say with the fingerprints and digests that they were read with, all as they were
+    at one moment; a `Fault` alone where they can't be read. ``sizes`` in bytes, by name, as they were listed.
+    """
+
+    def held(fd: int, size: int) -> tuple[tuple[StreamContent, Digest], int]:
+        content, read = whole(fd, size)
+        return (content, digest(content)), read
+
+    def summarised(fd: int, _size: int) -> tuple[tuple[StreamContent, Digest], int]:
+        hashing = Hashing(chunks_of(fd))
+        summary = fmt.summarise(hashing, events=events)
+        for _ in hashing:  # what a fault has left unread
+            pass
+        return (summary, hashing.digest), hashing.size
+
+    large = {name for name, size in sizes.items() if size > LARGE and name == fmt.stream_files[-1]}
+    found = read_each(directory, {name: summarised if name in large else held for name in sizes})
+    if isinstance(found, Fault):
+        return found
+    contents = {name: content for name, ((content, _), _) in found.items()}
+    stream = parsed(max(sizes), lambda: fmt.read_stream(contents, events=events))
+    return stream, {name: (known, hashed) for name, ((_, hashed), known) in found.items()}
