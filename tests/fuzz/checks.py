@@ -17,12 +17,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 from hypothesis import strategies as st
 
 from reconcile.config import ConfigError, load_settings
 from reconcile.core.format import Part
 from reconcile.core.model import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.disk.index import Index, make_row
+from reconcile.disk.sessions import active_conversations
 from reconcile.formats import FORMATS, get_format, ids, times
 from reconcile.formats.jp import JpFormat
 from reconcile.formats.plain import PlainFormat
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 JP = JpFormat()
 PLAIN = PlainFormat()
 STYLE = module("style")
+WHEN = module("when")
 MESSAGE = 1000
 """Characters of an error message, the file's name aside: one clear line."""
 
@@ -175,6 +178,8 @@ def events(content: bytes) -> None:
         assert (found.count, len(found.events)) == (len(value), len(value) - (not based))
         assert found.last is None or found.last == value[-1]["timestamp"]
         assert JP.read_stream(contents, events=False) == Stream(found.count, found.last, None)
+        pieces = (content[at : at + 7] for at in range(0, len(content), 7))
+        assert JP.read_stream(contents | {"events.json": JP.summarise(pieces, events=True)}, events=True) == found
         for part in PARTS:
             part_of(contents, found, part)
 
@@ -280,6 +285,36 @@ def instants(pair: list[Any]) -> None:
     ):
         assert times.normalise(spelled) == normal
         assert times.comparable(spelled) == normal
+
+
+AGE = st.from_regex(r"[0-9]{1,8}[hdwmy]?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}", fullmatch=True)
+NOW_NS = 1769860800 * 10**9
+
+
+@check(st.tuples(TIME | AGE, UNICODE).map(list), examples=60)
+def moments(pair: list[Any]) -> None:
+    """What `--from`, `--until` and `--older-than` take: a moment, or one line; an age is before now."""
+    text, _ = pair
+    try:
+        found = WHEN.moment(text, NOW_NS)
+    except click.UsageError as error:
+        one_line(error.format_message())
+        return
+    assert isinstance(found, int)
+    if re.fullmatch(r"[0-9]+[hdwmy]", text, re.ASCII):
+        assert found == NOW_NS - WHEN.age(text) <= NOW_NS
+    elif not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        assert found == times.instant_ns(text)
+
+
+@check(json_like(seeds.sessions), seeds=seeds.sessions)
+def sessions(content: bytes) -> None:
+    """JP's terminal mappings: a conversation that is known, or nothing."""
+    path = Path(_directory().name, "sessions", "a.json")
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    found = active_conversations(_directory().name, {"jp-c17500000001", "jp-c17500000002"}, JP.parse_id)
+    assert found in ((), ("jp-c17500000001",), ("jp-c17500000002",))
 
 
 TIMESTAMP = st.sampled_from([number for number in NUMBERS if isinstance(number, int)]) | st.integers()

@@ -59,6 +59,15 @@ def events() -> list[Any]:
 
 
 @cache
+def sessions() -> list[Any]:
+    return [
+        {"history": [{"id": "jp-c17500000001", "activated_at": "2026-01-31 12:00:00.0"}], "source": "tty"},
+        {"history": [{"id": 17500000002}, {"id": "jp-c17500000001"}], "source": {"env": "X"}},
+        {"history": []},
+    ]
+
+
+@cache
 def plans() -> list[Any]:
     """Return plans of every shape: a first run, edits, conflicts, moves, removals, and one for each command."""
     one = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
