@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import EXTRA, WHOLE, Side
@@ -54,7 +55,7 @@ class PlanText:
         for each in self._plan.outline:
             del path[each.depth :]
             if each.conversation in self._by:
-                above.update(path)
+                above.update(takewhile(lambda outer: outer not in above, reversed(path)))
             path.append(each.conversation)
         return above
 

@@ -67,8 +67,6 @@ def _exists(view: View) -> bool:
 def _row(board: Board, view: View, branch: str = "") -> Row:
     copy = view.store.main or view.workspace.main
     stream = copy.stream if copy is not None and isinstance(copy.stream, Stream) else Stream(0, None)
-    in_tree = view.id in board.tree
-    chain = list(board.tree.ancestors(view.id)) if in_tree else []
     sides = (view.store.main is not None, view.workspace.main is not None)
     where = {(True, True): "both", (True, False): "store", (False, True): "workspace"}.get(sides, "nowhere")
     return Row(
@@ -76,8 +74,8 @@ def _row(board: Board, view: View, branch: str = "") -> Row:
         title=view.title,
         events=stream.count,
         last=stream.last,
-        root=chain[-1] if chain else view.id,
-        parent=chain[0] if chain else None,
+        root=board.tree.tops.get(view.id, view.id),
+        parent=board.tree.parent_of(view.id) if view.id in board.tree else None,
         where=where,
         branch=branch,
     )

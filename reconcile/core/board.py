@@ -44,6 +44,8 @@ class Board:
     tree: TreeIndex
     order: tuple[str, ...] = ()
     """Every id, live ones first, parents before children."""
+    frozen: frozenset[str] = frozenset()
+    """What may not move: its parent, or that of one above it, can't be told now (rule 7)."""
     present: dict[str, Node] = field(default_factory=dict)
     """The workspace directory that each conversation has once the plan is carried out."""
     broken: set[str] = field(default_factory=set)

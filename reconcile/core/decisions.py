@@ -70,8 +70,18 @@ def decide(
     board.tree = TreeIndex(live, rules.format.order)
     walked = tuple(board.tree.walk())
     board.order = walked + tuple(conversation for conversation in views if conversation not in live)
+    board.frozen = _frozen(board)
     choose_directories(board)
     return board
+
+
+def _frozen(board: Board) -> frozenset[str]:
+    """Return what may not move, and everything below it (rule 7)."""
+    frozen = {conversation for conversation, parentage in board.parentage.items() if parentage.frozen}
+    for conversation in board.tree.walk():
+        if board.tree.parent_of(conversation) in frozen:
+            frozen.add(conversation)
+    return frozenset(frozen)
 
 
 def _decide_one(board: Board, view: View) -> None:

@@ -23,12 +23,13 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
     held: list[Item] = []
     notes: list[Note] = []
     scope: set[str] = set()
-    for target in sorted(still_there(board, ids), key=lambda each: len(_chain(board, each))):
+    order = {conversation: number for number, conversation in enumerate(board.order)}
+    for target in sorted(still_there(board, ids), key=lambda each: _depth(board, each)):
         if target in leaving:
             intents[target] = Intent(IntentKind.LOCAL)
             leaving[target] = Reason.LOCALIZED
             continue
-        inside = _inside(board, target)
+        inside = sorted(_inside(board, target), key=order.__getitem__)
         scope |= {target, *inside}
         open_ones = [each for each in (target, *inside) if _is_open(board, each)]
         if open_ones:
@@ -70,18 +71,15 @@ def _is_open(board: Board, conversation: str) -> bool:
     return not known or bool(view.workspace.faults) or any(verdict.outcome is Outcome.HELD for verdict in verdicts)
 
 
-def _chain(board: Board, conversation: str) -> list[str]:
-    return list(board.tree.ancestors(conversation)) if conversation in board.tree else []
+def _depth(board: Board, conversation: str) -> int:
+    """Return how deep its directory lies in others: the outermost are looked at first, with what is in them."""
+    main = board.views[conversation].workspace.main
+    return main.path.count("/") if main is not None else 0
 
 
 def _inside(board: Board, target: str) -> list[str]:
-    """Return the conversations whose directories lie in the target's, in the order of the tree."""
+    """Return the conversations whose directories lie in the target's."""
     main = board.views[target].workspace.main
-    if main is None:
-        return []
-    start = f"{main.path}/"
-    return [
-        each
-        for each in board.order
-        if (copy := board.views[each].workspace.main) is not None and copy.path.startswith(start)
-    ]
+    below = board.node(main).subtree() if main is not None else ()
+    copies = [node.copy for node in below if node.copy is not None]
+    return [copy.conversation for copy in copies if copy is board.views[copy.conversation].workspace.main]

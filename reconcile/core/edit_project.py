@@ -11,6 +11,8 @@ from reconcile.core.policy import Take
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
     from reconcile.core.board import Board
     from reconcile.core.plan import Item
     from reconcile.core.requests import Project
@@ -28,28 +30,27 @@ def project(board: Board, request: Project) -> Edits:
     intents: dict[str, Intent | None] = {}
     held: list[Item] = []
     scope = {*targets, *decisions}
+    private = _private_above(board, scope)
     for target in dict.fromkeys(targets):
         if views[target].archived and request.records is None:
             message = "it is archived in the store; unarchive it first, with JP"
             held.append(held_item(board, target, Reason.ARCHIVED_HELD, message))
             continue
-        private = [each for each in reversed(_above(board, target)) if _is_private(board, each) and each not in scope]
-        if private and not request.ancestors:
+        above = _chain(private, target, intents)
+        if above and not request.ancestors:
             message = (
                 f"it lies below what doesn't belong in this workspace, and would be public with it: "
-                f"{names(board, private)}"
+                f"{names(board, above)}"
             )
             again = f"reconcile project {target} --with-ancestors"
             held.append(held_item(board, target, Reason.ANCESTORS_ABSENT, message, again))
             continue
-        public = (*private, target)
-        intents |= dict.fromkeys(public, Intent(IntentKind.PROJECTED))
-        scope.update(_above(board, target), _joining_below(board, public[0]))
+        intents |= dict.fromkeys((*above, target), Intent(IntentKind.PROJECTED))
     return Edits(
         intents=intents,
         asked=frozenset(intents),
         decisions=decisions,
-        scope=frozenset(scope) or NOBODY,
+        scope=frozenset(scope | _with_relatives(board, intents)) or NOBODY,
         held=tuple(held),
     )
 
@@ -67,14 +68,25 @@ def _behind(board: Board) -> list[str]:
     ]
 
 
-def _above(board: Board, conversation: str) -> list[str]:
-    """Return the ancestors whose directories the conversation's is to lie in, the nearest first."""
-    above = []
-    each = board.container_of(conversation)
-    while each is not None:
-        above.append(each)
-        each = board.container_of(each)
-    return above
+def _private_above(board: Board, asked: Collection[str]) -> dict[str, str | None]:
+    """Return for each the nearest of those that it is to lie in that doesn't belong here and isn't asked for."""
+    nearest: dict[str, str | None] = {}
+    for each in board.tree.walk():
+        container = board.container_of(each)
+        if container is not None:
+            private = container not in asked and _is_private(board, container)
+            nearest[each] = container if private else nearest.get(container)
+    return nearest
+
+
+def _chain(private: Mapping[str, str | None], target: str, public: Collection[str]) -> list[str]:
+    """Return what is private above a target, the outermost first; what became public is so with all above it."""
+    chain = []
+    each = private.get(target)
+    while each is not None and each not in public:
+        chain.append(each)
+        each = private.get(each)
+    return chain[::-1]
 
 
 def _is_private(board: Board, conversation: str) -> bool:
@@ -86,10 +98,20 @@ def _is_private(board: Board, conversation: str) -> bool:
     return not (projected or (view.intent is None and view.agreed is not None))
 
 
-def _joining_below(board: Board, top: str) -> set[str]:
-    """Return what comes back below a conversation, or moves there from where it lay without its parent."""
-    below = board.tree.descendants(top) if top in board.tree else ()
-    return {each for each in below if board.presences[each].state == "waiting" or _is_apart(board, each)}
+def _with_relatives(board: Board, public: Iterable[str]) -> set[str]:
+    """Return these, what they lie in, and what comes back below them or moves there from where it lay without them."""
+    around, below = set(public), set(public)
+    order = tuple(board.tree.walk())
+    for each in reversed(order):
+        container = board.container_of(each)
+        if each in around and container is not None:
+            around.add(container)
+    for each in order:
+        if board.tree.parent_of(each) in below:
+            below.add(each)
+            if board.presences[each].state == "waiting" or _is_apart(board, each):
+                around.add(each)
+    return around
 
 
 def _is_apart(board: Board, conversation: str) -> bool:

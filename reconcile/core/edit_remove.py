@@ -12,7 +12,7 @@ from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from reconcile.core.board import Board
     from reconcile.core.requests import Collect, Remove
@@ -23,21 +23,17 @@ def remove(board: Board, request: Remove) -> Edits:
 
     What a run that was cut short has removed from the store alone is still a target, and keeps its children.
     """
-    deleted: dict[str, Reason] = {}
-    parents: dict[str, str | None] = {}
     kin = _Kin(board)
-    ids = still_there(board, request.ids)
+    ids = dict.fromkeys(still_there(board, request.ids))
     for target in ids:
         if board.views[target].archived:
             raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
         children = [each for each in kin.children(target) if each not in ids]
         if children and request.children is Children.REFUSE:
-            raise _has_children(board, target, children, len(kin.descendants(target)))
-        deleted[target] = Reason.REMOVED_AS_ASKED
-        if request.children is Children.CASCADE:
-            deleted |= dict.fromkeys(kin.descendants(target), Reason.REMOVED_AS_ASKED)
-        else:
-            parents |= dict.fromkeys(children, kin.survivor(target, ids))
+            raise _has_children(board, target, children, len(kin.subtrees((target,))) - 1)
+    removed = kin.parents_first(kin.subtrees(ids) if request.children is Children.CASCADE else ids)
+    deleted = dict.fromkeys(removed, Reason.REMOVED_AS_ASKED)
+    parents = kin.promoted(removed)
     return Edits(
         deleted=deleted,
         below=kin.among(deleted),
@@ -51,8 +47,9 @@ def remove(board: Board, request: Remove) -> Edits:
 def collect(board: Board, request: Collect) -> Edits:
     """Remove what has expired, and the rest of what a run that was cut short has removed."""
     found = (*expired(board, frozenset(request.active)), *_half_removed(board))
-    deleted = dict.fromkeys(found, Reason.EXPIRED)
-    return Edits(deleted=deleted, below=_Kin(board).among(deleted), scope=frozenset(found) or NOBODY)
+    kin = _Kin(board)
+    deleted = dict.fromkeys(kin.parents_first(dict.fromkeys(found)), Reason.EXPIRED)
+    return Edits(deleted=deleted, below=kin.among(deleted), scope=frozenset(found) or NOBODY)
 
 
 def _half_removed(board: Board) -> list[str]:
@@ -74,29 +71,36 @@ class _Kin:
     def children(self, conversation: str) -> list[str]:
         return self._children.get(conversation, [])
 
-    def descendants(self, conversation: str) -> dict[str, None]:
-        """Return everything below, each once, whatever cycles there are."""
+    def subtrees(self, tops: Iterable[str]) -> dict[str, None]:
+        """Return these and everything below them, each once, whatever cycles there are."""
         found: dict[str, None] = {}
-        stack = list(self.children(conversation))
+        stack = list(tops)[::-1]
         while stack:
             each = stack.pop()
-            if each not in found and each != conversation:
+            if each not in found:
                 found[each] = None
                 stack += self.children(each)
         return found
+
+    def parents_first(self, chosen: Collection[str]) -> list[str]:
+        """Return these, none before its parent where that is one of them; a cycle begins somewhere."""
+        tops = [each for each in chosen if self._parents.get(each) not in chosen]
+        return [each for each in self.subtrees((*tops, *chosen)) if each in chosen]
 
     def among(self, chosen: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return the children of each of these that are among them."""
         return {each: tuple(child for child in self.children(each) if child in chosen) for each in chosen}
 
-    def survivor(self, conversation: str, removed: Collection[str]) -> str | None:
-        """Return the nearest ancestor that isn't removed as well."""
-        seen = {conversation}
-        each = self._parents.get(conversation)
-        while each is not None and each in removed and each not in seen:
-            seen.add(each)
-            each = self._parents.get(each)
-        return None if each in seen else each
+    def promoted(self, removed: Sequence[str]) -> dict[str, str | None]:
+        """Return the new parents of what lies below these, parents first: the nearest above that isn't removed too."""
+        heirs: dict[str | None, str | None] = dict.fromkeys(removed)
+        found: dict[str, str | None] = {}
+        for each in removed:
+            parent = self._parents.get(each)
+            heirs[each] = heirs.get(parent, parent)
+            left = [child for child in self.children(each) if child not in heirs]
+            found |= {child: None if child == heirs[each] else heirs[each] for child in left}
+        return found
 
 
 def _has_children(board: Board, target: str, children: list[str], below: int) -> RefusedError:

@@ -57,7 +57,7 @@ def _is_sound(board: Board, container: str | None) -> bool:
 def _place_existing(board: Board, view: View, main: Copy) -> None:
     node = board.node(main)
     container = board.container_of(view.id)
-    if view.local or _is_frozen(board, view.id):
+    if view.local or view.id in board.frozen:
         return
     if container is not None and container not in board.present:
         message = "stays where it is: its parent isn't in this workspace"
@@ -124,15 +124,6 @@ def _step(view: View, kind: Kind, reason: Reason, case: int | None = None) -> St
     return Step(kind=kind, conversation=view.id, title=view.title, reason=reason, unit=WHOLE, case=case)
 
 
-def _is_frozen(board: Board, conversation: str) -> bool:
-    """Tell whether nothing in its subtree may move: its parent, or an ancestor's, can't be told now (rule 7)."""
-    if board.parentage[conversation].frozen:
-        return True
-    if conversation not in board.tree:
-        return False
-    return any(board.parentage[ancestor].frozen for ancestor in board.tree.ancestors(conversation))
-
-
 def _reason_to_move(board: Board, view: View, main: Copy, container: str | None) -> Reason | None:
     """Return why the computed placement is carried out now; None leaves a directory where it was found (rule 6)."""
     if main.archived:
@@ -141,7 +132,7 @@ def _reason_to_move(board: Board, view: View, main: Copy, container: str | None)
     if agreed_on != container and view.id in board.tree:
         if board.tree.parent_is_gone(view.id):
             return Reason.PARENT_GONE
-        if any(view.id == cycle[0] for cycle in board.tree.cycles):
+        if board.tree.breaks_cycle(view.id):
             return Reason.CYCLE_BROKEN
     if view.agreed is None or board.memory.layout != board.policy.layout.value:
         return Reason.LAYOUT
@@ -291,7 +282,7 @@ def archive(board: Board, view: View) -> None:
         return
     node = board.node(main)
     stays = main.partition is Partition.ARCHIVE and node.prefix == f"{ARCHIVE}/"
-    if not store.archived or stays or _is_frozen(board, view.id):
+    if not store.archived or stays or view.id in board.frozen:
         return
     _move(board, view, _step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, (None, f"{ARCHIVE}/", node.name))
 

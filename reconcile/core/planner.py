@@ -162,14 +162,12 @@ def _outline(board: Board, actions: Sequence[Action]) -> tuple[Heading, ...]:
         if action.conversation in board.forks:
             forks.setdefault(board.forks[action.conversation], []).append(action)
     shown = set(spoken)
-    for conversation in spoken:
-        if conversation is not None and conversation in board.tree:
-            shown.update(board.tree.ancestors(conversation))
-    depths: dict[str, int] = {}
+    for conversation in reversed(tuple(board.tree.depths)):
+        if conversation in shown:
+            shown.add(board.tree.parent_of(conversation))
     outline = []
     for conversation in board.order:
-        parent = board.tree.parent_of(conversation) if conversation in board.tree else None
-        depth = depths[conversation] = 0 if parent is None else depths[parent] + 1
+        depth = board.tree.depths.get(conversation, 0)
         if conversation in shown:
             outline.append(Heading(conversation, board.views[conversation].title, depth))
         outline += [Heading(fork.conversation, fork.title, depth + 1) for fork in forks.get(conversation, ())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Step
-from reconcile.core.model import WHOLE, Side
+from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
@@ -125,7 +125,6 @@ def _digests(board: Board, view: View) -> set[str]:
     """Every content that the conversation is known to have had: an old branch may bring back any of them."""
     units = (*view.workspace.units.values(), *view.store.units.values())
     digests = {unit.digest for unit in units if unit.digest is not None}
-    for (conversation, _), history in board.memory.history.items():
-        if conversation == view.id:
-            digests.update(history)
+    for name in (METADATA, STREAM):
+        digests.update(board.memory.history.get((view.id, name), ()))
     return digests | set(view.agreed.units.values() if view.agreed else ())

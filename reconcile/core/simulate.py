@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconcile.core.model import WHOLE, Place
+from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.plan import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from reconcile.core.model import Digest, Snapshot
     from reconcile.core.plan import Action, Plan
 
@@ -52,52 +50,94 @@ def simulate(plan: Plan, before: Listing) -> Listing:
     Raises:
         ContradictionError: a step expects something else than the steps before it have made.
     """
-    after = dict(before)
+    tree = _Tree(before)
     for action in plan.actions:
-        _check(action, after)
-        _replay(action, after)
-    return after
+        _check(action, tree)
+        _replay(action, tree)
+    return tree.listing()
 
 
-def _check(action: Action, listing: Listing) -> None:
+_Directory: TypeAlias = "dict[str, FileState | _Directory]"
+
+
+class _Tree:
+    """Both sides, directory by directory, so that a step costs what it touches. There are no empty directories."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._sides: dict[Side, _Directory] = {side: {} for side in Side}
+        for place, state in listing.items():
+            self.put(place, state)
+
+    def find(self, place: Place) -> FileState | _Directory | None:
+        found: FileState | _Directory | None = self._sides[place.side]
+        for name in place.path.split("/"):
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+    def put(self, place: Place, what: FileState | _Directory) -> None:
+        directory, name = self._way(place)[-1]
+        directory[name] = what
+
+    def take(self, place: Place) -> FileState | _Directory | None:
+        """Take out a file or a directory, and the directories that become empty."""
+        *way, (last, wanted) = self._way(place)
+        taken = last.pop(wanted, None)
+        for directory, name in reversed(way):
+            if not directory[name]:
+                del directory[name]
+        return taken
+
+    def _way(self, place: Place) -> list[tuple[_Directory, str]]:
+        """Return every directory on the way to a place, made if need be, with the name in it that leads on."""
+        *above, last = place.path.split("/")
+        directory = self._sides[place.side]
+        way = []
+        for name in above:
+            way.append((directory, name))
+            inner = directory.setdefault(name, {})
+            assert isinstance(inner, dict)  # noqa: S101 - a file has nothing below it
+            directory = inner
+        return [*way, (directory, last)]
+
+    def listing(self) -> Listing:
+        found: Listing = {}
+        stack = [(Place(side, ""), directory) for side, directory in self._sides.items()]
+        while stack:
+            above, directory = stack.pop()
+            for name, what in directory.items():
+                place = Place(above.side, f"{above.path}/{name}".lstrip("/"))
+                if isinstance(what, dict):
+                    stack.append((place, what))
+                else:
+                    found[place] = what
+        return found
+
+
+def _check(action: Action, tree: _Tree) -> None:
     for expect in action.expect:
-        found = listing.get(expect.place)
-        if expect.absent:
-            wrong = found is not None or any(_below(place, expect.place) for place in listing)
-        else:
-            wrong = found != FileState(expect.size, expect.mtime_ns, expect.digest or None)
-        if wrong:
+        found = tree.find(expect.place)
+        state = FileState(expect.size, expect.mtime_ns, expect.digest or None)
+        if found != (None if expect.absent else state):
             message = f"action {action.id} expects {expect}, found {found}"
             raise ContradictionError(message)
 
 
-def _replay(action: Action, listing: Listing) -> None:
+def _replay(action: Action, tree: _Tree) -> None:
     if action.kind in (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE):
         assert action.source is not None  # noqa: S101 - a move has one
-        _rename(listing, action.source, action.target)
+        moved = tree.take(action.source)
+        if moved is None:
+            message = f"action {action.id} moves {action.source}, where nothing is"
+            raise ContradictionError(message)
+        tree.put(action.target, moved)
     elif action.kind is Kind.AGE:
         for expect in action.expect:
-            state = listing[expect.place]
-            listing[expect.place] = FileState(state.size, action.mtime_ns or 0, state.digest)
-    elif action.kind in (Kind.REMOVE_STALE, Kind.REMOVE):
-        gone = action.removes if action.unit != WHOLE else tuple(_under(listing, action.target))
-        for place in gone:
-            del listing[place]
+            state = FileState(expect.size, action.mtime_ns or 0, expect.digest)
+            tree.put(expect.place, state)
+    elif action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE:
+        tree.take(action.target)
     else:
         for write in action.writes:
-            listing[write.target] = FileState(write.size, write.mtime_ns, write.digest)
+            tree.put(write.target, FileState(write.size, write.mtime_ns, write.digest))
         for place in action.removes:
-            listing.pop(place, None)
-
-
-def _rename(listing: Listing, source: Place, target: Place) -> None:
-    for place in list(_under(listing, source)):
-        listing[Place(target.side, target.path + place.path[len(source.path) :])] = listing.pop(place)
-
-
-def _under(listing: Listing, directory: Place) -> Iterable[Place]:
-    return [place for place in listing if _below(place, directory)]
-
-
-def _below(place: Place, directory: Place) -> bool:
-    return place.side is directory.side and place.path.startswith(directory.path + "/")
+            tree.take(place)

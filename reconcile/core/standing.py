@@ -60,7 +60,7 @@ def standings(board: Board, plan: Plan, busy: Mapping[str, str], conflicts: Coll
         elif settled and conversation in conflicts:
             word, settled = "conflict", False
             detail = f"edited on both sides; the loser is in the vault (seen with `reconcile diff {conversation}`)"
-        depth = sum(1 for _ in board.tree.ancestors(conversation)) if conversation in board.tree else 0
+        depth = board.tree.depths.get(conversation, 0)
         found.append(Standing(conversation, view.title, depth, word, detail, settled))
     return tuple(found)
 

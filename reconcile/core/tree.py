@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class TreeIndex:
         self._stated = dict(parents)
         self._parent = {child: parent if parent in parents else None for child, parent in parents.items()}
         self.cycles = self._break_cycles()
+        self._cut = frozenset(cycle[0] for cycle in self.cycles)
         self._children: dict[str | None, list[str]] = {}
         for child in sorted(self._parent, key=order):
             self._children.setdefault(self._parent[child], []).append(child)
@@ -60,6 +62,10 @@ class TreeIndex:
         stated = self._stated[conversation]
         return stated is not None and stated not in self._stated
 
+    def breaks_cycle(self, conversation: str) -> bool:
+        """Tell whether it is a root because its cycle was broken at it."""
+        return conversation in self._cut
+
     def children_of(self, conversation: str) -> tuple[str, ...]:
         """Return the direct children in the order of ids."""
         return tuple(self._children.get(conversation, ()))
@@ -78,6 +84,24 @@ class TreeIndex:
         while node is not None:
             yield node
             node = self._parent[node]
+
+    @cached_property
+    def depths(self) -> Mapping[str, int]:
+        """How many lie above each, 0 for a root; parents before children."""
+        depths: dict[str, int] = {}
+        for each in self.walk():
+            parent = self._parent[each]
+            depths[each] = 0 if parent is None else depths[parent] + 1
+        return depths
+
+    @cached_property
+    def tops(self) -> Mapping[str, str]:
+        """The root of the tree that each is in."""
+        tops: dict[str, str] = {}
+        for each in self.walk():
+            parent = self._parent[each]
+            tops[each] = each if parent is None else tops[parent]
+        return tops
 
     def descendants(self, conversation: str) -> Iterator[str]:
         """Yield everything below it, parents before children, siblings in the order of ids."""

@@ -62,10 +62,11 @@ def selected(board: Board, actions: list[Action]) -> list[Action]:
     policy = board.policy
     if not policy.only and not policy.below:
         return actions
-    wanted = set(policy.only) | set(policy.below)
-    for conversation in policy.below:
-        if conversation in board.tree:
-            wanted.update(board.tree.descendants(conversation))
+    below = set(policy.below)
+    for conversation in board.tree.walk():
+        if board.tree.parent_of(conversation) in below:
+            below.add(conversation)
+    wanted = below | policy.only
     wanted.update(fork for fork, source in board.forks.items() if source in wanted)
     kept: set[str] = set()
     for action in reversed(actions):

@@ -108,6 +108,17 @@ def test_a_free_place_is_none_even_where_names_only_begin_alike(place: str) -> N
     assert after(action(Kind.COPY, "4-d", expect=(replace(FREE, place=at(place)),))) == BEFORE
 
 
+def test_a_move_of_nothing_is_a_contradiction() -> None:
+    with pytest.raises(ContradictionError, match="action 1 moves workspace:9-z, where nothing is"):
+        after(action(Kind.MOVE, "5-e", source=at("9-z")))
+
+
+def test_a_place_is_free_once_the_last_file_below_it_has_gone() -> None:
+    free = replace(FREE, place=at("1-a/conversations"))
+    moved = action(Kind.MOVE, "2-b", source=at("1-a/conversations/2-b"))
+    assert at("2-b/y") in after(moved, action(Kind.COPY, "1-a", expect=(free,)))
+
+
 def test_an_unreadable_file_is_expected_as_one() -> None:
     unreadable = replace(STATE, digest=None)
     plan = Plan(layout="nested", actions=(action(Kind.COPY, "1-a", expect=(replace(THERE, digest=""),)),))

@@ -48,6 +48,20 @@ def test_roots_and_order(parents: dict[int, int | None], roots: list[int], walk:
     assert numbers(list(tree.walk())) == walk
 
 
+@pytest.mark.parametrize(("parents", "walk"), [tree[::2] for tree in TREES.values()], ids=TREES)
+def test_depths_and_tops_are_those_of_the_ancestors(parents: dict[int, int | None], walk: list[int]) -> None:
+    tree = index(parents)
+    chains = {name(number): list(tree.ancestors(name(number))) for number in walk}
+    assert tree.depths == {each: len(chain) for each, chain in chains.items()}
+    assert tree.tops == {each: (chain or [each])[-1] for each, chain in chains.items()}
+    assert list(tree.depths) == list(tree.walk())
+
+
+def test_who_is_a_root_because_a_cycle_was_broken() -> None:
+    tree = index({1: 2, 2: 1, 3: 1, 4: 9, 5: None, 6: 6})
+    assert [number for number in range(1, 7) if tree.breaks_cycle(name(number))] == [1, 6]
+
+
 @pytest.mark.parametrize("length", range(1, 7))
 def test_a_cycle_is_broken_at_its_smallest_member_wherever_it_is_entered(length: int) -> None:
     for members in itertools.permutations(range(1, length + 1)):

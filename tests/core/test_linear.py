@@ -1,0 +1,162 @@
+"""What planning costs grows with the input and no faster: lines of code that run are counted, not time."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.memory import Memory
+from reconcile.core.model import Side
+from reconcile.core.planner import make_plan
+from reconcile.core.policy import Layout, Missing, Policy
+from reconcile.core.requests import Children, Localize, Project, Remove, Reparent
+from reconcile.core.simulate import listing_of, simulate
+from reconcile.core.standing import standings
+from reconcile.listing import flat
+from tests.support.building import NOW_NS, board_of
+from tests.support.listing import read_tree
+from tests.support.pure_level import FORMAT, RULES
+from tests.support.pure_scan import scan_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from reconcile.core.model import Snapshot
+
+    Shape = Callable[[int], list[str]]
+
+FEW = 40
+START = 10_000
+
+
+def conversation(number: int, parent: int | None) -> str:
+    stated = "" if parent is None else f" parent {START + parent}"
+    return f'{START + number}-x  metadata 09:00 title "x"{stated}  stream 09:00 [1]'
+
+
+def chain(count: int) -> list[str]:
+    return [conversation(number, number - 1 if number else None) for number in range(count)]
+
+
+def cycle(count: int) -> list[str]:
+    return [conversation(number, (number + 1) % count) for number in range(count)]
+
+
+def pairs(count: int) -> list[str]:
+    """Many small cycles."""
+    return [conversation(number, number ^ 1) for number in range(count)]
+
+
+def star(count: int) -> list[str]:
+    return [conversation(number, 0 if number else None) for number in range(count)]
+
+
+def copies(count: int) -> list[str]:
+    """One id in many directories."""
+    return [conversation(0, None).replace("-x", f"-{number}") for number in range(count)]
+
+
+def look(side: Side, lines: list[str]) -> Snapshot:
+    ids = frozenset(f"jp-c{START + number}" for number in range(4 * FEW))
+    return scan_tree(read_tree(lines), side, f"{side}:0", FORMAT, ids)
+
+
+def ids(count: int) -> tuple[str, ...]:
+    return tuple(f"jp-c{START + number}" for number in range(count))
+
+
+PLAIN = Policy(path_limit=150)
+"""Directories lie in each other no deeper than paths may be long; here that is reached soon."""
+FLAT = replace(PLAIN, layout=Layout.FLAT)
+
+
+def steps(work: Callable[[], object]) -> int:
+    """Count the lines of reconcile that run."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _argument: object) -> object:
+        nonlocal count
+        if "/reconcile/" not in frame.f_code.co_filename:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)  # type: ignore[arg-type] # a trace function returns one
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def grows(work: Callable[[int], Callable[[], object]]) -> float:
+    """Tell how much more a double input costs."""
+    return steps(work(2 * FEW)) / steps(work(FEW))
+
+
+MARGIN = 2.1
+"""Twice as much costs about twice as much; a square would be four times."""
+
+
+def judged(sides: tuple[Snapshot, Snapshot], policy: Policy) -> None:
+    """Plan, replay the plan, and tell how everything stands."""
+    plan = make_plan(*sides, Memory(), policy, RULES, NOW_NS)
+    simulate(plan, listing_of(*sides))
+    board = board_of(*sides)
+    standings(board, plan, {}, ())
+    flat(board, archived=False)
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["both sides", "workspace alone"])
+@pytest.mark.parametrize("shape", [chain, cycle, pairs, star, copies])
+def test_a_plain_run(shape: Shape, stored: bool) -> None:
+    def work(count: int) -> Callable[[], None]:
+        lines = shape(count)
+        sides = look(Side.STORE, lines if stored else []), look(Side.WORKSPACE, lines)
+        return lambda: judged(sides, PLAIN)
+
+    assert grows(work) < MARGIN
+
+
+COMMANDS: dict[str, Callable[[int], Policy]] = {
+    "local": lambda count: replace(FLAT, request=Localize(ids(count))),
+    "rm --cascade": lambda count: replace(FLAT, request=Remove(ids(count), Children.CASCADE)),
+    "rm --promote": lambda count: replace(FLAT, request=Remove(ids(count)[::2], Children.PROMOTE)),
+    "rm": lambda count: replace(FLAT, request=Remove(ids(count)[::-1])),
+    "set-parent": lambda count: replace(FLAT, request=Reparent(ids(count)[-1], ids(count)[0])),
+    "below": lambda count: replace(PLAIN, below=frozenset(ids(count))),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("shape", [chain, star])
+def test_a_command_about_all(shape: Shape, command: Callable[[int], Policy]) -> None:
+    def work(count: int) -> Callable[[], None]:
+        lines = shape(count)
+        sides = look(Side.STORE, lines), look(Side.WORKSPACE, lines)
+        return lambda: judged(sides, command(count))
+
+    assert grows(work) < MARGIN
+
+
+PUBLISHED: dict[str, Callable[[int], Policy]] = {
+    "each": lambda count: replace(PLAIN, request=Project(ids(count))),
+    "everything": lambda _count: replace(PLAIN, request=Project((), everything=True)),
+    "every second with what it lies in": lambda count: replace(PLAIN, request=Project(ids(count)[::2], ancestors=True)),
+    "as a setting": lambda _count: replace(PLAIN, missing=Missing.REPROJECT),
+}
+
+
+@pytest.mark.parametrize("policy", PUBLISHED.values(), ids=PUBLISHED)
+@pytest.mark.parametrize("shape", [chain, star])
+def test_everything_published(shape: Shape, policy: Callable[[int], Policy]) -> None:
+    def work(count: int) -> Callable[[], None]:
+        sides = look(Side.STORE, shape(count)), look(Side.WORKSPACE, [])
+        return lambda: judged(sides, policy(count))
+
+    assert grows(work) < MARGIN
