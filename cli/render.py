@@ -105,7 +105,7 @@ class PlanText:
         unit = "all files" if action.unit == WHOLE else clean(action.unit.removeprefix(EXTRA))
         if action.kind is Kind.REMOVE_STALE:
             return f"{_short(action.target.path)}  {size(action.bytes)}"
-        way = "-> store" if action.target.side is Side.STORE else "-> workspace"
+        way = f"{'from' if action.kind is Kind.REMOVE else '->'} {action.target.side}"
         return f"{pad(unit, 10)} {pad(way, 12)} {pad(size(action.bytes), 9)} {_events(action)}"
 
     def _summed(self) -> Iterator[str]:
