@@ -94,6 +94,11 @@ def _standings(side: Snapshot, wanted: Collection[str]) -> dict[str, list[Standi
 
 
 def _set_aside(board: Board, conversation: str) -> None:
+    """Set a conversation aside. What is in the workspace alone, an edit of before the undo, goes into the vault."""
+    view = board.views[conversation]
+    for name, unit in view.workspace.units.items():
+        if unit.digest != view.store.digest(name):
+            board.keep_version(unit)
     for each in (conversation, *(fork for fork, source in board.forks.items() if source == conversation)):
         board.intents.pop(each, None)
     board.tombstones.pop(conversation, None)
@@ -103,4 +108,4 @@ def _set_aside(board: Board, conversation: str) -> None:
     board.aside = [item for item in board.aside if item.conversation != conversation]
     board.notes = [note for note in board.notes if note.conversation != conversation]
     take = [f"reconcile resolve {conversation} --take {side}" for side in ("store", "workspace")]
-    board.set_aside(board.views[conversation], WHOLE, Reason.UNDONE, Reason.UNDONE.words, *take)
+    board.set_aside(view, WHOLE, Reason.UNDONE, Reason.UNDONE.words, *take)

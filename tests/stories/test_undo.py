@@ -152,6 +152,19 @@ def test_a_damaged_version_stops_its_conversation_alone(world: World) -> None:
     assert digest[:16] in world.run("show", digest[:8], "-w", world.project).stderr
 
 
+def test_an_edit_that_nothing_has_saved_when_something_else_is_undone_is_in_the_vault(world: World) -> None:
+    """It is set aside with what was undone, and would be gone with the workspace."""
+    three(world)
+    world.reconcile()
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    set_key(world.workspace / f"{FIRST}-it", "user", "me", LONG_AGO + SECOND)
+    edited_since = (world.workspace / f"{FIRST}-it" / "metadata.json").read_bytes()
+    world.reconcile("undo", settled=False)
+    assert "1 set aside" in world.reconcile().stdout
+    assert edited_since in [path.read_bytes() for path in world.vault.rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize("version", ["x@y", f"{FIRST}@zzz", "0000", f"{FIRST}@{{run}}:stream", "@{run}"])
 def test_a_version_that_is_none_is_told(world: World, version: str) -> None:
     edited(world)
