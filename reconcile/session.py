@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.record import learned
 from reconcile.apply.recovery import Recovery
-from reconcile.apply.run import carry_out
+from reconcile.apply.run import carry_out, close
 from reconcile.apply.site import Site
 from reconcile.core.decisions import decide
 from reconcile.core.fold import fold
@@ -229,6 +229,7 @@ class Session:
         else:
             after = look
         self._remember(plan, after, policy, outcome)
+        close(self.site, outcome)
         return outcome
 
     def _remember(self, plan: Plan, after: Look, policy: Policy, outcome: Outcome) -> None:

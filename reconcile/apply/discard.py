@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from dataclasses import dataclass, field
@@ -95,8 +96,9 @@ class Discard:
         }
         if found != self.kept:
             self._put_back(aside)
-        self.root.remove_walked(entries)
         self.stage.tidy(target)
+        with contextlib.suppress(OSError):  # it is gone from its place; what is staged is cleaned up in the end
+            self.root.remove_walked(entries)
 
     def _put_back(self, aside: str) -> NoReturn:
         target = self.action.target

@@ -65,12 +65,14 @@ def clean_staging(
 
 
 def remove_emptied(steps: Iterable[Step], roots: Mapping[Side, Root]) -> None:
-    """Remove the directories that a run's moves and removals left empty (edge case 93)."""
+    """Remove the directories that a run's moves and removals left empty (edge case 93), and an extra's folders."""
     for step in steps:
         action = json.loads(step.record)
         left = place_from_json(action["source"] or action["target"])
         if left.side in roots:
             roots[left.side].remove_emptied(left.path)
+            for gone in map(place_from_json, action["removes"]):
+                roots[gone.side].remove_emptied(gone.path, step.unit.count("/"))
 
 
 def _sources(steps: Iterable[Step]) -> dict[Digest, set[Place]]:

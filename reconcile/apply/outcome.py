@@ -38,6 +38,8 @@ class Outcome:
     deeds: dict[str, Deed] = field(default_factory=dict)
     drifted: dict[str, str] = field(default_factory=dict)
     """Conversations of which something was not as planned, with the words."""
+    left_open: bool = False
+    """Something of ours could not be cleaned up: the run stays open, and the next one tries again."""
 
     def done(self, action: Action) -> None:
         """Note that an action was carried out."""

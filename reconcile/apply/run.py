@@ -105,13 +105,21 @@ def _preserve(site: Site, kept: Sequence[Preserve], stage: Stage) -> None:
 
 
 def _end(site: Site, stage: Stage, outcome: Outcome) -> str | None:
-    """Remove what was staged and not used, and close the run; what can't be removed keeps it open for the next."""
+    """Remove what was staged and not used, and what was emptied; what can't be keeps the run open for the next."""
     ours = {side: stage.roots[side] for side in stage.used}
     steps = partial(site.state.journal.steps, stage.run)
     try:
         site.state.versions.add(clean_staging(stage.directory, stage.run, ours, steps, site.vault))
-        if not any(is_staged(root, stage.directory) for root in ours.values()):
-            site.state.journal.finish_run(stage.run, 1 if outcome.count(Result.FAILED) else 0, site.clock())
+        for left, folders in stage.untidy:
+            stage.roots[left.side].remove_emptied(left.path, folders)
+        outcome.left_open = any(is_staged(root, stage.directory) for root in ours.values())
     except OSError as error:
-        return f"what run {stage.run} has staged can't be cleaned up yet: {error}"
+        outcome.left_open = True
+        return f"what run {stage.run} has left behind can't be cleaned up yet: {error}"
     return None
+
+
+def close(site: Site, outcome: Outcome) -> None:
+    """Close a run of which all is remembered, unless something of it is left for the next."""
+    if outcome.run is not None and not outcome.left_open:
+        site.state.journal.finish_run(outcome.run, 1 if outcome.count(Result.FAILED) else 0, site.clock())

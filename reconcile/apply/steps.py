@@ -68,6 +68,8 @@ class Stage:
     renamed: set[str] = field(default_factory=set)
     versions: list[Version] = field(default_factory=list)
     used: set[Side] = field(default_factory=set)
+    untidy: list[tuple[Place, int]] = field(default_factory=list)
+    """What was left by something, with empty directories above it that could not be removed: see `tidy`."""
 
     def prepare(self, action: Action) -> Prepared:
         """Check what the action expects, save what goes, stage what comes.
@@ -231,7 +233,7 @@ class Stage:
                 if place in replaced:
                     swap.take_away(place.path, replaced[place].content)
                     self._renamed(place)
-                    self._remove_folders(action, place)
+                    self.tidy(place, _name_in(action, place).count("/"))
         except (DriftError, OSError):
             swap.undo()
             raise
@@ -248,13 +250,6 @@ class Stage:
             except FileExistsError:
                 raise DriftError(f"{target}: found something, expected nothing") from None
         self._renamed(target)
-
-    def _remove_folders(self, action: Action, place: Place) -> None:
-        """Remove the folders that an extra was the last to lie in; git doesn't keep them either."""
-        above = place.path
-        for _ in range(_name_in(action, place).count("/")):
-            above = above.rpartition("/")[0]
-            self.roots[place.side].remove_if_empty(above)
 
     def _check_same(self, place: Place, before: os.stat_result) -> None:
         """Look once more, right before: the file that the vault has is still the one that is there."""
@@ -303,9 +298,12 @@ class Stage:
     def _renamed(self, place: Place) -> None:
         self.renamed.add(os.path.dirname(self.roots[place.side].absolute(place.path)))
 
-    def tidy(self, left: Place) -> None:
-        """Remove the directories that something has left, where nothing else is in them."""
-        self.roots[left.side].remove_emptied(left.path)
+    def tidy(self, left: Place, folders: int = 0) -> None:
+        """Remove the directories that something has left, where nothing else is in them, now or in the end."""
+        try:
+            self.roots[left.side].remove_emptied(left.path, folders)
+        except OSError:
+            self.untidy.append((left, folders))
 
 
 def _name_in(action: Action, place: Place) -> str:

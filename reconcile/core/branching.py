@@ -48,14 +48,17 @@ def plan_branch(board: Board, request: Branch, contents: Mapping[str, bytes]) ->
     after = _count(board, files)
     local = request.local or view.local
     draft.create(_step(Kind.FORK, new, title, after), home, puts)
+    intent = Intent(IntentKind.LOCAL) if local else None
     if not local and _takes_children(board, view):
+        intent = Intent(IntentKind.PROJECTED)
         container = board.node(view.workspace.main) if view.workspace.main and _nests(board, view) else None
         node = Node(Side.WORKSPACE, container, "", name)
         draft.create(_step(Kind.PROJECT, new, title, after), node, [Put(put.file, home) for put in puts])
     return Plan(
         layout=board.policy.layout.value,
         actions=renumbered(draft),
-        intents=((new, Intent(IntentKind.LOCAL)),) if local else (),
+        # Also of one that is projected at once: after a kill the next run does it.
+        intents=((new, intent),) if intent is not None else (),
         outline=(Heading(view.id, view.title, 0), Heading(new, title, 1)),
         policy=board.policy,
         now_ns=board.now_ns,

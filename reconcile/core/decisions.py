@@ -150,7 +150,8 @@ def _wait_for_decision(board: Board, view: View) -> None:
 
 def _broken_duplicates(board: Board, view: View) -> list[Unit]:
     """Return what nobody can read in directories that should go, which isn't removed silently (section 4)."""
-    if view.store.main is None or view.id in board.policy.decisions:
+    saved = view.store.main is not None or board.presences[view.id].goal is Goal.IMPORT
+    if not saved or view.id in board.policy.decisions:
         return []
     copies = (*view.store.stale, *(() if view.local else view.workspace.stale))
     units = [unit for copy in copies for unit in units_of(copy, board.rules, None).values()]

@@ -99,13 +99,15 @@ def _is_private(board: Board, conversation: str) -> bool:
 
 
 def _with_relatives(board: Board, public: Iterable[str]) -> set[str]:
-    """Return these, what they lie in, and what comes back below them or moves there from where it lay without them."""
-    around, below = set(public), set(public)
+    """Return these, what they lie in, and what comes back below those or moves there from where it lay without them."""
+    around = set(public)
     order = tuple(board.tree.walk())
     for each in reversed(order):
         container = board.container_of(each)
         if each in around and container is not None:
             around.add(container)
+    # Also below what became public before a kill: asked again, the rest joins all the same.
+    below = set(around)
     for each in order:
         if board.tree.parent_of(each) in below:
             below.add(each)

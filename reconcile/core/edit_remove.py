@@ -39,9 +39,15 @@ def remove(board: Board, request: Remove) -> Edits:
         below=kin.among(deleted),
         parents=parents,
         promoted=frozenset(parents),
-        scope=frozenset({*deleted, *parents}) or NOBODY,
+        scope=frozenset({*deleted, *parents, *_half_promoted(board, deleted)}) or NOBODY,
         notes=tuple(_archived_below(board, deleted)),
     )
+
+
+def _half_promoted(board: Board, deleted: Collection[str]) -> list[str]:
+    """Return what a run that was cut short has given another parent in the store alone."""
+    stated = {each: view.workspace.metadata for each, view in board.views.items()}
+    return [each for each, metadata in stated.items() if metadata is not None and metadata.parent.id in deleted]
 
 
 def collect(board: Board, request: Collect) -> Edits:

@@ -71,10 +71,11 @@ def _move(board: Board, draft: Draft, view: View, copy: Copy, fault: Fault) -> N
         raise RefusedError(f"{copy.place}: {inside} would be carried along", "make it local first, or mend the file")
     name = _free_name(board, copy)
     note = _TEXT.format(file=fault.file, found=fault.found, expected=fault.expected).encode("utf-8", "replace")
-    draft.move(_step(view, Kind.MOVE, WHOLE), node, None, f"{TRASH}/", name)
     put = Put(File(NOTE, len(note), board.now_ns, board.rules.digest(note)), content=note)
     kind = Kind.COPY if copy.side.value == "store" else Kind.PROJECT
+    # The note first: what lies in the trash can't be named again after a kill.
     draft.write(_step(view, kind, EXTRA + NOTE), node, [put])
+    draft.move(_step(view, Kind.MOVE, WHOLE), node, None, f"{TRASH}/", name)
 
 
 def _free_name(board: Board, copy: Copy) -> str:

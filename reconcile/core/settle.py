@@ -264,8 +264,8 @@ def keep_in_step(board: Board, view: View, copy: Copy) -> None:
 
 
 def _verdicts(board: Board, view: View) -> Iterable[Verdict]:
-    """The units' verdicts; what is imported has none, but several directories may have fed the import."""
-    if board.presences[view.id].goal is Goal.SYNC:
+    """The units' verdicts; what is imported has none unless it is held, but several directories may have fed it."""
+    if view.id in board.verdicts:
         return board.verdicts[view.id].values()
     return [Verdict(name, None, Outcome.NOTHING) for name in view.workspace.units]
 

@@ -28,6 +28,11 @@ _READ = os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY | getattr(os, "O_NONBLOC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
 _NO_FILE = {errno.ELOOP, errno.ENXIO}
 """What opening a symbolic link, and a socket, says."""
+_STAYS = {
+    errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP,
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY,
+}  # fmt: skip
+"""What is said of a directory that has something in it, isn't one, or isn't ours to remove: it stays."""
 FILE_MODE = 0o666
 DIRECTORY_MODE = 0o777
 """Less the umask, as JP makes them."""
@@ -178,9 +183,12 @@ class Root:
             os.rmdir(name, dir_fd=fd)
 
     def remove_if_empty(self, path: str) -> None:
-        """Remove a directory if nothing is in it."""
-        with contextlib.suppress(OSError):
+        """Remove a directory if nothing is in it; raises `OSError` where it should go and the disk fails."""
+        try:
             self.remove_directory(path)
+        except OSError as error:
+            if error.errno not in _STAYS:
+                raise
 
     def set_time(self, path: str, mtime_ns: int, content: Digest) -> bool:
         """Set the time of a file with this content; False where something else is there by now.
@@ -238,12 +246,15 @@ class Root:
                 self.remove_if_empty(below)
             self.remove_if_empty(path)
 
-    def remove_emptied(self, left: str) -> None:
+    def remove_emptied(self, left: str, folders: int = 0) -> None:
         """Remove the `conversations` directory that something has left, and the conversation's if nothing is in it.
 
-        And so on upwards (edge case 93).
+        And so on upwards (edge case 93). ``folders``: in how many an extra lay; git doesn't keep them either.
         """
         above = left.rpartition("/")[0]
+        for _ in range(folders):
+            self.remove_if_empty(above)
+            above = above.rpartition("/")[0]
         while above.rpartition("/")[2] == CHILDREN:
             self.remove_if_empty(above)
             above = above.rpartition("/")[0]
@@ -257,7 +268,8 @@ class Root:
         """
         for path, status in reversed(entries):
             if stat.S_ISDIR(status.st_mode):
-                self.remove_if_empty(path)
+                with contextlib.suppress(OSError):
+                    self.remove_directory(path)
             # Not the change time: it moves with every name that a file with several loses.
             elif print_of(self.status(path))[:-1] == print_of(status)[:-1]:
                 self.unlink(path)

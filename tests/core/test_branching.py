@@ -76,7 +76,8 @@ def test_all_that_a_fork_plans() -> None:
     made, projected = plan.actions
     new = made.conversation
     assert plan.outline == (Heading("jp-c1", "A", 0), Heading(new, "T", 1))
-    assert (plan.intents, plan.policy, plan.now_ns) == ((), Policy(), NOW_NS)
+    projected_ahead = ((new, Intent(IntentKind.PROJECTED)),)
+    assert (plan.intents, plan.policy, plan.now_ns) == (projected_ahead, Policy(), NOW_NS)
     for action, kind in ((made, "fork"), (projected, "project")):
         found = (action.kind.value, action.conversation, action.title, action.unit, action.events)
         assert found == (kind, new, "T", "conversation", (0, 1))

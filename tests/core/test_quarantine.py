@@ -19,13 +19,13 @@ def targets(store: tuple[str, ...], workspace: tuple[str, ...]) -> list[str]:
 
 
 def test_what_is_broken_moves_away_on_either_side() -> None:
-    assert targets((A,), (A, BROKEN)) == ["move workspace:.trash/1-a", "project workspace:.trash/1-a/TRASHED.md"]
-    assert targets((A, BROKEN), (A,)) == ["move store:.trash/1-a", "copy store:.trash/1-a/TRASHED.md"]
+    assert targets((A,), (A, BROKEN)) == ["project workspace:1-a/TRASHED.md", "move workspace:.trash/1-a"]
+    assert targets((A, BROKEN), (A,)) == ["copy store:1-a/TRASHED.md", "move store:.trash/1-a"]
 
 
 def test_names_in_the_trash_are_counted() -> None:
     taken = ('.trash/1-a  metadata 09:00 title "A"', '.trash/1-a-1  metadata 09:00 title "A"')
-    assert targets((A,), (A, BROKEN, *taken))[0] == "move workspace:.trash/1-a-2"
+    assert targets((A,), (A, BROKEN, *taken))[1] == "move workspace:.trash/1-a-2"
 
 
 def test_what_is_sound_or_holds_others_stays() -> None:

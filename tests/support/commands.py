@@ -54,6 +54,11 @@ class Command:
     def workspace(self) -> str:
         return f"workspace{self.checkout}" if self.checkout > 1 else "workspace"
 
+    def plain(self) -> Command:
+        """Return a run over everything in the same checkout and layout."""
+        layout = tuple(word for word in self.argv if word in ("--layout", *Layout))
+        return Command(layout, self.checkout, Policy(layout=self.policy.layout))
+
     def under(self, config: Mapping[str, str], git_busy: str | None) -> Policy:
         """Return the policy with what the configuration and git say."""
         return replace(

@@ -245,8 +245,7 @@ class DiskLevel:
 
     def look_again(self, command: Command) -> Outcome:
         """Return what a further run would do."""
-        layout = [word for word in command.argv if word in ("--layout", "flat", "nested")]
-        return self.invoke(type(command)(tuple(layout), command.checkout), "--dry-run")
+        return self.invoke(command.plain(), "--dry-run")
 
     def _check_settled(self, command: Command) -> None:
         again = self.look_again(command)

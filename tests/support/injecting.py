@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
 import shutil
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from tests.support.commands import read_command
 from tests.support.faults import Mode, under_fault
 from tests.support.listing import show_tree
 from tests.support.pure_level import Names
 from tests.support.straced import EFFECTS, Straced
+from tests.support.world import DATABASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from tests.support.commands import Command
     from tests.support.disk_level import DiskLevel
     from tests.support.trees import Tree
 
+SAVED = "state-saved"
 End = dict[str, list[str]]
 """Both sides as listings, and what the next plan says."""
 
@@ -36,12 +40,14 @@ class Injector:
     Commands with nothing to do are left in peace: what they do to the state, the others do as well.
 
     ``source``: the scenario's text, for the names of what its runs make up. ``injected`` counts.
+    ``named_anew``: a conversation's directory may get the name that goes with its title, or keep the one found.
     """
 
     modes: Iterable[Mode] = ()
     source: tuple[str, ...] = ()
     stride: int = 1
     first: int = 1
+    named_anew: bool = False
     injected: Counter[str] = field(default_factory=Counter)
 
     def inject(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
@@ -79,7 +85,7 @@ class Injector:
             hit = spoilt()
             _check_census(level, command, before)
             if hit:
-                code = _run_again(level, command)
+                code = _run_again(level, command, before)
                 assert code in (0, 4), f"the next run ends with {code}"
                 _check_census(level, command, before)
             end = self.end(level, command)
@@ -96,6 +102,8 @@ class Injector:
         for side in level.sides(command):
             tree = level.tree(side)
             shown = names.tree(None if tree is None else dict(sorted(tree.items())))
+            if self.named_anew and shown:
+                shown = dict(sorted((_by_ids(path), entry) for path, entry in shown.items()))
             # A time that no scenario has is that of the run.
             end[side] = [re.sub(r"@\d{16,}", "now", line) for line in show_tree(shown or {})]
         left = [str(path) for path in level.root.rglob(".reconcile-*") if path.is_dir()]
@@ -140,14 +148,35 @@ class StraceInjector(Injector):
         saved.forget()
 
 
+def _by_ids(path: str) -> str:
+    """Return a path with the ids alone of the directories of conversations."""
+    return re.sub(r"(?<![^/])(\d+)-[^/]*(?=/|$)", r"\1", path)
+
+
 def _check_census(level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
     level.check_census(before, {side: level.tree(side) or {} for side in level.sides(command)})
 
 
-def _run_again(level: DiskLevel, command: Command) -> int:
-    """Run a command again; where it was complete but for its end and is refused now, a plain one."""
+def _run_again(level: DiskLevel, command: Command, before: dict[str, Tree]) -> int:
+    """Run a command again; where it was complete but for its end and is refused now, a plain one.
+
+    So too where a fork is there already, or an undo is noted as done: who asks again gets another one.
+    """
+    forked = command.argv[:1] == ("fork",) and (level.tree("store") or {}).keys() != before["store"].keys()
+    undone = command.argv == ("undo",) and _undone(level.state) > _undone(level.root / SAVED)
+    if forked or undone:
+        return level.invoke(command.plain()).exit_code
     again = level.invoke(command)
-    return level.invoke(read_command("reconcile")).exit_code if again.refused else again.exit_code
+    return level.invoke(command.plain()).exit_code if again.refused else again.exit_code
+
+
+def _undone(state: Path) -> int:
+    """Return how many runs have taken one back, to their end."""
+    (path,) = state.rglob(DATABASE)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        sql = "SELECT count(*) FROM run WHERE undoes IS NOT NULL AND exit_code = 0"
+        (count,) = database.execute(sql).fetchone()
+    return int(count)
 
 
 def _tolerant(level: DiskLevel, command: Command) -> None:
@@ -161,7 +190,7 @@ class Saved:
 
     def __init__(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
         self._level, self._command, self._before = level, command, before
-        self._copy = level.root / "state-saved"
+        self._copy = level.root / SAVED
         self._has_state = level.state.exists()
         if self._has_state:
             shutil.copytree(level.state, self._copy)
