@@ -52,7 +52,7 @@ class Board:
     """Those of them that aren't complete, or lie below one that isn't, or isn't there."""
     homes: dict[str, Node] = field(default_factory=dict)
     """The store directory of each conversation, new ones included."""
-    doomed: dict[tuple[Side, str], tuple[str, ...]] = field(default_factory=dict)
+    doomed: dict[tuple[Side, str], set[str]] = field(default_factory=dict)
     """Directories that should not be there, by side and path, with the conversations that lay below them."""
     edits: Edits = field(default_factory=Edits)
     """What a command asks for besides."""

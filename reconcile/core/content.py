@@ -64,7 +64,8 @@ def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tu
     """Decide every unit of a conversation that is on both sides."""
     names = sorted(set(view.store.units) | set(view.workspace.units), key=_unit_order)
     verdicts = [decide_unit(view, name, memory, policy) for name in names]
-    if view.store.main is not None and not sides.believes_absence(view.store.main.path):
+    assert view.store.main is not None  # noqa: S101 - it is on both sides
+    if not sides.believes_absence(view.store.main.path):
         verdicts = [_kept(verdict) if verdict.outcome is Outcome.DROP else verdict for verdict in verdicts]
     return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
 
@@ -88,7 +89,7 @@ def decide_carried(view: View, memory: Memory, policy: Policy) -> tuple[Verdict,
 
 
 def _is_broken_in_store(verdict: Verdict) -> bool:
-    return verdict.outcome is Outcome.HELD and any(unit.copy.side is Side.STORE for unit in verdict.faulty)
+    return any(unit.copy.side is Side.STORE for unit in verdict.faulty)
 
 
 def _unwritten(view: View, verdict: Verdict) -> Verdict:
@@ -111,9 +112,9 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     damaged = _damaged(view, name, case, policy)
     if damaged is not None:
         return damaged
-    if store == workspace or (view.local and view.store.raw(name) == view.workspace.raw(name)):
+    if store == workspace or view.store.raw(name) == view.workspace.raw(name):
         return Verdict(name, case, Outcome.NOTHING)
-    if name.startswith(EXTRA) and (store is None or workspace is None):
+    if store is None or workspace is None:
         return _lone_extra(view, name, case)
     take = policy.decisions.get(view.id)
     if take is not None:

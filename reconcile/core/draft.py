@@ -137,7 +137,6 @@ class Draft:
         if container is not None:
             needs |= self._path_needs(container)
         metadata = [_expect_file(node, file) for file in node.files.values()]
-        below = {below.copy.conversation for below in node.subtree() if below.copy is not None}
         source, left = node.place, node.container
         node.move(container, prefix, name)
         index = self._add(
@@ -146,7 +145,7 @@ class Draft:
             source=source,
             target=node.place,
             expect=(*metadata, Expect(node.place, 0, 0, None)),
-            touches=below,
+            touches=node.inhabitants(),
         )
         self._placed[id(node)] = index
         # Whatever holds a path of the old place or of the new one may move only after this step.

@@ -83,6 +83,10 @@ class Node:
             yield node
             stack.extend(node.below.values())
 
+    def inhabitants(self) -> set[str]:
+        """Return the conversations whose directories lie below it."""
+        return {node.copy.conversation for node in self.subtree() if node.copy is not None}
+
     def is_hollow(self) -> bool:
         """Tell whether no file is known in it, nor in anything below it."""
         return not self.files and not any(node.files for node in self.subtree())

@@ -45,7 +45,7 @@ def decide_parent(view: View, verdict: Verdict | None) -> Parentage:
         said = [(side, claim) for side, claim in said if claim.parent != view.base_parent]
     if not said:
         return Parentage(view.base_parent)
-    _, claim = max(said, key=lambda entry: (_mtime(entry[0]), entry[0] is view.store))
+    _, claim = max(said, key=lambda entry: _mtime(entry[0]))  # of equal times the first, which is the store's
     return Parentage(claim.parent)
 
 
@@ -102,8 +102,4 @@ def states(metadata: Metadata, parent: str | None) -> bool:
     """Tell whether a metadata file may stay as it is: it says that the conversation has this parent, or something that
     nobody can read, which is somebody's and is left alone.
     """
-    if metadata.parent.kind is ParentKind.UNREADABLE:
-        return True
-    if parent is None:
-        return metadata.parent.kind in (ParentKind.ABSENT, ParentKind.ROOT)
-    return metadata.parent.id == parent
+    return metadata.parent.kind is ParentKind.UNREADABLE or metadata.parent.id == parent

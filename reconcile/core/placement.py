@@ -211,7 +211,7 @@ def _project(board: Board, view: View, presence: Presence, partition: str = "") 
         kind=Kind.PROJECT,
         conversation=view.id,
         title=view.title,
-        reason=presence.reason or Reason.PROJECTED,
+        reason=presence.why,
         case=presence.case,
         events=(0, stream.count if isinstance(stream, Stream) else 0),
     )

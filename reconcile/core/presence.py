@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.core.guards import Sides
-    from reconcile.core.memory import Memory
+    from reconcile.core.memory import Agreed, Memory
     from reconcile.core.model import Digest
     from reconcile.core.policy import Policy
     from reconcile.core.views import View
@@ -52,6 +52,12 @@ class Presence:
     reason: Reason | None = None
     intent: Intent | None = None
     """A new intent to remember; None leaves what is remembered."""
+
+    @property
+    def why(self) -> Reason:
+        """The reason of a goal that leads to steps."""
+        assert self.reason is not None  # noqa: S101 - each of those goals has one
+        return self.reason
 
 
 def decide_presence(view: View, views: Mapping[str, View], memory: Memory, policy: Policy, sides: Sides) -> Presence:
@@ -90,7 +96,7 @@ def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) ->
         return Presence(Goal.IMPORT, 2, "external", Reason.TRASHED)
     if view.agreed is None:
         return Presence(Goal.IMPORT, 2, "external", Reason.EXTERNAL)
-    if _is_edited(view):
+    if _is_edited(view, view.agreed):
         return Presence(Goal.IMPORT, 8, "external", Reason.EDIT_WINS)
     if not sides.believes_removal(view.id):
         return Presence(Goal.NOTHING, _case(view), "unreadable")
@@ -99,14 +105,13 @@ def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) ->
     return Presence(Goal.REMOVE, 7, "removed-in-store", Reason.REMOVED_IN_STORE)
 
 
-def _is_edited(view: View) -> bool:
-    base = view.agreed.units if view.agreed else {}
-    return any(unit.digest != base.get(name) for name, unit in view.workspace.units.items())
+def _is_edited(view: View, agreed: Agreed) -> bool:
+    return any(unit.digest != agreed.units.get(name) for name, unit in view.workspace.units.items())
 
 
 def _is_old(view: View, memory: Memory) -> bool:
     """Tell whether the workspace has a version that a removal left a tombstone of, or one replaced long ago."""
-    if view.agreed is not None and not _is_edited(view):
+    if view.agreed is not None and not _is_edited(view, view.agreed):
         return False  # row 7: still to be removed here, though the tombstone was written ahead, or by another checkout
     buried = memory.tombstones.get(view.id, frozenset())
     names = (METADATA, STREAM)

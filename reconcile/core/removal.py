@@ -44,13 +44,9 @@ def doomed_copies(board: Board) -> list[Copy]:
     )
 
 
-def inhabitants(board: Board) -> dict[tuple[Side, str], tuple[str, ...]]:
+def inhabitants(board: Board) -> dict[tuple[Side, str], set[str]]:
     """Return, for each directory that should go, the conversations that lay below it when the run began."""
-    found = {}
-    for copy in doomed_copies(board):
-        below = {node.copy.conversation for node in board.node(copy).subtree() if node.copy is not None}
-        found[copy.side, copy.path] = tuple(sorted(below))
-    return found
+    return {(copy.side, copy.path): board.node(copy).inhabitants() for copy in doomed_copies(board)}
 
 
 def vacate(board: Board, view: View, at: tuple[Node | None, str, str], side: Side) -> tuple[int, ...] | None:
@@ -75,7 +71,7 @@ def remove(board: Board, copy: Copy) -> int | None:
     below = board.doomed.pop((copy.side, copy.path))
     view = board.views[copy.conversation]
     node = board.node(copy)
-    staying = {inner.copy.conversation for inner in node.subtree() if inner.copy is not None}
+    staying = node.inhabitants()
     if staying:
         message = f"its directory stays: {', '.join(sorted(staying))} below it can't be saved or moved now"
         board.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
@@ -115,7 +111,7 @@ def _hold_broken(board: Board, view: View, broken: list[Unit]) -> None:
 def _why(board: Board, view: View, copy: Copy) -> Reason:
     presence = board.presences[view.id]
     if presence.goal is Goal.REMOVE:
-        return presence.reason or Reason.REMOVED_IN_STORE
+        return presence.why
     if copy is view.workspace.main:
         return board.edits.leaving[view.id]
     return Reason.FLATTENED if copy.side is Side.STORE and copy.container else Reason.DUPLICATE

@@ -6,7 +6,6 @@ that saves into the store, then parents, then what goes into the workspace.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome, Verdict
@@ -47,11 +46,10 @@ _PROJECTED = (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.NOTHING)
 
 def save(board: Board, view: View) -> None:
     """Save into the store: import the whole conversation, or copy what was edited in the workspace."""
-    if board.presences[view.id].goal is Goal.IMPORT:
-        _import(board, view)
-        return
     if board.presences[view.id].goal is Goal.REMOVE:
         return
+    if board.presences[view.id].goal is Goal.IMPORT:
+        _import(board, view)
     verdicts = board.verdicts.get(view.id, {})
     for verdict in verdicts.values():
         after = []
@@ -59,8 +57,7 @@ def save(board: Board, view: View) -> None:
         if loser is not None and not _lives_on(board, view, loser):
             after.append(_fork(board, view, loser))
         if verdict.outcome is Outcome.TO_STORE:
-            winner = view.workspace.units[verdict.unit]
-            _put(board, view, verdict, Kind.COPY, winner, board.homes[view.id], after)
+            _copy(board, view, view.workspace.units[verdict.unit], verdict, after)
     if not is_undecided(verdicts.values()):
         _gather(board, view, verdicts)
 
@@ -73,25 +70,21 @@ def is_undecided(verdicts: Iterable[Verdict]) -> bool:
 def _gather(board: Board, view: View, verdicts: Mapping[str, Verdict]) -> None:
     """Bring what another directory of the store holds into the one that stays."""
     for name, unit in view.store.units.items():
-        verdict = verdicts.get(name) or Verdict(name, None, Outcome.NOTHING)
-        if unit.digest is None or unit.copy is view.store.main or verdict.outcome is Outcome.TO_STORE:
-            continue
+        saved = name in verdicts and verdicts[name].outcome is Outcome.TO_STORE
         home = board.homes[view.id]
-        if any(file.digest != _digest_of(home, file.name) for file in unit.files):
+        if unit.digest is not None and not saved and any(f.digest != _digest_of(home, f.name) for f in unit.files):
             reason = Reason.FLATTENED if unit.copy.container else Reason.DUPLICATE
-            gathered = replace(verdict, case=None, reason=reason)
-            _put(board, view, gathered, Kind.COPY, unit, home, [])
+            _copy(board, view, unit, Verdict(name, None, Outcome.TO_STORE, reason), [])
 
 
 def _import(board: Board, view: View) -> None:
     presence = board.presences[view.id]
     prefix = f"{ARCHIVE}/" if view.archived else ""
-    title = view.workspace.metadata.title if view.workspace.metadata else None
-    home = Node(Side.STORE, None, prefix, board.rules.format.dirname(view.id, title))
+    home = Node(Side.STORE, None, prefix, board.rules.format.dirname(view.id, view.title))
     units = view.workspace.units.values()
     puts = [Put(file, board.node(unit.copy)) for unit in units if unit.digest for file in unit.files]
     stream = view.workspace.units[STREAM].stream
-    step = _step(view, Kind.COPY, presence.reason or Reason.EXTERNAL, WHOLE, presence.case, (0, stream.count))
+    step = _step(view, Kind.COPY, presence.why, WHOLE, presence.case, (0, stream.count))
     board.draft.create(step, home, puts)
     board.homes[view.id] = home
 
@@ -115,21 +108,24 @@ def _step(
     )
 
 
-def _put(board: Board, view: View, verdict: Verdict, kind: Kind, winner: Unit, target: Node, after: list[int]) -> None:
-    """Write one unit over the other side's; files that the winner lacks go."""
-    origin = board.node(winner.copy)
+def _copy(board: Board, view: View, winner: Unit, verdict: Verdict, after: list[int]) -> None:
+    """Write one unit over the store's; files that the winner lacks go."""
+    assert verdict.reason is not None  # noqa: S101 - what is copied has one
+    origin, home = board.node(winner.copy), board.homes[view.id]
     names = {file.name for file in winner.files}
-    gone = [name for name in _files_of(board, winner.name) if name in target.files and name not in names]
+    gone = [name for name in _files_of(board, winner.name) if name in home.files and name not in names]
     puts = [Put(origin.files[file.name], origin) for file in winner.files]
-    if not gone and all(put.file.digest == _digest_of(target, put.file.name) for put in puts):
+    if not gone and all(put.file.digest == _digest_of(home, put.file.name) for put in puts):
         return
-    events = None
-    if winner.name == STREAM:
-        facts = target.copy.stream if target.copy else None
-        events = (facts.count if isinstance(facts, Stream) else 0, winner.stream.count)
-    reason = verdict.reason or Reason.DUPLICATE
-    step = _step(view, kind, reason, winner.name, verdict.case, events)
-    board.draft.write(step, target, puts, removes=gone, after=after)
+    events = (_count(home), winner.stream.count) if winner.name == STREAM else None
+    step = _step(view, Kind.COPY, verdict.reason, winner.name, verdict.case, events)
+    board.draft.write(step, home, puts, removes=gone, after=after)
+
+
+def _count(node: Node) -> int:
+    """Return the number of events that a directory had when the run began."""
+    assert node.copy is not None  # noqa: S101 - no unit is written over one that this run makes
+    return node.copy.stream.count if isinstance(node.copy.stream, Stream) else 0
 
 
 def _files_of(board: Board, unit: str) -> tuple[str, ...]:
@@ -221,7 +217,7 @@ def _edit(board: Board, view: View, node: Node, own: Metadata, content: bytes) -
     """Replace a metadata file by one that states the parent; its time stays."""
     name = board.rules.format.metadata_file
     parent = board.parentage[view.id].parent
-    stripped = own.parent.id is None and view.parent_is_known and parent == view.known_parent
+    stripped = own.parent.id is None and parent == view.known_parent
     promoted = view.id in board.edits.promoted
     kind = Kind.PROMOTE if promoted else Kind.SET_PARENT
     reason = Reason.PROMOTED if promoted else Reason.PARENT_STRIPPED if stripped else Reason.PARENT_CHANGED
@@ -231,10 +227,11 @@ def _edit(board: Board, view: View, node: Node, own: Metadata, content: bytes) -
 
 def update_workspace(board: Board, view: View) -> None:
     """Bring the copy in the workspace up to the store's, unit by unit, and age what is behind."""
-    main, goal = view.workspace.main, board.presences[view.id].goal
-    if main is None or goal not in (Goal.SYNC, Goal.IMPORT) or view.local or view.id in board.edits.leaving:
+    syncs = board.presences[view.id].goal in (Goal.SYNC, Goal.IMPORT)
+    if not syncs or view.local or view.id in board.edits.leaving:
         return
-    node, home = board.node(main), board.homes[view.id]
+    assert view.workspace.main is not None  # noqa: S101 - both goals mean that it is there
+    node, home = board.node(view.workspace.main), board.homes[view.id]
     for verdict in _verdicts(board, view):
         if verdict.outcome is Outcome.BEHIND:
             _age(board, view, verdict, node, home)
@@ -287,9 +284,8 @@ def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: 
         return
     events = None
     if verdict.unit == STREAM:
-        before = node.copy.stream if node.copy else None
         winner = view.store if verdict.outcome is Outcome.TO_WORKSPACE else view.workspace
-        events = (before.count if isinstance(before, Stream) else 0, winner.units[STREAM].stream.count)
+        events = (_count(node), winner.units[STREAM].stream.count)
     step = _step(view, Kind.PROJECT, verdict.reason or Reason.DUPLICATE, verdict.unit, verdict.case, events)
     after = [index for index in board.draft.steps_of(view.id) if board.draft.action(index).kind is Kind.FORK]
     board.draft.write(step, node, [Put(file, home) for file in wanted], removes=gone, after=after)
@@ -299,11 +295,7 @@ def _age(board: Board, view: View, verdict: Verdict, node: Node, home: Node) -> 
     """Put an older version's time below the store's, so that JP's newest-wins rule can't rewind the store."""
     store, workspace = view.store.units[verdict.unit], view.workspace.units[verdict.unit]
     kept_ns = max((home.files[file.name].mtime_ns for file in store.files if file.name in home.files), default=0)
-    if (
-        workspace.mtime_ns < max(kept_ns, EARLIEST_NS + 1)
-        or view.workspace.stale
-        or workspace.copy is not view.workspace.main
-    ):
+    if workspace.mtime_ns < max(kept_ns, EARLIEST_NS + 1) or view.workspace.stale:
         return
     names = [file.name for file in workspace.files]
     step = _step(view, Kind.AGE, Reason.BEHIND, verdict.unit, verdict.case)

@@ -131,9 +131,9 @@ def _replay(action: Action, tree: _Tree) -> None:
             raise ContradictionError(message)
         tree.put(action.target, moved)
     elif action.kind is Kind.AGE:
+        assert action.mtime_ns is not None  # noqa: S101 - it is what ageing is about
         for expect in action.expect:
-            state = FileState(expect.size, action.mtime_ns or 0, expect.digest)
-            tree.put(expect.place, state)
+            tree.put(expect.place, FileState(expect.size, action.mtime_ns, expect.digest))
     elif action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE:
         tree.take(action.target)
     else:

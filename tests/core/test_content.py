@@ -10,7 +10,7 @@ from reconcile.core.content import Outcome, decide_carried, decide_unit, decide_
 from reconcile.core.guards import Sides
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, Side
-from reconcile.core.policy import Diverged, Policy, Prefer, StreamRule, Take
+from reconcile.core.policy import Diverged, Missing, Policy, Prefer, StreamRule, Take
 from reconcile.core.reasons import Reason
 from tests.support.building import here, stored, view_of
 
@@ -313,6 +313,77 @@ def test_what_jp_carried_into_its_trash_is_saved_where_it_is_newer_and_never_wri
     )
     found = {verdict.unit: verdict.outcome for verdict in decide_carried(view, Memory(), Policy())}
     assert found == {METADATA: Outcome.ASIDE, STREAM: Outcome.TO_STORE}
+
+
+def test_what_the_trash_lacks_or_nobody_can_read_there_concerns_nobody() -> None:
+    """But for what nobody can read in the store either: the trash may be all that is left of it."""
+    inside = ".trash/2-b/conversations/1-a"
+    notes = [f'1-a/{name}.md  09:00 "x"' for name in "EDCBA"]
+    carried = [f'{inside}/{name}.md  10:00 "y"' for name in "EDCBA"]
+    metadata = "1-a  metadata 10:00"
+    broken, worse = '1-a/events.json  09:00 "{"', f'{inside}/events.json  09:00 "[{{"'
+    for store, workspace, found in (
+        ([metadata, *notes], [f"{inside}  metadata 09:00"], []),
+        ([metadata, broken], [f"{inside}  metadata 10:00", worse], [(STREAM, Outcome.HELD)]),
+        ([f"{metadata}  stream 09:00 [1]"], [f"{inside}  metadata 10:00", worse], []),
+        (
+            [f"{metadata}  stream 09:00 [1]", *notes],
+            [f'{inside}  metadata 11:00 title "B"  stream 09:00 [1 2]', *carried],
+            [(name, Outcome.TO_STORE) for name in (METADATA, STREAM, *(f"extra:{each}.md" for each in "ABCDE"))],
+        ),
+    ):
+        verdicts = decide_carried(view_of(stored(*store), here(*workspace)), Memory(), Policy())
+        assert [(verdict.unit, verdict.outcome) for verdict in verdicts] == found
+
+
+def test_where_the_store_hides_something_edits_are_saved_and_only_removals_wait() -> None:
+    agreed = {METADATA: digest_of(METADATA, ""), NOTE: digest_of(NOTE, '"x"')}
+    memory = Memory(agreed={"jp-c1": Agreed(agreed, None, None, None, "1-a")})
+    view = view_of(
+        stored("1-a  metadata 09:00"), here('1-a  metadata 09:30 title "B"', '1-a/NOTE.md  09:00 "x"'), memory
+    )
+    doubt = replace(CLEAR, store_doubtful=("1-a/link",))
+    verdicts = decide_units(view, memory, Policy(), doubt)
+    assert [(verdict.unit, verdict.case, verdict.outcome) for verdict in verdicts] == [
+        (METADATA, 11, Outcome.TO_STORE),
+        (NOTE, 7, Outcome.WAIT),
+    ]
+
+
+REPROJECT = Policy(missing=Missing.REPROJECT)
+PUBLISHED = {
+    "never agreed on, asked for": (IntentKind.PROJECTED, False, False, Policy(), Outcome.TO_WORKSPACE),
+    "never agreed on, nor asked for": (None, False, False, Policy(), Outcome.HELD),
+    "never agreed on, and all is to be there": (None, False, False, REPROJECT, Outcome.TO_WORKSPACE),
+    "the same, but local": (None, False, True, REPROJECT, Outcome.HELD),
+    "agreed on": (None, True, False, Policy(), Outcome.TO_WORKSPACE),
+    "agreed on, and removed here since": (IntentKind.REMOVED, True, False, Policy(), Outcome.HELD),
+    "removed here, though all is to be there": (IntentKind.REMOVED, False, False, REPROJECT, Outcome.HELD),
+}
+
+
+@pytest.mark.parametrize(("kind", "agreed", "local", "policy", "outcome"), PUBLISHED.values(), ids=PUBLISHED)
+def test_a_file_that_is_missing_here_is_published_only_where_the_conversation_is(
+    kind: IntentKind | None, agreed: bool, local: bool, policy: Policy, outcome: Outcome
+) -> None:
+    units = {STREAM: digest_of(STREAM, "[1]")}
+    memory = Memory(
+        agreed={"jp-c1": Agreed(units, None, None, None, "1-a")} if agreed else {},
+        intents={"jp-c1": Intent(kind)} if kind is not None else {},
+    )
+    flag = " local" if local else ""
+    view = view_of(stored(f"1-a  metadata 09:00{flag}  stream 09:00 [1]"), here("1-a  metadata 09:00"), memory)
+    assert decide_unit(view, STREAM, memory, policy).outcome is outcome
+
+
+def test_only_the_newest_entry_of_the_history_is_no_older_version() -> None:
+    for past, outcome in ((("[3]", "[4]"), BACK), (("[4]", "[3]"), BACK)):
+        row = Row("[1 2]", "09:00 [1 2]", "10:00 [3]", 11, outcome, Reason.BEHIND, past=past)
+        check(STREAM, row)
+    check(
+        STREAM,
+        Row("", "08:00 [5]", "10:00 [3]", 5, IN, Reason.DIVERGED, Side.STORE, conflict=True, past=("[4]", "[3]")),
+    )
 
 
 def test_units_come_in_the_order_metadata_stream_extras() -> None:

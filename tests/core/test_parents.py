@@ -154,3 +154,14 @@ def test_every_accepted_spelling_is_the_same_parent(spelling: str) -> None:
     (copy,) = stored(f"1-a  metadata 09:00 parent raw {spelling}").copies
     assert isinstance(copy.metadata, Metadata)
     assert states(copy.metadata, FORMAT.parse_id("2"))
+
+
+def test_while_metadata_is_kept_apart_nothing_is_said_of_the_parent() -> None:
+    view = view_of(stored('1-a  metadata 09:00 title "A" parent 2'), here('1-a  metadata 09:00 title "A" parent 3'))
+    for kind, parentage in (
+        (AsideKind.KEPT, Parentage(None, frozen=True)),
+        (AsideKind.UNDONE, Parentage(None, frozen=True)),
+        (AsideKind.LOCAL, Parentage("jp-c2")),
+    ):
+        verdict = Verdict(METADATA, 5, Outcome.ASIDE, record=AsideRecord(kind, "x", "y"))
+        assert decide_parent(view, verdict) == parentage

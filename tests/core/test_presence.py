@@ -9,7 +9,7 @@ import pytest
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, Foreign, Problem, Side, Snapshot
 from reconcile.core.policy import Layout, Missing, Policy, Take
-from reconcile.core.presence import Goal, Presence
+from reconcile.core.presence import Goal, Presence, removed_here
 from reconcile.core.reasons import Reason
 from tests.support.building import agreed_on, board_of, here, seen, stored, view_of
 
@@ -63,6 +63,7 @@ OLDER = {("jp-c1", name): ("0", *sorted(digests(EDITED)), "9") for name in (META
 ROWS = {
     "2: new in the workspace": Row("", ONE, FRESH, Goal.IMPORT, 2, "external", Reason.EXTERNAL),
     "2: new, and broken": Row("", "1-a  metadata 09:00", FRESH, Goal.HELD, 2, "invalid", Reason.INVALID),
+    "2: new, without metadata": Row("", "1-a  stream 09:00 [1]", FRESH, Goal.HELD, 2, "invalid", Reason.INVALID),
     "2: an old copy of what was removed": Row(
         "", ONE, replace(FRESH, tombstones=BURIED), Goal.REMOVED_BEFORE, 2, "removed-before"
     ),
@@ -108,6 +109,24 @@ ROWS = {
 }
 
 
+DRAFT = '1-a/QUERY_MESSAGE.md  09:00 "x"'
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "memory", "case"),
+    [
+        ([ONE, DRAFT], [], KNOWN, 9),
+        ([ONE, DRAFT], [ONE], FRESH, 5),
+        ([ONE], [ONE, DRAFT], FRESH, 5),
+        ([ONE], [ONE], FRESH, 4),
+    ],
+)
+def test_the_case_of_a_conversation_is_about_what_was_agreed_on_or_else_about_all_units(
+    store: list[str], workspace: list[str], memory: Memory, case: int
+) -> None:
+    assert presence(stored(*store, BESIDE), here(*workspace, BESIDE), memory).case == case
+
+
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_row(row: Row) -> None:
     found = row.found()
@@ -142,6 +161,38 @@ def test_no_removal_is_inferred_where(store: Snapshot, goal: Goal, reason: Reaso
     assert (found.goal, found.reason) == (goal, reason)
 
 
+HIDDEN = {
+    name: store
+    for name, (store, *_) in DOUBTS.items()
+    if name not in ("the store is empty", "a directory of it can't be read")
+}
+
+
+@pytest.mark.parametrize("store", HIDDEN.values(), ids=HIDDEN)
+def test_what_is_new_here_is_imported_unless_the_store_may_have_it(store: Snapshot) -> None:
+    """A link or something unreadable in the store may be that very conversation."""
+    found = presence(store, here(ONE, BESIDE), FRESH)
+    if store.problems or store.foreign:
+        assert (found.goal, found.state) == (Goal.NOTHING, "unreadable")
+    else:
+        assert (found.goal, found.state, found.reason) == (Goal.IMPORT, "external", Reason.EXTERNAL)
+
+
+def test_in_doubt_nothing_is_removed_and_it_is_said_so() -> None:
+    found = presence(replace(stored(BESIDE), problems=(Problem("7-g", "denied"),)), here(ONE, BESIDE), KNOWN)
+    assert found == Presence(Goal.NOTHING, 7, "unreadable")
+    renewed = presence(seen(Side.STORE, [BESIDE], identity="store:1"), here(ONE, BESIDE), KNOWN)
+    assert renewed == Presence(Goal.IMPORT, 2, "external", Reason.REFILL)
+
+
+def test_of_several_directories_of_a_local_one_none_is_removed_after_it_left_the_store() -> None:
+    twice = here(ONE, ONE.replace("1-a", "1-z"), BESIDE)
+    local = presence(stored(BESIDE), twice, intending(Intent(IntentKind.LOCAL)))
+    assert local == Presence(Goal.NOTHING, 7, "local")
+    assert presence(stored(BESIDE), twice, KNOWN).goal is Goal.REMOVE
+    assert presence(stored(BESIDE), here(ONE, BESIDE), intending(Intent(IntentKind.LOCAL))).goal is Goal.REMOVE
+
+
 def test_an_edit_is_saved_whatever_is_hidden_in_a_directory_of_the_store() -> None:
     store = replace(stored(BESIDE), problems=(Problem("7-g", "denied"),))
     assert presence(store, here(EDITED, BESIDE), KNOWN).goal is Goal.IMPORT
@@ -174,6 +225,15 @@ WAITING = Intent(IntentKind.PROJECTED, waits_for="jp-c2", place="2-b/conversatio
 def test_a_child_that_went_with_its_parent_waits_for_it() -> None:
     found = presence(stored(CHILD, PARENT, BESIDE), here(BESIDE), BOTH)
     assert (found.goal, found.state, found.intent) == (Goal.WAIT, "waiting", WAITING)
+
+
+def test_a_child_waits_also_for_a_parent_that_nobody_knows_any_more() -> None:
+    memory = replace(BOTH, agreed={key: each for key, each in BOTH.agreed.items() if key != "jp-c2"})
+    assert presence(stored(CHILD, BESIDE), here(BESIDE), memory).intent == WAITING
+
+
+def test_what_goes_without_ever_having_been_agreed_on_has_no_place() -> None:
+    assert removed_here(view_of(stored(ONE), here()), 3).intent == Intent(IntentKind.REMOVED)
 
 
 def test_a_child_that_waits_goes_on_waiting() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from reconcile.core.plan import Kind
+from dataclasses import replace
+
+from reconcile.core.model import STREAM
+from reconcile.core.plan import Action, Kind, Plan
 from reconcile.core.policy import Policy
-from reconcile.core.requests import Localize
-from tests.support.building import agreed_on, here, plan_of, stored
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Localize, Remove
+from tests.support.building import agreed_on, here, plan_of, stored, view_of
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
@@ -21,3 +25,85 @@ def test_a_directory_goes_after_all_that_was_in_it_is_saved() -> None:
     assert saved.keys() == gone.keys() == {"jp-c1", "jp-c2"}
     assert saved["jp-c2"] in gone["jp-c2"].needs
     assert {saved["jp-c1"], saved["jp-c2"], gone["jp-c2"].id} <= set(gone["jp-c1"].needs)
+
+
+STALE = '1-z  metadata 08:00 title "A"  stream 08:00 [1]'
+OTHER = '3-c  metadata 09:00 title "C"  stream 09:00 [1]'
+
+
+def steps(plan: Plan, kind: Kind) -> dict[str, Action]:
+    """Return the steps of one kind by what they are about."""
+    return {f"{action.target}": action for action in plan.actions if action.kind is kind}
+
+
+def test_what_waits_for_a_decision_keeps_its_directories_and_nobody_elses() -> None:
+    store = stored(A, STALE, OTHER, OTHER.replace("3-c", "3-z"))
+    plan = plan_of(store, here(A.replace("stream 09:00 [1]", ""), '1-a/events.json  09:00 "{"', OTHER))
+    assert [str(action.target) for action in plan.actions] == ["store:3-z"]
+
+
+def test_all_directories_of_what_was_removed_go() -> None:
+    plan = plan_of(stored(OTHER), here(A, STALE, OTHER), agreed_on(A, OTHER))
+    assert steps(plan, Kind.REMOVE_STALE).keys() == {"workspace:1-a", "workspace:1-z"}
+
+
+def test_a_removal_remembers_every_version_that_was_known() -> None:
+    """An old branch may bring back any of them."""
+    memory = agreed_on(A, OTHER)
+    agreed = set(memory.agreed["jp-c1"].units.values())
+    history = {("jp-c1", STREAM): ("old", "older"), ("jp-c3", STREAM): ("another's",)}
+    store, workspace = stored(A.replace("[1]", "[1 2]"), OTHER), here(A.replace('"A"', '"Z"'), OTHER)
+    policy = Policy(request=Remove(("jp-c1",)))
+    plan = plan_of(store, workspace, replace(memory, history=history), policy)
+    sides = [view_of(store, here()).store, view_of(stored(), workspace).workspace]
+    known = {unit.digest for side in sides for unit in side.units.values()}
+    assert plan.tombstones == (("jp-c1", tuple(sorted({*filter(None, known), *agreed, "old", "older"}))),)
+
+
+def test_a_removal_says_which_directories_keep_its_own() -> None:
+    """In the order of their names, so that the same input gives the same plan."""
+    broken = [
+        line
+        for number in range(2, 8)
+        for line in (
+            f"1-z/conversations/{number}-b  stream 09:00 [1]",
+            f'1-z/conversations/{number}-b/metadata.json  09:00 "{{"',
+        )
+    ]
+    plan = plan_of(stored(A), here(A, STALE, *broken), agreed_on(A))
+    (held,) = (item for item in plan.held if item.reason is Reason.SUBTREE_HELD)
+    names = ", ".join(f"jp-c{number}" for number in range(2, 8))
+    assert held.message == f"its directory stays: {names} below it can't be saved or moved now"
+
+
+def test_a_child_goes_before_its_parent_and_each_from_both_sides_at_once() -> None:
+    plan = plan_of(stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), Policy(request=Remove(("jp-c2", "jp-c1"))))
+    store, workspace = steps(plan, Kind.REMOVE), steps(plan, Kind.REMOVE_STALE)
+    parent, child = store["store:1-a"], store["store:2-b"]
+    below = workspace["workspace:1-a/conversations/2-b"]
+    assert {child.id, below.id} <= set(parent.needs)
+    assert {child.id, below.id, parent.id} <= set(workspace["workspace:1-a"].needs)
+    assert below.id in child.needs
+
+
+def test_duplicates_wait_for_what_is_saved_and_not_for_each_other() -> None:
+    store = stored(A, STALE.replace("08:00 [1]", "10:00 [1 2]"), STALE.replace("1-z", "1-y"))
+    plan = plan_of(store, here(A), agreed_on(A))
+    (saved,) = steps(plan, Kind.COPY).values()
+    gone = steps(plan, Kind.REMOVE_STALE)
+    assert gone.keys() == {"store:1-y", "store:1-z"}
+    ids = {action.id for action in gone.values()}
+    assert all(saved.id in action.needs and ids.isdisjoint(action.needs) for action in gone.values())
+
+
+def test_what_becomes_local_goes_with_all_that_is_in_it_or_not_at_all() -> None:
+    plan = plan_of(stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), Policy(request=Localize(("jp-c1",))))
+    assert [action.touches for action in plan.actions] == [("jp-c1", "jp-c2")] * 2
+
+
+def test_a_directory_that_cannot_go_is_not_moved_onto() -> None:
+    """A new conversation lies in two directories; nobody can read the one at its place."""
+    broken = ['1-a  metadata 09:00 title "A"', '1-a/events.json  09:00 "{"']
+    plan = plan_of(stored(OTHER), here(OTHER, f"3-c/conversations/{A}", *broken), agreed_on(OTHER))
+    assert {action.kind for action in plan.actions} == {Kind.COPY}
+    assert {item.reason for item in plan.held} == {Reason.INVALID}

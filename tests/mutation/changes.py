@@ -40,6 +40,8 @@ _CALLED = {
     "startswith": "endswith",
     "endswith": "startswith",
 }
+_SYMMETRIC = {"max(...)", "min(...)"}
+"""Calls whose arguments may come in any order."""
 _ALREADY = (ast.BoolOp, ast.Compare, ast.Constant, ast.UnaryOp)
 """Conditions that have changes of their own."""
 _SKIPPED = {"annotation", "returns", "decorator_list", "type_params", "type_comment"}
@@ -198,7 +200,8 @@ def _of_calls(node: ast.Call, place: _Place) -> Iterator[Mutant]:
         yield place.mutant(node, ast.Call(ast.Name(other, ast.Load()), node.args, keywords))
     if isinstance(function, ast.Attribute) and (other := _CALLED.get(function.attr)):
         yield place.mutant(node, ast.Call(ast.Attribute(function.value, other, ast.Load()), node.args, node.keywords))
-    for (first, one), (second, two) in pairwise(enumerate(node.args)):
+    arguments = [] if called in _SYMMETRIC else pairwise(enumerate(node.args))
+    for (first, one), (second, two) in arguments:
         if ast.dump(one) != ast.dump(two) and not isinstance(two, ast.Starred) and not isinstance(one, ast.Starred):
             args = [*node.args[:first], two, one, *node.args[second + 1 :]]
             yield place.mutant(node, ast.Call(function, args, node.keywords))
