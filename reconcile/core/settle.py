@@ -82,7 +82,7 @@ def _import(board: Board, view: View) -> None:
     prefix = f"{ARCHIVE}/" if view.archived else ""
     home = Node(Side.STORE, None, prefix, board.rules.format.dirname(view.id, view.title))
     units = view.workspace.units.values()
-    puts = [Put(file, board.node(unit.copy)) for unit in units if unit.digest for file in unit.files]
+    puts = [Put(file, board.node(unit.copy)) for unit in units for file in unit.files]
     stream = view.workspace.units[STREAM].stream
     step = _step(view, Kind.COPY, presence.why, WHOLE, presence.case, (0, stream.count))
     board.draft.create(step, home, puts)

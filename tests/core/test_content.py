@@ -322,7 +322,10 @@ def test_what_the_trash_lacks_or_nobody_can_read_there_concerns_nobody() -> None
     carried = [f'{inside}/{name}.md  10:00 "y"' for name in "EDCBA"]
     metadata = "1-a  metadata 10:00"
     broken, worse = '1-a/events.json  09:00 "{"', f'{inside}/events.json  09:00 "[{{"'
+    units = {METADATA: digest_of(METADATA, ""), STREAM: digest_of(STREAM, "[1]"), "extra:A.md": digest_of(NOTE, '"x"')}
+    memory = Memory(agreed={"jp-c1": Agreed(units, None, None, None, "1-a")})
     for store, workspace, found in (
+        ([f"{metadata}  stream 09:00 [1]", *notes], [f"{inside}  metadata 09:00"], []),
         ([metadata, *notes], [f"{inside}  metadata 09:00"], []),
         ([metadata, broken], [f"{inside}  metadata 10:00", worse], [(STREAM, Outcome.HELD)]),
         ([f"{metadata}  stream 09:00 [1]"], [f"{inside}  metadata 10:00", worse], []),
@@ -332,7 +335,7 @@ def test_what_the_trash_lacks_or_nobody_can_read_there_concerns_nobody() -> None
             [(name, Outcome.TO_STORE) for name in (METADATA, STREAM, *(f"extra:{each}.md" for each in "ABCDE"))],
         ),
     ):
-        verdicts = decide_carried(view_of(stored(*store), here(*workspace)), Memory(), Policy())
+        verdicts = decide_carried(view_of(stored(*store), here(*workspace), memory), memory, Policy())
         assert [(verdict.unit, verdict.outcome) for verdict in verdicts] == found
 
 

@@ -1,0 +1,227 @@
+"""Content into steps: what is saved, forked, put back, aged and projected, and what each step waits for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, Side
+from reconcile.core.plan import Action, Kind, Plan
+from reconcile.core.policy import Missing, Policy, Take
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Localize, Remove
+from reconcile.core.settle import AGE_NS
+from tests.support.building import agreed_on, here, plan_of, stored, unreadable, view_of
+from tests.support.words import time_ns
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+OURS, THEIRS = A.replace("09:00 [1]", "09:30 [1 2]"), A.replace("09:00 [1]", "09:40 [1 3]")
+OTHER = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
+
+
+def of(plan: Plan, kind: Kind, side: Side | None = None) -> list[Action]:
+    return [action for action in plan.actions if action.kind is kind and side in (None, action.target.side)]
+
+
+def shown(plan: Plan) -> list[tuple[str, str, str]]:
+    return [(action.kind.value, action.unit, str(action.target)) for action in plan.actions]
+
+
+def diverging(*store: str, memory: Memory | None = None, policy: Policy | None = None) -> Plan:
+    """Two continuations, of which the workspace's is the newer."""
+    return plan_of(stored(OURS, *store), here(THEIRS), memory or agreed_on(A), policy)
+
+
+def test_the_winner_is_written_after_the_loser_lives_on() -> None:
+    plan = diverging()
+    (fork,), (copy,) = of(plan, Kind.FORK), of(plan, Kind.COPY)
+    assert fork.id in copy.needs
+    plan = plan_of(stored(THEIRS.replace('"A"', '"B"')), here(OURS), agreed_on(A))
+    (fork,), (title, stream) = of(plan, Kind.FORK), of(plan, Kind.PROJECT)
+    assert (title.unit, stream.unit, stream.needs) == (METADATA, STREAM, (fork.id,))
+
+
+def test_the_workspaces_winner_needs_the_fork_and_not_what_else_is_saved() -> None:
+    plan = plan_of(stored(THEIRS), here(OURS.replace('09:00 title "A"', '09:00 title "B"')), agreed_on(A))
+    (fork,), (title,) = of(plan, Kind.FORK), of(plan, Kind.COPY)
+    (stream,) = (action for action in of(plan, Kind.PROJECT) if action.unit == STREAM)
+    assert fork.id in stream.needs
+    assert title.id not in stream.needs
+
+
+def test_a_continuation_that_a_child_has_already_is_not_forked_again() -> None:
+    child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 '
+    assert not of(diverging(child + "[1 2]"), Kind.FORK)
+    assert of(diverging(child + "[1 2 4]"), Kind.FORK)
+
+
+def test_an_archived_one_is_forked_too() -> None:
+    plan = plan_of(stored(f".archive/{OURS}", OTHER), here(f".archive/{THEIRS}", OTHER), agreed_on(OTHER))
+    assert of(plan, Kind.FORK)
+
+
+def test_forks_of_one_run_have_ids_that_nobody_has() -> None:
+    two = [line.replace("1-a", "2-b") for line in (A, OURS, THEIRS)]
+    memory = agreed_on(A, two[0])
+    first, second = of(plan_of(stored(OURS, two[1]), here(THEIRS, two[2]), memory), Kind.FORK)
+    assert first.conversation != second.conversation
+    number = first.conversation.removeprefix("jp-c")
+    (again,) = of(
+        plan_of(stored(OURS), here(THEIRS, f"{number}-x  metadata 09:00"), agreed_on(A)),
+        Kind.FORK,
+    )
+    assert again.conversation != first.conversation
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "written"),
+    [
+        ("x=1", "x=2", b'"x": 1'),
+        ("", "x=2", b'"x": 2'),
+    ],
+)
+def test_a_fork_has_the_metadata_of_the_side_that_lost(store: str, workspace: str, written: bytes) -> None:
+    ours, theirs = OURS.replace('"A"', f'"A" {store}'), THEIRS.replace('"A"', f'"A" {workspace}')
+    ours = ours if store else "1-a  stream 09:30 [1 2]"
+    (fork,) = of(plan_of(stored(ours), here(theirs), agreed_on(A)), Kind.FORK)
+    assert written in (fork.writes[0].content or b"")
+
+
+def test_a_fork_of_the_workspaces_stream_takes_the_stores_metadata_where_that_is_all_there_is() -> None:
+    (fork,) = of(
+        plan_of(stored(THEIRS.replace('"A"', '"A" x=1')), here("1-a  stream 09:30 [1 2]"), agreed_on(A)), Kind.FORK
+    )
+    assert b'"x": 1' in (fork.writes[0].content or b"")
+
+
+@pytest.mark.parametrize(("title", "forked"), [('title "A" ', "[diverged] A"), ("", "[diverged]")])
+def test_a_fork_says_what_it_is(title: str, forked: str) -> None:
+    base, ours, theirs = (line.replace('title "A" ', title) for line in (A, OURS, THEIRS))
+    (fork,) = of(plan_of(stored(ours), here(theirs), agreed_on(base)), Kind.FORK)
+    assert fork.title == forked
+
+
+@pytest.mark.parametrize("kind", list(IntentKind))
+def test_a_fork_is_local_where_its_source_is_and_else_nobody_has_asked_for_it(kind: IntentKind) -> None:
+    intent = Intent(kind)
+    plan = diverging(memory=replace(agreed_on(A), intents={"jp-c1": intent}))
+    (fork,) = of(plan, Kind.FORK)
+    assert dict(plan.intents).get(fork.conversation) == (intent if kind is IntentKind.LOCAL else None)
+
+
+def test_a_directory_goes_after_the_continuation_in_it_lives_on() -> None:
+    plan = plan_of(stored(THEIRS), here(OURS), agreed_on(A), Policy(request=Localize(("jp-c1",))))
+    (fork,), (gone,) = of(plan, Kind.FORK), of(plan, Kind.REMOVE_STALE)
+    assert fork.id in gone.needs
+
+
+LEGACY = A.replace("stream 09:00", "stream 09:30 legacy")
+
+
+def test_files_that_the_winner_lacks_go() -> None:
+    """The old form of a stream has no file of the base configuration."""
+    (copy,) = of(plan_of(stored(A), here(LEGACY.replace("[1]", "[1 2]")), agreed_on(A)), Kind.COPY)
+    assert [place.path for place in copy.removes] == ["1-a/base_config.json"]
+    (project,) = of(plan_of(stored(LEGACY.replace("[1]", "[1 2]")), here(A), agreed_on(A)), Kind.PROJECT)
+    assert [place.path for place in project.removes] == ["1-a/base_config.json"]
+
+
+def test_the_old_form_replaces_the_old_form() -> None:
+    (copy,) = of(plan_of(stored(LEGACY), here(LEGACY.replace("[1]", "[1 2]")), agreed_on(LEGACY)), Kind.COPY)
+    assert copy.removes == ()
+    assert [write.target.path for write in copy.writes] == ["1-a/events.json"]
+
+
+def test_a_new_conversation_of_which_something_cannot_be_read_is_not_imported() -> None:
+    workspace = unreadable(here(A, '1-a/NOTE.md  09:00 "x"', OTHER), "1-a/NOTE.md")
+    plan = plan_of(stored(OTHER), workspace, agreed_on(OTHER))
+    assert ([item.reason for item in plan.held], plan.actions) == ([Reason.INVALID], ())
+
+
+def test_what_is_removed_is_not_put_together_first() -> None:
+    store = stored(A, A.replace("1-a", "1-z").replace("[1]", "[1 2]"))
+    plan = plan_of(store, here(A), agreed_on(A), Policy(request=Remove(("jp-c1",))))
+    assert {action.kind for action in plan.actions} == {Kind.REMOVE, Kind.REMOVE_STALE}
+
+
+def test_what_cannot_be_read_in_a_directory_that_goes_is_not_put_with_the_rest() -> None:
+    store = unreadable(stored(A, A.replace("1-a", "1-z"), '1-z/NOTE.md  09:00 "x"'), "1-z/NOTE.md")
+    assert not of(plan_of(store, here(A), agreed_on(A)), Kind.COPY)
+
+
+STRIPPED = '1-a  metadata 09:30 title "Z"  stream 09:00 [1]'
+PARENT = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
+CHILD = '1-a  metadata 09:00 title "A" parent 2  stream 09:00 [1]'
+KNOWN = replace(agreed_on(PARENT, f"2-b/conversations/{CHILD}"))
+
+
+def test_a_parent_that_was_stripped_is_put_back_as_it_is_imported() -> None:
+    memory = replace(KNOWN, agreed={"jp-c2": KNOWN.agreed["jp-c2"]})
+    plan = plan_of(stored(PARENT), here(PARENT, STRIPPED), memory)
+    (put,) = of(plan, Kind.SET_PARENT, Side.STORE)
+    assert put.reason is Reason.PARENT_STRIPPED
+
+
+def test_and_as_it_is_projected() -> None:
+    memory = replace(KNOWN, agreed={"jp-c2": KNOWN.agreed["jp-c2"]})
+    policy = Policy(missing=Missing.REPROJECT)
+    plan = plan_of(stored(PARENT, STRIPPED), here(PARENT), memory, policy)
+    assert len(of(plan, Kind.SET_PARENT, Side.STORE)) == 1
+    assert of(plan, Kind.PROJECT)[0].target.path == "2-b/conversations/1-z"
+
+
+def test_but_not_while_its_stream_is_behind() -> None:
+    child = CHILD.replace("[1]", "[1 2]")
+    store, workspace = STRIPPED.replace("[1]", "[1 2]"), CHILD.replace("stream 09:00", "stream 09:40")
+    memory = agreed_on(PARENT, f"2-b/conversations/{child}")
+    plan = plan_of(stored(PARENT, store), here(PARENT, f"2-b/conversations/{workspace}"), memory)
+    assert {action.kind for action in plan.actions} == {Kind.AGE}
+
+
+def test_nor_in_a_directory_that_leaves() -> None:
+    memory = replace(
+        agreed_on(
+            PARENT,
+            CHILD,
+        ),
+        parents={"jp-c1": "jp-c2"},
+    )
+    stripped = CHILD.replace(" parent 2", "")
+    policy = Policy(request=Localize(("jp-c1",)))
+    plan = plan_of(stored(PARENT, CHILD), here(PARENT, stripped), memory, policy)
+    assert not of(plan, Kind.SET_PARENT)
+
+
+def test_an_older_version_is_put_below_the_newest_of_the_stores_files() -> None:
+    store = A.replace("[1]", "[1 2] b2@09:20")
+    older = A.replace("09:00 [1]", "09:30 [1] b2@09:20")
+    (age,) = of(plan_of(stored(store), here(older), agreed_on(store)), Kind.AGE)
+    assert age.mtime_ns == time_ns("09:20") - AGE_NS
+
+
+def test_of_one_time_with_the_stores_it_is_aged_and_below_it_left_alone() -> None:
+    memory = agreed_on(A.replace("[1]", "[1 2]"))
+    known = view_of(stored(A), here()).store.digest(STREAM) or ""
+    memory = replace(
+        memory, history=dict(memory.history) | {("jp-c1", STREAM): (known, *memory.history["jp-c1", STREAM])}
+    )
+    store = stored(A.replace("[1]", "[1 2]"))
+    assert len(of(plan_of(store, here(A), memory), Kind.AGE)) == 1
+    assert not of(plan_of(store, here(A.replace("stream 09:00", "stream 08:59")), memory), Kind.AGE)
+
+
+def test_a_directory_of_the_store_that_has_to_stay_is_left_as_it_is() -> None:
+    below = ["1-z/conversations/2-b  stream 09:00 [1]", '1-z/conversations/2-b/metadata.json  09:00 "{"']
+    store = stored(A, A.replace("1-a", "1-z").replace("09:00", "08:00"), *below)
+    plan = plan_of(store, here(A), agreed_on(A))
+    assert not [action for action in plan.actions if action.target.path.startswith("1-z/")]
+
+
+def test_a_directory_of_the_workspace_that_has_to_stay_keeps_what_was_kept_apart() -> None:
+    below = ["1-z/conversations/2-b  stream 09:00 [1]", '1-z/conversations/2-b/metadata.json  09:00 "{"']
+    older = A.replace("1-a", "1-z").replace("09:00", "08:00").replace('"A"', '"Z"')
+    store, workspace = stored(A.replace('"A"', '"S"')), here(A.replace('"A"', '"W"'), older, *below)
+    plan = plan_of(store, workspace, Memory(), Policy(decisions={"jp-c1": Take.KEEP}))
+    assert not of(plan, Kind.PROJECT)
