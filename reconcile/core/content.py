@@ -6,7 +6,7 @@ The presence of a conversation as a whole is decided in `reconcile.core.presence
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from reconcile.core.cases import case_of
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 class Outcome(Enum):
     """What becomes of one unit."""
 
-    NOTHING = "nothing"
-    TO_STORE = "to-store"
-    TO_WORKSPACE = "to-workspace"
-    DROP = "drop"
+    NOTHING = auto()
+    TO_STORE = auto()
+    TO_WORKSPACE = auto()
+    DROP = auto()
     """Taken out of the workspace: an extra that the store no longer has."""
-    BEHIND = "behind"
-    ASIDE = "aside"
+    BEHIND = auto()
+    ASIDE = auto()
     """Kept or undone: nothing until a side changes."""
-    WAIT = "wait"
+    WAIT = auto()
     """Another unit is behind or held, and this one waits with it."""
-    HELD = "held"
+    HELD = auto()
 
 
 @dataclass(frozen=True, slots=True)

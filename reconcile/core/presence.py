@@ -7,7 +7,7 @@ is settled in `reconcile.core.placement`, where the tree is known.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from reconcile.core.cases import case_of
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 class Goal(Enum):
     """What is to become of a conversation as a whole."""
 
-    NOTHING = "nothing"
-    IMPORT = "import"
-    SYNC = "sync"
-    PROJECT = "project"
+    NOTHING = auto()
+    IMPORT = auto()
+    SYNC = auto()
+    PROJECT = auto()
     """From the store into the workspace, as soon as its ancestors are there."""
-    WAIT = "wait"
+    WAIT = auto()
     """Projected again only with the ancestor that took it along."""
-    REMOVE = "remove"
+    REMOVE = auto()
     """The workspace's directories go: it was removed from the store."""
-    HELD = "held"
-    REMOVED_BEFORE = "removed-before"
+    HELD = auto()
+    REMOVED_BEFORE = auto()
 
 
 @dataclass(frozen=True, slots=True)
