@@ -43,9 +43,12 @@ def command(context: click.Context, forget: str | None) -> None:
         session.exclusively(called(context), settings.lock_timeout, tell_waiting),
     ):
         chosen = _named(session, forget)
+        if options.json:
+            _show(session, chosen, json_wanted=True, style=Style.choose(options.color))
         for each in chosen:
             session.state.forget_checkout(each.id)
-        click.echo(f"forgotten: {len(chosen)} record{'' if len(chosen) == 1 else 's'} of {clean(forget)}")
+        if not options.json:
+            click.echo(f"forgotten: {len(chosen)} record{'' if len(chosen) == 1 else 's'} of {clean(forget)}")
 
 
 def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:
@@ -75,12 +78,15 @@ def _show(session: Session, found: tuple[Checkout, ...], *, json_wanted: bool, s
         ]
         click.echo(json.dumps({"format": "reconcile.checkouts/1", "checkouts": listed}, indent=2))
         return
-    width = max((len(clean(each.project)) for each, _, _ in rows), default=0)
+    if not rows:
+        click.echo("No checkout of this store is known yet: its first run makes it known.")
+        return
+    width = max(len("Checkout"), *(len(clean(each.project)) for each, _, _ in rows))
+    click.echo(style(f"{pad('Checkout', width)}  {pad('Is', 8)}  {pad('Last seen', 10)}  Conversations", bold=True))
     for each, state, count in rows:
         color = {"here": "green", "there": None}.get(state, "yellow")
-        kind = "conversation" if count == 1 else "conversations"
-        line = f"{pad(clean(each.project), width)}  {style(pad(state, 8), color)}  {date(each.last_seen)}"
-        click.echo(f"{line}  {count} {kind}")
+        line = f"{pad(clean(each.project), width)}  {style(pad(state, 8), color)}  {date(each.last_seen)[:10]}"
+        click.echo(f"{line}  {count:>13}")
 
 
 def _state(session: Session, each: Checkout) -> str:

@@ -150,7 +150,7 @@ def _ask(session: Session, look: Look, policy: Policy, plan: Plan) -> tuple[Poli
     accept = policy.accept_bulk
     for item in plan.held:
         if item.reason is Reason.BULK:
-            accept = click.confirm(f"\n{clean(item.message)}.\n  Remove them (they stay in the vault)?")
+            accept = click.confirm(f"\n{clean(item.message)}.\n  Do it (what goes stays in the vault)?")
         elif item.conversation is not None and (takes := _takes(item)):
             name = clean(item.title or item.conversation)
             answer = click.prompt(

@@ -32,7 +32,7 @@ def command(context: click.Context, run: str | None) -> None:
     """
 
     def adjust(policy: Policy, session: Session, _look: Look) -> Policy:
-        found = newest_run(session.state, session.checkout) if run is None else find_run(session.state, run)
+        found = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
         say(f"undo of {found.id}: {found.command}")
         return replace(policy, request=TakeBack(found.id))
 

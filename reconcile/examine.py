@@ -23,6 +23,8 @@ def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]
         (Side.WORKSPACE, roots.workspace_conversations, look.workspace.copies),
     )
     known = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
+    # Runs of ours leave the locks of what they remove, as JP's own cleanup takes them away (formats/jp.md 1.6).
+    known |= session.state.journal.concerned_since("").keys()
     remnants: list[Finding] = []
     for side, conversations, copies in sides:
         remnants += staging_directories(side, conversations)

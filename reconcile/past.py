@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Place, Side
@@ -41,17 +42,18 @@ def find_run(state: State, text: str) -> Run:
     raise NoRunError(f"{text!r} is ambiguous: {', '.join(run.id for run in found[:5])}")
 
 
-def newest_run(state: State, checkout: int | None) -> Run:
-    """Return the newest run of this checkout that changed something, is no undo, and was not taken back.
+def newest_run(state: State, project: str) -> Run:
+    """Return the newest run in this project that changed something, is no undo, and was not taken back.
 
     Raises:
         NoRunError: there is none.
     """
     undone: set[str] = set()
+    projects = _projects(state)
     for run in state.journal.runs():
         if run.id in undone:
             continue
-        if run.undoes is None and run.checkout == checkout and _changed(state, run):
+        if run.undoes is None and projects.get(run.checkout) == project and _changed(state, run):
             return run
         if run.undoes is not None and run.exit_code == 0 and not _unfinished(state, run):
             undone.add(run.undoes)
@@ -63,14 +65,35 @@ def _changed(state: State, run: Run) -> bool:
     return any(step.state is StepState.DONE for step in steps) or (not steps and bool(state.journal.remembered(run.id)))
 
 
-def past_run(state: State, run: Run, checkout: int | None) -> PastRun:
-    """Return all that is known of a run.
+def _projects(state: State) -> dict[int | None, str]:
+    """Return the path of every checkout that has a record."""
+    return {each.id: each.project for each in state.checkouts()}
+
+
+def _named(project: str | None) -> str:
+    if project is None:
+        return "a checkout that was forgotten"
+    return project if os.path.isdir(project) else f"{project}, which is gone"
+
+
+def _way_on(run: Run, project: str | None) -> str:
+    there = project is not None and os.path.isdir(project)
+    hints = [f"undo it there: reconcile undo {run.id} --workspace {project}"] if there else []
+    return "\n".join([*hints, f"one conversation can be brought back here: reconcile restore ID@{run.id}"])
+
+
+def past_run(state: State, run: Run, project: str) -> PastRun:
+    """Return all that is known of a run in this project, also in a ``.jp`` that was there before: what it did is taken
+    back only where everything is as it left it.
 
     Raises:
-        NoRunError: another checkout made it, whose workspace isn't this one.
+        NoRunError: it was made elsewhere, whose workspace isn't this one.
     """
-    if run.checkout != checkout:
-        raise NoRunError(f"run {run.id} was made in another checkout", "undo it there: `reconcile log` says where")
+    made_in = _projects(state).get(run.checkout)
+    if made_in != project:
+        raise NoRunError(
+            f"run {run.id} was made in {_named(made_in)}, expected one of {project}", _way_on(run, made_in)
+        )
     steps = [step for step in state.journal.steps(run.id) if step.state is StepState.DONE]
     return PastRun(
         id=run.id,

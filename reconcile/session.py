@@ -82,7 +82,8 @@ class Session:
         self.state = State.open(state_directory, readonly=readonly)
         self.vault = Vault(state_directory, durability)
         self.messages: list[str] = list(self.state.messages)
-        self.checkout = self.state.checkout(os.path.realpath(roots.project), roots.workspace_identity, clock())
+        self.project = os.path.realpath(roots.project)
+        self.checkout = self.state.checkout(self.project, roots.workspace_identity, clock())
         self.site = Site(
             where=roots,
             checkout=self.checkout,
@@ -154,7 +155,7 @@ class Session:
 
     def records(self, source: str | None) -> tuple[Checkout, ...]:
         """Return the records of this checkout's path, or of another checkout's, this one's own first."""
-        project = os.path.realpath(source or self.roots.project)
+        project = self.project if source is None else os.path.realpath(source)
         found = [each for each in self.state.checkouts() if each.project == project]
         return tuple(sorted(found, key=lambda each: each.id != self.checkout))
 

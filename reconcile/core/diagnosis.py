@@ -90,7 +90,7 @@ def diagnose(board: Board, plan: Plan, store: Snapshot, workspace: Snapshot) -> 
         *(finding for view in board.views.values() for finding in _copies(board, view)),
         *_tree(board),
         *_planned(plan),
-        *_foreign(store, workspace),
+        *_foreign(board, store, workspace),
     ]
     order = list(Ailment)
     return tuple(sorted(found, key=lambda finding: (order.index(finding.ailment), finding.place)))
@@ -173,8 +173,17 @@ def _planned(plan: Plan) -> Iterator[Finding]:
             yield Finding(Ailment.STALE, str(action.target), action.reason.words, action.conversation, (PLAIN,))
 
 
-def _foreign(*sides: Snapshot) -> Iterator[Finding]:
+def _foreign(board: Board, *sides: Snapshot) -> Iterator[Finding]:
     for side in sides:
         for foreign in side.foreign:
+            place = f"{side.side}:{foreign.path}"
+            meant = board.rules.format.id_of(foreign.path.rpartition("/")[2]) if foreign.link else None
+            if meant is not None:
+                words, mend = (
+                    "a symbolic link, expected a directory",
+                    "put the directory itself there, or remove the link",
+                )
+                yield Finding(Ailment.UNREADABLE, place, words, meant, (mend,))
+                continue
             kind = Ailment.LEFTOVER if foreign.what.startswith("left over") else Ailment.FOREIGN
-            yield Finding(kind, f"{side.side}:{foreign.path}", foreign.what, mend=("look at it, and move it away",))
+            yield Finding(kind, place, foreign.what, mend=("look at it, and move it away",))

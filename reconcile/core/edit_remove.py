@@ -30,7 +30,8 @@ def remove(board: Board, request: Remove) -> Edits:
             raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
         children = [each for each in kin.children(target) if each not in ids]
         if children and request.children is Children.REFUSE:
-            raise _has_children(board, target, children, len(kin.subtrees((target,))) - 1)
+            below = kin.subtrees((target,))
+            raise _has_children(board, target, [each for each in board.order if each in below and each not in ids])
     removed = kin.parents_first(kin.subtrees(ids) if request.children is Children.CASCADE else ids)
     deleted = dict.fromkeys(removed, Reason.REMOVED_AS_ASKED)
     parents = kin.promoted(removed)
@@ -109,10 +110,10 @@ class _Kin:
         return found
 
 
-def _has_children(board: Board, target: str, children: list[str], below: int) -> RefusedError:
-    kind = "1 descendant" if below == 1 else f"{below} descendants"
+def _has_children(board: Board, target: str, below: list[str]) -> RefusedError:
+    kind = "1 descendant" if len(below) == 1 else f"{len(below)} descendants"
     return RefusedError(
-        f"{target} ({board.views[target].title or 'no title'}) has {kind}: {names(board, children)}",
+        f"{target} ({board.views[target].title or 'no title'}) has {kind}: {names(board, below)}",
         f"remove all of them: reconcile rm {target} --cascade",
         f"or let its children move up: reconcile rm {target} --promote",
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import ARCHIVE, TRASH, Partition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconcile.core.format import Format
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
@@ -31,8 +33,10 @@ class Sides:
     """The store, or a partition of it, could not be read whole: any conversation may be there."""
     store_doubtful: tuple[str, ...] = ()
     """Directories and links of the store below which something may be that the scan has not seen."""
-    linked: frozenset[str] = frozenset()
-    """Conversations in whose place the store has a symbolic link."""
+    linked: Mapping[str, str] = field(default_factory=dict)
+    """Conversations in whose place the store has a symbolic link, with its path."""
+    workspace_links: frozenset[str] = frozenset()
+    """The paths of the workspace's symbolic links."""
     workspace_hidden: tuple[str, ...] = ()
     """Directories of the workspace that could not be read whole, and links; an empty path is all of it."""
 
@@ -65,17 +69,16 @@ def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: For
     hidden = hidden_directories(store)
     links = [foreign.path for foreign in store.foreign if foreign.link]
     names = [(path, path.rpartition("/")[2]) for path in links]
+    theirs = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
         store_emptied=bool(memory.agreed) and not _holds_any(store),
         store_replaced=memory.store_identity is not None and memory.store_identity != store.identity,
         workspace_emptied=expected and not _holds_any(workspace),
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
         store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),
-        linked=frozenset(found for _, name in names if (found := fmt.id_of(name)) is not None),
-        workspace_hidden=(
-            *hidden_directories(workspace),
-            *(foreign.path for foreign in workspace.foreign if foreign.link),
-        ),
+        linked={found: path for path, name in names if (found := fmt.id_of(name)) is not None},
+        workspace_links=theirs,
+        workspace_hidden=(*hidden_directories(workspace), *sorted(theirs)),
     )
 
 

@@ -27,7 +27,10 @@ def report_conversation(board: Board, view: View) -> None:
     presence = board.presences[view.id]
     if view.id in board.edits.leaving:
         return
-    if (
+    linked = _link_in_place(board, view)
+    if linked is not None:
+        board.hold(view, WHOLE, Reason.UNREADABLE, linked)
+    elif (
         view.id in board.edits.intents
         and view.workspace.main is None
         and view.id not in board.present
@@ -45,8 +48,8 @@ def report_conversation(board: Board, view: View) -> None:
             "it was removed; this is an old copy of it, neither imported nor removed",
             f"reconcile resolve {view.id} --take workspace",
         )
-    elif presence.state == "unreadable":
-        message = "the store's copy can't be seen (a link, or something unreadable); nothing is inferred from that"
+    elif presence.state == "unreadable" and linked is None:
+        message = "the store can't be read whole, so that it may be there; nothing is inferred until it can"
         board.hold(view, WHOLE, Reason.UNREADABLE, message)
     elif presence.reason is Reason.EDIT_WINS:
         board.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since: the edit wins")
@@ -55,13 +58,29 @@ def report_conversation(board: Board, view: View) -> None:
             view,
             WHOLE,
             Reason.LOCAL_PRESENT,
-            "it is local, but a copy is in this checkout; that copy is neither written nor removed",
+            "it is local, but a copy is here, and left alone: `local` takes it out here, `project` makes it public again",
+            f"reconcile local {view.id}",
+            f"reconcile project {view.id}",
         )
     for verdict in board.verdicts.get(view.id, {}).values():
         _report_unit(board, view, verdict)
     _report_rivals(board, view)
     _report_parent(board, view)
     _remember(board, view)
+
+
+def _link_in_place(board: Board, view: View) -> str | None:
+    """Return what is said where a side has a symbolic link in the place of the conversation, which is then not seen."""
+    path = board.sides.linked.get(view.id)
+    place = f"store:{path}" if path is not None and view.store.main is None else None
+    if view.workspace.main is None and view.agreed is not None and view.agreed.place in board.sides.workspace_links:
+        place = f"workspace:{view.agreed.place}"
+    if place is None:
+        return None
+    return (
+        f"{place}: found a symbolic link, expected its directory; links are never followed, so nothing is inferred "
+        "until the directory itself is there, or the link is removed"
+    )
 
 
 def _invalid(board: Board, view: View) -> None:
@@ -167,7 +186,8 @@ def _remember(board: Board, view: View) -> None:
 
 def _note_intent(board: Board, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
-        message = "its directory is gone from the workspace; it stays in the store, and is not made again unasked"
+        where = f"is in {view.workspace.trash[-1].place}" if view.workspace.trash else "is gone from the workspace"
+        message = f"its directory {where}; it stays in the store, and is not made again unasked"
         board.note(view.id, Reason.REMOVED_HERE, message)
     else:
         board.note(view.id, Reason.WAITING, f"went with its parent and comes back with {intent.waits_for}")

@@ -90,6 +90,9 @@ def _settled(board: Board, view: View) -> tuple[str, str, bool]:
     presence = board.presences[view.id]
     if presence.state == "waiting" and presence.intent is not None:
         return "waiting", f"comes back with {presence.intent.waits_for}", True
+    if presence.state == "removed" and view.workspace.trash:
+        place = view.workspace.trash[-1].place
+        return "removed", f"its directory is in {place}; `reconcile project {view.id}` makes it anew", True
     details = {
         "available": "in the store only",
         "local": "kept out of workspaces",

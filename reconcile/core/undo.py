@@ -16,7 +16,7 @@ from reconcile.core.nodes import Node, nodes_of
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Plan
 from reconcile.core.reasons import Reason
 from reconcile.core.undone import Standing, standing, undone_record
-from reconcile.core.withholding import renumbered, withheld, without_git
+from reconcile.core.withholding import bulk_undo, renumbered, withheld, without_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,6 +44,9 @@ def plan_undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Polic
     if wanted := policy.only | policy.below:
         chosen &= wanted
     actions = undo.kept_of(chosen)
+    bulk = bulk_undo(actions, (store, workspace), f"reconcile undo {past.id} --accept bulk")
+    if bulk is not None and not policy.accept_bulk:
+        return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns)
     done = chosen - undo.refused.keys()
     ordered = sorted(chosen, key=rules.format.order)
     plan = Plan(
@@ -127,13 +130,16 @@ class _Undo:
                 self.refused[fork] = "it was forked from a conversation that stays as it is"
 
     def item(self, conversation: str) -> Item:
-        """Return what is said of a refused conversation."""
+        """Return what is said of a refused conversation, with the way to what the run has replaced or removed of it."""
+        targets = [str(action.target) for action in self.past.steps if action.conversation == conversation]
+        kept = any(f"{place}/".startswith(f"{target}/") for place in self.past.kept for target in targets)
         return Item(
             conversation=conversation,
             title=self.titles.get(conversation),
             unit=WHOLE,
             reason=Reason.WRITTEN_SINCE,
             message=self.refused[conversation],
+            resolve=(f"reconcile restore {conversation}@{self.past.id}",) if kept else (),
         )
 
     def record(self, conversation: str, rules: Rules) -> AsideRecord | None:
@@ -209,9 +215,12 @@ class _Undo:
     def _take_away(self, action: Action) -> None:
         """Remove a directory that the run has made."""
         side = action.target.side
-        if not any(owner == action.conversation and node.side is side for node, owner in self._nodes.values()):
+        if not self._has(action.conversation, side):
             return
         node = self._there(action.target)
+        copied = action.source is not None and action.kind is not Kind.FORK
+        if copied and not self._has(action.conversation, side.other):
+            raise _RefusedError(f"{action.source}: gone since; {action.target} is the only copy by now")
         start = len(action.target.path) + 1
         made = {write.target.path[start:]: write.digest for write in action.writes}
         if {name: file.digest for name, file in node.files.items()} != made:
@@ -223,6 +232,9 @@ class _Undo:
         self._leave(node)
         del self._nodes[id(node)]
         self.draft.remove(self._step(action, _TAKEN[node.side]), node, ())
+
+    def _has(self, conversation: str, side: Side) -> bool:
+        return any(owner == conversation and node.side is side for node, owner in self._nodes.values())
 
     def _make_again(self, action: Action) -> None:
         """Make a directory again that the run has removed."""

@@ -36,6 +36,8 @@ class SideView:
     """The id is in this side's ``.trash/``."""
     husks: tuple[Copy, ...] = ()
     """Directories in the workspace without a managed file: no copies, but they may stand in the way of one."""
+    trash: tuple[Copy, ...] = ()
+    """Its directories in the workspace's ``.trash/``, in the order of their numbers there."""
 
     @property
     def faults(self) -> Mapping[str, Unit]:
@@ -203,7 +205,8 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
     husks = tuple(copy for copy in copies if copy.partition is not Partition.TRASH and copy.path not in paths)
     live = [copy for copy in there if not copy.archived]
     kept = there if archived else live or there
-    carried = [copy for copy in copies if copy.partition is Partition.TRASH and copy.container is not None]
+    trash = tuple(sorted((c for c in copies if c.partition is Partition.TRASH), key=lambda c: (len(c.path), c.path)))
+    carried = [copy for copy in trash if copy.container is not None]
     place = inputs.agreed.place if inputs.agreed else None
 
     def rank(copy: Copy) -> tuple[bool, bool, bool, int, int, str]:
@@ -216,8 +219,8 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
 
     main = min(kept, key=rank, default=None)
     if main is None:
-        return replace(_view(None, kept, carried, inputs, trashed=bool(carried)), husks=husks)
-    return replace(_view(main, kept, [main] if local else kept, inputs, trashed=False), husks=husks)
+        return replace(_view(None, kept, carried, inputs, trashed=bool(carried)), husks=husks, trash=trash)
+    return replace(_view(main, kept, [main] if local else kept, inputs, trashed=False), husks=husks, trash=trash)
 
 
 def _is_damaged(copy: Copy) -> bool:

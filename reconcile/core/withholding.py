@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from reconcile.core.board import Board
+    from reconcile.core.model import Snapshot
     from reconcile.core.plan import Action, Plan
 
 BULK_NAMES = 5
-"""Directories that a bulk removal is told by name."""
+"""Directories that a bulk change is told by name."""
 
 
 def without_bulk(board: Board, actions: list[Action], directories: int) -> list[Action]:
@@ -31,11 +32,33 @@ def without_bulk(board: Board, actions: list[Action], directories: int) -> list[
     refused = withheld(actions, {action.id for action in actions if action.conversation in concerned})
     for conversation in concerned:
         board.tombstones.pop(conversation, None)
-    names = [action.target.path.rpartition("/")[2] for action in removals[:BULK_NAMES]]
-    names += [f"{len(removals) - BULK_NAMES} more"] if len(removals) > BULK_NAMES else []
-    message = f"{len(removals)} of {directories} directories would be removed: {', '.join(names)}"
+    message = f"{len(removals)} of {directories} directories would be removed: {_named(removals)}"
     board.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
     return [action for action in actions if action.id not in refused]
+
+
+def bulk_undo(actions: Sequence[Action], sides: Iterable[Snapshot], again: str) -> Item | None:
+    """Return what is held where an undo would remove too many directories of a side at once, or make them again.
+
+    ``again`` is the command that accepts it.
+    """
+    for side in sides:
+        whole = [action for action in actions if action.unit == WHOLE and action.target.side is side.side]
+        going = [action for action in whole if _removes_a_directory(action)]
+        coming = [action for action in whole if action.writes]
+        directories = len(side.copies) + len(coming)
+        if is_bulk(len(going) + len(coming), directories):
+            verb = "removed" if not coming else "made again" if not going else "removed or made again"
+            count = f"{len(going) + len(coming)} of {directories} directories"
+            message = f"{side.side}: {count} would be {verb}: {_named([*going, *coming])}"
+            return _whole(Reason.BULK, message, again)
+    return None
+
+
+def _named(actions: Sequence[Action]) -> str:
+    names = [action.target.path.rpartition("/")[2] for action in actions[:BULK_NAMES]]
+    names += [f"{len(actions) - BULK_NAMES} more"] if len(actions) > BULK_NAMES else []
+    return ", ".join(names)
 
 
 def _removes_a_directory(action: Action) -> bool:

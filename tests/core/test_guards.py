@@ -65,8 +65,8 @@ FORGETTING = {
     "the workspace is empty": (replace(CLEAR, workspace_emptied=True), False),
     "its place could not be read": (replace(CLEAR, workspace_hidden=("1-a",)), False),
     "another's place could not be read": (replace(CLEAR, workspace_hidden=("2-b",)), True),
-    "the store has a link in its place": (replace(CLEAR, linked=frozenset({"jp-c1"})), False),
-    "the store has a link in another's place": (replace(CLEAR, linked=frozenset({"jp-c2"})), True),
+    "the store has a link in its place": (replace(CLEAR, linked={"jp-c1": "1-a"}), False),
+    "the store has a link in another's place": (replace(CLEAR, linked={"jp-c2": "2-b"}), True),
     "a directory of the store could not be read": (replace(CLEAR, store_doubtful=("9-z",)), False),
 }
 

@@ -62,6 +62,7 @@ REMOVED = ran(stored(B), here(A, B), A, B)
             here(A),
             "store:1-a: another conversation lies in it",
         ),
+        (IMPORTED, stored(A), here(B), "workspace:1-a: gone since; store:1-a is the only copy by now"),
         (EDITED, stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'), here(LONGER_A), "written since"),
         (EDITED, stored(), here(LONGER_A), "store:1-a: found nothing there"),
         (REMOVED, stored(B), here('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]', B), "something is there again"),
@@ -78,9 +79,16 @@ def test_refused(past: PastRun, store: Snapshot, workspace: Snapshot, message: s
     assert message in refusals(undo(past, store, workspace))["jp-c1"]
 
 
+def test_what_a_refused_one_was_before_can_be_restored() -> None:
+    held = undo(EDITED, stored('1-a  metadata 09:00 title "A"  stream 11:00 [1 2 3]'), here(LONGER_A)).held
+    assert [item.resolve for item in held] == [("reconcile restore jp-c1@run",)]
+    assert [item.resolve for item in undo(IMPORTED, stored(LONGER_A), here(A)).held] == [()]
+
+
 def test_what_is_nowhere_afterwards_is_not_set_aside() -> None:
     """Nobody could ever change a side of it, and a record that never goes costs every run a closer look."""
-    plan = undo(IMPORTED, stored(A), here())
+    restored = replace(IMPORTED, steps=tuple(replace(step, source=None) for step in IMPORTED.steps))
+    plan = undo(restored, stored(A), here())
     assert [action.conversation for action in plan.actions] == ["jp-c1"]
     assert dict(plan.asides)["jp-c1", WHOLE] is None
 

@@ -10,6 +10,8 @@ from tests.support.three import FIRST, SECOND_ID, three
 from tests.support.trouble import hold
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.world import World
 
 NOBODY = 17500000009
@@ -47,6 +49,47 @@ def test_remnants_are_named_and_left_alone(world: World) -> None:
         f"workspace:{FIRST}-it/events.json.tmp": "leftover",
         str(locks / f"jp-c{NOBODY}.lock"): "orphaned-lock",
     }
+
+
+def test_the_locks_that_a_removal_of_ours_leaves_are_no_finding(world: World) -> None:
+    three(world)
+    world.reconcile()
+    world.reconcile("rm", str(FIRST), "--yes")
+    assert (world.silo / "locks" / f"jp-c{FIRST}.lock").exists(), "a lock file is JP's, and never unlinked by us"
+    assert findings(world, code=0) == []
+
+
+def test_a_link_in_the_place_of_a_conversation_is_named_with_the_way_out(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    for side, number in ((world.workspace, FIRST), (world.store, SECOND_ID)):
+        shutil.move(side / f"{number}-it", tmp_path)
+        (side / f"{number}-it").symlink_to(tmp_path / f"{number}-it")
+    held = world.reconcile(code=4, settled=False).stdout
+    assert f"workspace:{FIRST}-it: found a symbolic link, expected its directory" in held
+    assert f"store:{SECOND_ID}-it: found a symbolic link, expected its directory" in held
+    found = findings(world)
+    assert {(each["kind"], each["conversation"]) for each in found} == {
+        ("unreadable", f"jp-c{FIRST}"),
+        ("unreadable", f"jp-c{SECOND_ID}"),
+    }
+    assert found[0]["mend"] == ["put the directory itself there, or remove the link"]
+    world.reconcile("project", str(FIRST), code=4, settled=False)
+
+
+def test_status_says_where_the_quarantine_is(world: World) -> None:
+    three(world)
+    world.reconcile()
+    (world.workspace / f"{FIRST}-it" / "metadata.json").write_text("<<<<<<< HEAD\n")
+    world.reconcile("doctor", "--quarantine", str(FIRST))
+    for _ in range(2):
+        shown = world.run("status", "-w", world.project).stdout
+        assert (
+            f"its directory is in workspace:.trash/{FIRST}-it; `reconcile project jp-c{FIRST}` makes it anew" in shown
+        )
+        world.reconcile()
+    world.reconcile("project", str(FIRST))
+    assert "removed" not in world.run("status", "-w", world.project).stdout
 
 
 def test_repair_does_what_is_safe_and_a_quarantine_what_is_named(world: World) -> None:

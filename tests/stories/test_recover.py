@@ -105,9 +105,14 @@ def test_a_worktree_elsewhere_takes_the_record_of_the_one_that_is_gone(
     assert listing(new / ".jp" / "conversations") == before
     found = json.loads(run("checkouts", "--json").stdout)["checkouts"]
     assert {(each["project"], each["state"]) for each in found} == {(str(new), "here"), (str(known.project), "gone")}
+    heading, *rows = run("checkouts").stdout.splitlines()
+    assert heading.split() == ["Checkout", "Is", "Last", "seen", "Conversations"]
+    assert {row.split()[1] for row in rows} == {"here", "gone"}
     assert "forgotten: 1 record of" in run("checkouts", "--forget", known.project).stdout
     assert "no checkout is known at" in run("checkouts", "--forget", known.project).stderr
-    assert str(new) in run("checkouts").stdout
+    dropped = json.loads(run("checkouts", "--forget", new, "--json").stdout)["checkouts"]
+    assert [each["conversations"] for each in dropped] == [2]
+    assert run("checkouts").stdout.startswith("No checkout of this store is known yet")
 
 
 def test_without_any_record_nothing_is_published_but_by_name(known: World, run: Run) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.three import FIRST, SECOND_ID, three
+from tests.support.three import FIRST, SECOND_ID, THIRD, three
 from tests.support.world import DATABASE, ID_FILE, LONG_AGO, SECOND, append, files, listing, make_project, set_key
 
 if TYPE_CHECKING:
@@ -115,9 +116,45 @@ def test_a_run_is_undone_in_its_own_checkout(world: World, tmp_path: Path, run: 
     other = make_project(tmp_path / "other", run)
     (other.project / ".jp" / ".id").write_text(ID_FILE)
     newest = runs(world)[0]["id"]
-    assert "was made in another checkout" in other.run("undo", newest, "-w", other.project).stderr
+    refused = other.run("undo", newest, "-w", other.project).stderr
+    assert f"was made in {world.project}, expected one of {other.project}" in refused
+    assert f"reconcile undo {newest} --workspace {world.project}" in refused
     assert "there is no run to undo here" in other.run("undo", "-w", other.project).stderr
     assert str(world.project) in other.run("log", "-w", other.project).stdout
+
+
+def test_what_was_done_before_the_workspace_was_wiped_is_undone_as_well(world: World) -> None:
+    three(world)
+    world.reconcile()
+    before = listing(world.store) | listing(world.workspace)
+    world.reconcile("rm", str(FIRST), "--yes")
+    world.reconcile("local", str(SECOND_ID))
+    shutil.rmtree(world.project / ".jp")
+    assert world.run("recover", "-w", world.project, "--yes").exit_code == 0
+    assert [path.name for path in world.workspace.iterdir()] == [f"{THIRD}-it"]
+    _, made_local, removed, _ = (run["id"] for run in runs(world))
+    world.reconcile("undo", made_local)
+    world.reconcile("undo", removed)
+    assert listing(world.store) | listing(world.workspace) == before
+    assert "reconcile recover" in world.reconcile("undo").stderr
+    refused = world.reconcile("undo", runs(world)[-1]["id"], code=4, settled=False)
+    assert f"store:{THIRD}-it is the only copy by now" in refused.stdout
+    assert "reconcile restore" not in refused.stdout, "nothing was replaced then"
+
+
+def test_what_was_done_in_a_forgotten_checkout_can_still_be_restored(world: World, tmp_path: Path, run: Run) -> None:
+    three(world)
+    world.reconcile()
+    world.reconcile("rm", str(FIRST), "--yes")
+    newest = runs(world)[0]["id"]
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    other.run("checkouts", "--forget", world.project, "-w", other.project)
+    refused = other.run("undo", newest, "-w", other.project).stderr
+    assert f"run {newest} was made in a checkout that was forgotten" in refused
+    assert f"reconcile restore ID@{newest}" in refused
+    assert other.run("restore", f"{FIRST}@{newest}", "-w", other.project).exit_code == 0
+    assert (other.store / f"{FIRST}-it" / "events.json").exists()
 
 
 def test_an_undo_that_was_saved_refuses_what_was_written_meanwhile(world: World, tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ def read_command(text: str) -> Command:
     name, *ids = given.words or [""]
     if program == "reconcile" and name in _REQUESTS:
         try:
-            policy = Policy(layout=given.layout, request=_REQUESTS[name](ids, given))
+            accepted = given.accept is not None
+            policy = Policy(layout=given.layout, accept_bulk=accepted, request=_REQUESTS[name](ids, given))
         except IndexError:
             raise ScenarioError(f"found {text!r}, expected more words after {name}") from None
         return Command(tuple(argv), checkout, policy, given.dry_run)
