@@ -58,7 +58,7 @@ def report_conversation(board: Board, view: View) -> None:
             view,
             WHOLE,
             Reason.LOCAL_PRESENT,
-            "it is local, but a copy is here, and left alone: `local` takes it out here, `project` makes it public again",
+            "it is local, but a copy is here, and left alone: `local` takes it out, `project` makes it public again",
             f"reconcile local {view.id}",
             f"reconcile project {view.id}",
         )

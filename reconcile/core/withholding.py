@@ -57,8 +57,7 @@ def bulk_undo(actions: Sequence[Action], sides: Iterable[Snapshot], again: str) 
 
 def _named(actions: Sequence[Action]) -> str:
     names = [action.target.path.rpartition("/")[2] for action in actions[:BULK_NAMES]]
-    names += [f"{len(actions) - BULK_NAMES} more"] if len(actions) > BULK_NAMES else []
-    return ", ".join(names)
+    return ", ".join(names) + (f" and {len(actions) - BULK_NAMES} more" if len(actions) > BULK_NAMES else "")
 
 
 def _removes_a_directory(action: Action) -> bool:

@@ -74,3 +74,14 @@ def test_what_cannot_be_seen() -> None:
     plan = plan_of(store, here(A), agreed_on(A))
     findings = diagnose(board_of(store, here(A), agreed_on(A)), plan, store, here(A))
     assert [(finding.ailment, finding.place) for finding in findings] == [(Ailment.UNREADABLE, "store:.")]
+
+
+def test_a_link_in_the_place_of_a_conversation() -> None:
+    linked = "1-a -> /elsewhere"
+    memory = agreed_on(A, '8-h  metadata 09:00 title "H"  stream 09:00 [1]')
+    sides = (stored(A), here(linked, '8-h  metadata 09:00 title "H"  stream 09:00 [1]'))
+    plan = plan_of(*sides, memory)
+    found = {finding.place: finding for finding in diagnose(board_of(*sides, memory), plan, *sides)}["workspace:1-a"]
+    assert (found.ailment, found.conversation) == (Ailment.UNREADABLE, "jp-c1")
+    (message,) = (item.message for item in plan.held if item.conversation == "jp-c1")
+    assert message.startswith("workspace:1-a: found a symbolic link, expected its directory; ")

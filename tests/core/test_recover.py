@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.policy import Policy
+from reconcile.core.reasons import Reason
 from reconcile.core.recover import Offer, Offers, coming, offers
-from tests.support.building import agreed_on, board_of, here, stored
+from reconcile.core.requests import Project
+from tests.support.building import agreed_on, board_of, here, plan_of, stored
 
 A, B, C, D = (f'{n}-x  metadata 09:00 title "X"  stream 09:00 [1]' for n in range(1, 5))
 CHILD = '6-x  metadata 09:00 title "X" parent {}  stream 09:00 [1]'
@@ -73,3 +76,15 @@ def test_what_is_archived_is_offered_too() -> None:
     archived = f".archive/{B}"
     board = board_of(stored(A, archived), here())
     assert offers(board, [agreed_on(A, B)]) == Offers((Offer(None, ("jp-c1", "jp-c2")),))
+
+
+def test_what_is_archived_comes_back_into_the_archive_also_after_a_run_that_was_cut_short() -> None:
+    archived = f".archive/{B}"
+    policy = Policy(request=Project(("jp-c2",), records=()))
+    (action,) = plan_of(stored(A, archived), here(A), agreed_on(A), policy).actions
+    assert (action.reason, str(action.target)) == (Reason.RECOVERED, "workspace:.archive/2-x")
+    cut_short = replace(agreed_on(A), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
+    (action,) = plan_of(stored(A, archived), here(A), cut_short).actions
+    assert (action.reason, str(action.target)) == (Reason.PROJECTED, "workspace:.archive/2-x")
+    (held,) = plan_of(stored(A, archived), here(A), agreed_on(A), Policy(request=Project(("jp-c2",)))).held
+    assert held.reason is Reason.ARCHIVED_HELD

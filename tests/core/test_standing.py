@@ -72,6 +72,14 @@ def test_word(store: Lines, workspace: Lines, memory: Memory, word: str, settled
     assert (standing.word, standing.settled) == (word, settled)
 
 
+def test_what_was_moved_into_the_trash_is_found_there() -> None:
+    standing = found([ONE], [f".trash/{ONE}"], KNOWN)["jp-c1"]
+    assert standing.word == "removed"
+    assert standing.detail == "its directory is in workspace:.trash/1-a; `reconcile project jp-c1` makes it anew"
+    notes = plan_of(stored(ONE, BESIDE), here(f".trash/{ONE}", BESIDE), KNOWN).notes
+    assert ["its directory is in workspace:.trash/1-a" in note.message for note in notes] == [True]
+
+
 def test_what_is_on_neither_side_is_not_listed() -> None:
     assert list(found([], [], KNOWN)) == ["jp-c8"]
 

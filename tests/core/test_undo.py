@@ -12,6 +12,7 @@ from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.past import Kept, PastRun, Since, changed_since
 from reconcile.core.plan import Heading, Kind
 from reconcile.core.policy import Missing, Policy
+from reconcile.core.reasons import Reason
 from reconcile.core.requests import TakeBack
 from reconcile.core.simulate import listing_of
 from reconcile.core.undo import plan_undo
@@ -174,9 +175,8 @@ def test_the_order_is_always_the_same() -> None:
     lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in numbers]
     past = ran(stored(), here(*lines))
     ids = [f"jp-c{number}" for number in numbers]
-    plan = plan_undo(
-        replace(past, remembered=remembered(agreed_on(*lines), ids)), stored(*lines), here(*lines), Policy(), RULES, 7
-    )
+    past = replace(past, remembered=remembered(agreed_on(*lines), ids))
+    plan = plan_undo(past, stored(*lines), here(*lines), Policy(accept_bulk=True), RULES, 7)
     assert plan.outline == tuple(Heading(f"jp-c{number}", f"X{number}", 0) for number in numbers)
     assert [conversation for conversation, _ in plan.remembered] == sorted(ids)
     assert [conversation for (conversation, _), _ in plan.asides] == sorted(ids)
@@ -279,3 +279,19 @@ def test_an_import_goes_whatever_becomes_of_its_parent() -> None:
     plan = undo(past, stored(LONGER_A, CHILD_B), here(A, NESTED_B))
     assert list(refusals(plan)) == ["jp-c1"]
     assert [action.conversation for action in plan.actions] == ["jp-c2"]
+
+
+def test_many_directories_go_or_come_back_only_when_that_is_accepted() -> None:
+    lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in range(1, 8)]
+    imported, sides = ran(stored(), here(*lines)), (stored(*lines), here(*lines))
+    (held,) = undo(imported, *sides).held
+    assert (held.reason, held.resolve) == (Reason.BULK, ("reconcile undo run --accept bulk",))
+    assert held.message == "store: 7 of 7 directories would be removed: 7-x7, 6-x6, 5-x5, 4-x4, 3-x3 and 2 more"
+    assert undo(imported, *sides).actions == ()
+    assert len(undo(imported, *sides, Policy(accept_bulk=True)).actions) == 7
+    assert undo(imported, *sides, Policy(only=frozenset({"jp-c1", "jp-c2", "jp-c3"}))).held == ()
+    before = stored(lines[0]), here(*lines)
+    plan = plan_of(*before, agreed_on(*lines), Policy(accept_bulk=True))
+    removed = PastRun("run", plan.actions, kept_of(plan, listing_of(*before)))
+    (held,) = undo(removed, stored(lines[0]), here(lines[0])).held
+    assert held.message.startswith("workspace: 6 of 7 directories would be made again: ")
