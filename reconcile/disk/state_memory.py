@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,20 @@ def load(connection: sqlite3.Connection, checkout: int | None) -> Memory:
         parents=dict(select(connection, "SELECT conversation, parent FROM parent")),
         tombstones={conversation: frozenset(digests) for conversation, digests in tombstones.items()},
         asides={(row[0], row[1]): AsideRecord(AsideKind(row[2]), row[3], row[4]) for row in asides},
+        renames=_load_renames(connection, checkout),
     )
+
+
+def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> frozenset[str]:
+    """Return the conversations of which the newest run has left a directory with another name than it was to get."""
+    sql = """SELECT conversation, record FROM step WHERE kind = 'move' AND state <> 'done'
+        AND run = (SELECT max(id) FROM run WHERE checkout = ?)"""
+    moves = [(conversation, json.loads(record)) for conversation, record in select(connection, sql, (checkout,))]
+    return frozenset(each for each, move in moves if _dirname(move["source"]) != _dirname(move["target"]))
+
+
+def _dirname(place: str) -> str:
+    return place.partition(":")[2].rpartition("/")[2]
 
 
 def _load_agreed(connection: sqlite3.Connection, checkout: int | None) -> dict[str, Agreed]:

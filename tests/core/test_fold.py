@@ -202,7 +202,7 @@ def test_a_store_that_is_not_there_is_not_remembered() -> None:
 
 def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baseline() -> None:
     store, workspace = stored(ONE.replace("1-a", "1-old")), here(ONE)
-    plan = plan_of(store, workspace)
+    plan = plan_of(store, workspace, Memory(renames=frozenset({"jp-c1"})))
     (action,) = plan.actions
     assert action.kind is Kind.MOVE
     for undone, title in (((), "A"), ((action.id,), None)):

@@ -629,3 +629,18 @@ def test_versions_are_found_by_content_conversation_run_and_digest(state: State)
     assert state.versions.with_digest("abd") == (two,)
     state.versions.forget("abc1")
     assert not state.versions.has("x1", "1", "stream")
+
+
+def test_a_rename_that_the_newest_run_has_not_done_is_remembered(state: State, here: int) -> None:
+    def move(conversation: str, target: str) -> Step:
+        record = f'{{"source": "workspace:1-a/conversations/2-b", "target": "workspace:{target}"}}'
+        return Step(conversation, conversation, "conversation", "move", record)
+
+    older = state.journal.begin_run(here, "run", NOW)
+    state.journal.plan_steps(older, [move("0", "0-x")], NOW)
+    run = state.journal.begin_run(here, "run", NOW)
+    other = state.journal.begin_run(None, "another checkout's", NOW)
+    state.journal.plan_steps(run, [move("1", "2-b"), move("2", "2-c"), move("3", "1-a/conversations/3-d")], NOW)
+    state.journal.plan_steps(other, [move("4", "4-e")], NOW)
+    state.journal.step_done(run, ["3"], NOW)
+    assert state.load(here).renames == {"2"}
