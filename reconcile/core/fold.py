@@ -72,7 +72,7 @@ def fold(
     )
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     sides = look_at_sides(store, workspace, memory, rules.format)
-    touched = {action.conversation for action in plan.actions} | changes.intents.keys() | memory.tombstones.keys()
+    touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     only = unsettled(store, workspace, memory, rules) | (touched & there)
     for view in views_of(store, workspace, memory, rules, only).values():
@@ -196,7 +196,8 @@ def _title(view: View, workspace: Copy, run: _Run) -> str | None:
     if view.agreed is None:
         return None if view.id in run.unmoved else title
     name = run.rules.format.dirname(view.id, title)
-    named = view.store.main is not None and view.store.main.dirname == workspace.dirname == name
+    assert view.store.main is not None  # noqa: S101 - the caller asked
+    named = view.store.main.dirname == workspace.dirname == name
     return title if named else view.agreed.title
 
 
@@ -213,7 +214,8 @@ def _staying(view: View, place: str | None) -> Copy | None:
 
 def _parent(view: View, run: _Run) -> str | None:
     """Return the parent as the store's metadata states it; an absent key leaves the one known."""
-    metadata = view.store.main.metadata if view.store.main else None
+    assert view.store.main is not None  # noqa: S101 - the caller asked
+    metadata = view.store.main.metadata
     if not isinstance(metadata, Metadata) or metadata.parent.kind is ParentKind.UNREADABLE:
         return view.known_parent
     if metadata.parent.kind is ParentKind.ABSENT:

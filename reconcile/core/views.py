@@ -33,7 +33,7 @@ class SideView:
     own: Mapping[str, Unit]
     """The units of ``main``, whether they speak or not."""
     trashed: bool = False
-    """The id is in this side's ``.trash/``."""
+    """The id is in the store's ``.trash/``; never said of the workspace."""
     husks: tuple[Copy, ...] = ()
     """Directories in the workspace without a managed file: no copies, but they may stand in the way of one."""
     trash: tuple[Copy, ...] = ()
@@ -188,7 +188,7 @@ def _store_view(copies: list[Copy], inputs: _Inputs) -> SideView:
     kept = live or there
     trashed = len(there) < len(copies)
     main = min(kept, key=lambda copy: (copy.container is not None, _is_damaged(copy), copy.path), default=None)
-    return _view(main, kept, kept, inputs, trashed=trashed)
+    return replace(_view(main, kept, kept, inputs), trashed=trashed)
 
 
 def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, local: bool) -> SideView:
@@ -219,8 +219,8 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
 
     main = min(kept, key=rank, default=None)
     if main is None:
-        return replace(_view(None, kept, carried, inputs, trashed=bool(carried)), husks=husks, trash=trash)
-    return replace(_view(main, kept, [main] if local else kept, inputs, trashed=False), husks=husks, trash=trash)
+        return replace(_view(None, kept, carried, inputs), husks=husks, trash=trash)
+    return replace(_view(main, kept, [main] if local else kept, inputs), husks=husks, trash=trash)
 
 
 def _is_damaged(copy: Copy) -> bool:
@@ -243,7 +243,7 @@ def _is_there(copy: Copy, managed: set[str], inputs: _Inputs) -> bool:
     return inputs.stored and inputs.agreed is not None and published and copy.path in inputs.enclosing
 
 
-def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs, *, trashed: bool) -> SideView:
+def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs) -> SideView:
     voices: dict[str, list[Unit]] = {}
     own: Mapping[str, Unit] = {}
     for copy in speaking:
@@ -257,7 +257,7 @@ def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs:
         units[name], lost = _speaker(main, voices[name], inputs)
         rivals.extend(lost)
     stale = tuple(sorted((c for c in kept if c is not main), key=lambda copy: copy.path))
-    return SideView(main, stale, units, tuple(rivals), own, trashed)
+    return SideView(main, stale, units, tuple(rivals), own)
 
 
 def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Unit, list[Unit]]:

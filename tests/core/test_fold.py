@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from reconcile.core.fold import Changes, fold
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, Problem, Side, Snapshot
-from reconcile.core.plan import Item, Kind, Plan
+from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
+from reconcile.core.plan import Action, Item, Kind, Plan, Write
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
-from tests.support.building import agreed_on, here, plan_of, seen, stored, view_of
+from reconcile.core.requests import Collect
+from tests.support.building import agreed_on, here, plan_of, seen, stored, unreadable, view_of
 from tests.support.pure_level import RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -241,3 +244,180 @@ def test_nothing_is_forgotten_while_something_is_due() -> None:
     assert action.kind is Kind.PROJECT
     assert fold(store, workspace, memory, plan, Policy(), RULES).agreed["jp-c1"] is None
     assert "jp-c1" not in fold(store, workspace, memory, plan, Policy(), RULES, (action.id,)).agreed
+
+
+def did(kind: Kind, unit: str, side: Side = Side.STORE, kept: tuple[str | None, ...] = (), number: str = "1") -> Action:
+    """A step that a plan had, for `ONE`."""
+    place = Place(side, "1-a")
+    writes = tuple(Write(place, None, None, 1, 1, "x", each) for each in kept)
+    return Action(
+        id=number,
+        kind=kind,
+        conversation="jp-c1",
+        title=None,
+        unit=unit,
+        reason=Reason.UNDONE,
+        target=place,
+        writes=writes,
+    )
+
+
+def planned(*actions: Action) -> Plan:
+    return replace(PLAN, actions=actions)
+
+
+KNOWN = agreed_on(ONE)
+DIGEST = {name: digest_of(ONE, name) for name in (METADATA, STREAM)}
+BEFORE = replace(KNOWN, history={("jp-c1", name): (digest, "newer") for name, digest in DIGEST.items()})
+"""What both sides hold is the first of two versions."""
+RESTORED = {
+    "nobody chose it": ((), ()),
+    "both units were written": ((did(Kind.COPY, WHOLE),), (METADATA, STREAM)),
+    "one unit was written": ((did(Kind.COPY, STREAM),), (STREAM,)),
+}
+
+
+@pytest.mark.parametrize(("actions", "units"), RESTORED.values(), ids=RESTORED)
+def test_an_older_version_is_the_newest_again_where_the_run_chose_it(
+    actions: tuple[Action, ...], units: tuple[str, ...]
+) -> None:
+    changes = folded(stored(ONE), here(ONE), BEFORE, planned(*actions))
+    assert changes.history == {("jp-c1", unit): DIGEST[unit] for unit in units}
+    newest = replace(KNOWN, history={key: ("older", digest) for key, (digest, _) in BEFORE.history.items()})
+    assert folded(stored(ONE), here(ONE), newest, planned(*actions)).history == {}
+
+
+FROM_VAULT = {
+    "into the store, all of it": (did(Kind.COPY, WHOLE, kept=("v", "v")), (METADATA, STREAM)),
+    "into the store, a part of it": (did(Kind.COPY, WHOLE, kept=(None, "v")), (METADATA, STREAM)),
+    "one unit of it": (did(Kind.COPY, METADATA, kept=("v",)), (METADATA,)),
+    "from elsewhere": (did(Kind.COPY, WHOLE, kept=(None,)), ()),
+    "into the workspace": (did(Kind.PROJECT, WHOLE, Side.WORKSPACE, kept=("v",)), ()),
+}
+
+
+@pytest.mark.parametrize(("action", "units"), FROM_VAULT.values(), ids=FROM_VAULT)
+def test_what_the_store_got_from_the_vault_is_its_newest_also_where_the_workspace_has_none(
+    action: Action, units: tuple[str, ...]
+) -> None:
+    changes = folded(stored(ONE, TWO), here(TWO), BEFORE, planned(action))
+    assert changes.history == {("jp-c1", unit): DIGEST[unit] for unit in units} | second()
+    assert folded(stored(ONE, TWO), here(TWO), replace(BEFORE, history={}), planned(action)).history == second()
+    newest = replace(BEFORE, history={key: ("older", digest) for key, (digest, _) in BEFORE.history.items()})
+    assert folded(stored(ONE, TWO), here(TWO), newest, planned(action)).history == second()
+    broken = stored("1-a  metadata 09:00", TWO)
+    assert ("jp-c1", STREAM) not in folded(broken, here(TWO), BEFORE, planned(action)).history
+
+
+def second() -> dict[tuple[str, str], str]:
+    """What is learned of the conversation beside it."""
+    return {("jp-c2", name): digest_of(TWO, name) for name in (METADATA, STREAM)}
+
+
+def test_what_is_as_it_was_agreed_on_is_looked_at_where_the_run_concerned_it() -> None:
+    buried = replace(KNOWN, tombstones={"jp-c1": frozenset({"x"})})
+    assert folded(stored(ONE), here(ONE), buried).tombstones == {"jp-c1": None}
+
+
+def test_what_is_gone_and_was_removed_on_purpose_is_forgotten_by_a_run_over_a_part_too() -> None:
+    other = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
+    memory = replace(agreed_on(ONE, other), tombstones={"jp-c1": frozenset({"x"})})
+    part = Policy(only=frozenset({"jp-c1"}))
+    assert folded(stored(other), here(other), memory, policy=part).agreed == {"jp-c1": None}
+
+
+def test_a_baseline_ends_with_the_store_that_it_spoke_of_unless_it_was_saved_anew() -> None:
+    plan = replace(PLAN, voided=("jp-c1", "jp-c2"))
+    changes = folded(stored(ONE), here(ONE, TWO), agreed_on(ONE, TWO), plan)
+    assert changes.agreed == {"jp-c2": None}
+
+
+@pytest.mark.parametrize(
+    "policy", [Policy(only=frozenset({"jp-c1"})), Policy(below=frozenset({"jp-c1"})), Policy(request=Collect())]
+)
+def test_only_a_run_over_everything_settles_the_layout(policy: Policy) -> None:
+    assert folded(stored(ONE), here(ONE), Memory(), policy=policy).layout is None
+
+
+def undone(action: Action, store: Snapshot, workspace: Snapshot, memory: Memory) -> Agreed:
+    changes = fold(store, workspace, memory, planned(action), Policy(), RULES, undone=("1",))
+    agreed = changes.agreed["jp-c1"]
+    assert agreed is not None
+    return agreed
+
+
+def test_a_title_is_not_agreed_on_where_the_move_was_not_carried_out() -> None:
+    for kind, title in ((Kind.MOVE, None), (Kind.AGE, "A")):
+        assert undone(did(kind, WHOLE, Side.WORKSPACE), stored(ONE), here(ONE), Memory()).title == title
+
+
+def test_a_unit_that_was_not_written_leaves_the_others_to_be_agreed_on() -> None:
+    assert undone(did(Kind.COPY, METADATA), stored(ONE), here(ONE), Memory()).units == {STREAM: DIGEST[STREAM]}
+
+
+def test_nothing_of_what_was_agreed_on_is_left_and_nothing_is_said_of_it() -> None:
+    agreed = replace(KNOWN.agreed["jp-c1"], units={"extra:GONE.md": "x"})
+    memory = replace(KNOWN, agreed={"jp-c1": agreed})
+    changes = folded(stored(ONE), here('1-a  metadata 09:00 title "C"  stream 09:00 [2]'), memory)
+    assert changes.agreed == {}
+
+
+def test_a_file_that_is_on_neither_side_is_no_part_of_the_baseline_any_more() -> None:
+    note = '1-a/NOTE.md  09:00 "x"'
+    memory = agreed_on(ONE)
+    agreed = replace(memory.agreed["jp-c1"], units={**DIGEST, "extra:NOTE.md": "x", "extra:GONE.md": "y"})
+    memory = replace(memory, agreed={"jp-c1": agreed})
+    for store, workspace in (((ONE, note), (ONE,)), ((ONE,), (ONE, note))):
+        found = folded(stored(*store), here(*workspace), memory).agreed["jp-c1"]
+        assert found is not None
+        assert found.units == {**DIGEST, "extra:NOTE.md": "x"}
+
+
+def test_a_directory_that_stays_with_another_content_is_no_agreement() -> None:
+    newer = ONE.replace("09:00 [1]", "10:00 [1 2]")
+    plan = replace(PLAN, places=(("jp-c1", "1-z"),))
+    changes = folded(stored(newer), here(newer, ONE.replace("1-a", "1-z")), Memory(), plan)
+    agreed = changes.agreed["jp-c1"]
+    assert agreed is not None
+    assert (agreed.place, set(agreed.units)) == ("1-z", {METADATA})
+
+
+def test_what_cannot_be_read_on_either_side_is_not_equal() -> None:
+    note = '1-a/NOTE.md  09:00 "x"'
+    sides = unreadable(stored(ONE, note), "1-a/NOTE.md"), unreadable(here(ONE, note), "1-a/NOTE.md")
+    agreed = folded(*sides, Memory()).agreed["jp-c1"]
+    assert agreed is not None
+    assert agreed.units == DIGEST
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace"),
+    [
+        ('1-a  metadata 09:00 title "C" parent 3  stream 09:00 [1 2]', "1-a  stream 09:00 [1 2]"),
+        ("1-a  stream 09:00 [1 2]", '1-a  metadata 09:00 title "C" parent 3  stream 09:00 [1 2]'),
+        (
+            '1-a  metadata 09:00 title "C" parent 3  stream 09:00 [1 2]',
+            '1-a  metadata 09:00 title "D"  stream 09:00 [1 2]',
+        ),
+    ],
+)
+def test_parent_and_title_are_agreed_on_with_the_metadata(store: str, workspace: str) -> None:
+    changes = folded(stored(store), here(workspace), KNOWN)
+    agreed = changes.agreed["jp-c1"]
+    assert agreed is not None
+    assert agreed.units[STREAM] != DIGEST[STREAM]
+    assert (agreed.parent, agreed.title) == (None, "A")
+
+
+def test_a_displaced_directory_of_which_nothing_was_known_is_where_it_is() -> None:
+    item = Item(conversation="jp-c2", title=None, unit="conversation", reason=Reason.DISPLACED, message="")
+    aside = replace(item, conversation="jp-c1", reason=Reason.KEPT)
+    plan = replace(PLAN, aside=(item, aside))
+    nested = f"1-a/conversations/{TWO}"
+    agreed = folded(stored(ONE, TWO), here(ONE, nested), Memory(), plan).agreed["jp-c2"]
+    assert agreed is not None
+    assert agreed.container == "jp-c1"
+    moved = here(TWO, f"2-b/conversations/{ONE}")
+    changes = folded(stored(ONE.replace("[1]", "[2]"), TWO), moved, agreed_on(ONE, TWO), plan)
+    assert changes.agreed["jp-c1"] is not None
+    assert changes.agreed["jp-c1"].container == "jp-c2"

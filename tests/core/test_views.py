@@ -1,0 +1,175 @@
+"""Which copies stay and which speak, before anything is decided (DESIGN.md 3, rule 10)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.memory import Agreed, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, Copy
+from reconcile.core.views import SideView, View, views_of, without_speakers
+from tests.support.building import agreed_on, here, stored, view_of
+from tests.support.pure_level import RULES
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+PARENT = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
+KNOWN = agreed_on(A)
+
+
+def at(path: str, line: str = A) -> str:
+    """Return a line with another place."""
+    return path + line.removeprefix("1-a")
+
+
+def paths(copies: tuple[Copy, ...]) -> list[str]:
+    return [copy.path for copy in copies]
+
+
+def kept(side: SideView) -> tuple[str | None, list[str]]:
+    return (side.main.path if side.main is not None else None, paths(side.stale))
+
+
+def speaker(side: SideView, unit: str = STREAM) -> str:
+    return side.units[unit].copy.path
+
+
+def test_the_order_is_that_of_the_ids_and_of_some_only_these_are_looked_at() -> None:
+    store, workspace = stored(at("10-j"), at("9-i")), here(at("3-c"))
+    memory = replace(KNOWN, agreed={"jp-c4": KNOWN.agreed["jp-c1"]})
+    assert list(views_of(store, workspace, memory, RULES)) == ["jp-c3", "jp-c4", "jp-c9", "jp-c10"]
+    assert list(views_of(store, workspace, memory, RULES, {"jp-c10", "jp-c4"})) == ["jp-c4", "jp-c10"]
+
+
+def test_the_parent_that_was_agreed_on_is_known_though_no_other_checkout_knows_one() -> None:
+    agreed = Agreed({}, "jp-c2", "A", None, "1-a")
+    view = view_of(stored(A), here(A), Memory(agreed={"jp-c1": agreed}))
+    assert (view.known_parent, view.base_parent, view.parent_is_known) == ("jp-c2", "jp-c2", True)
+    elsewhere = view_of(stored(A), here(A), Memory(agreed={"jp-c1": agreed}, parents={"jp-c1": "jp-c3"}))
+    assert (elsewhere.known_parent, elsewhere.base_parent) == ("jp-c3", "jp-c2")
+    assert not view_of(stored(A), here(A)).parent_is_known
+
+
+def test_the_title_is_the_last_one_known_where_no_metadata_says_it() -> None:
+    assert view_of(stored("1-a  stream 09:00 [1]"), here(), KNOWN).title == "A"
+    assert view_of(stored("1-a  stream 09:00 [1]"), here()).title is None
+
+
+STORES = {
+    "a directory at the top": ([at("2-b/conversations/1-a"), at("1-z")], ("1-z", ["2-b/conversations/1-a"])),
+    "a whole one": ([at("1-a").replace("stream 09:00 [1]", ""), at("1-z")], ("1-z", ["1-a"])),
+    "the first of them": ([at("1-c"), at("1-a"), at("1-b")], ("1-a", ["1-b", "1-c"])),
+    "a live one": ([at(".archive/1-a"), at("1-z")], ("1-z", [])),
+    "what is in the trash is nowhere": ([at(".trash/1-a")], (None, [])),
+}
+
+
+@pytest.mark.parametrize(("lines", "found"), STORES.values(), ids=STORES)
+def test_which_directory_of_the_store_stays(lines: list[str], found: tuple[str | None, list[str]]) -> None:
+    view = view_of(stored(PARENT, *lines), here())
+    assert kept(view.store) == found
+    assert view.store.trashed == (found[0] is None)
+
+
+LATER = A.replace("09:00", "10:00")
+WORKSPACES = {
+    "where it was": (KNOWN, [at("0/conversations/1-z", LATER), A], ("1-a", ["0/conversations/1-z"])),
+    "a whole one": (KNOWN, [A.replace("stream 09:00 [1]", ""), at("1-z")], ("1-z", ["1-a"])),
+    "the newest": (Memory(), [A, at("1-z", LATER)], ("1-z", ["1-a"])),
+    "the newest by what is managed": (
+        Memory(),
+        [at("1-z"), '1-z/NOTE.md  11:00 "x"', at("1-b", LATER)],
+        ("1-b", ["1-z"]),
+    ),
+    "the one that lies higher": (
+        Memory(),
+        [at("2-b/conversations/1-a"), at("1-z")],
+        ("1-z", ["2-b/conversations/1-a"]),
+    ),
+    "the first of them": (Memory(), [at("1-c"), at("1-a"), at("1-b")], ("1-a", ["1-b", "1-c"])),
+    "a live one; what is archived beside it is left alone": (Memory(), [A, at(".archive/1-z", LATER)], ("1-a", [])),
+    "an archived one where that is all": (Memory(), [at(".archive/1-z")], (".archive/1-z", [])),
+}
+
+
+@pytest.mark.parametrize(("memory", "lines", "found"), WORKSPACES.values(), ids=WORKSPACES)
+def test_which_directory_of_the_workspace_stays(
+    memory: Memory, lines: list[str], found: tuple[str | None, list[str]]
+) -> None:
+    assert kept(view_of(stored(A), here(PARENT, *lines), memory).workspace) == found
+
+
+def test_of_what_the_store_has_archived_the_archived_directory_stays_and_the_live_one_goes() -> None:
+    view = view_of(stored(at(".archive/1-a")), here(at("1-z", LATER), at(".archive/1-a")))
+    assert kept(view.workspace) == (".archive/1-a", ["1-z"])
+
+
+def test_a_damaged_directory_is_left_for_another_one_where_the_store_cannot_mend_it() -> None:
+    """Also where it was: its baseline may end while it waits to be saved."""
+    damaged, whole = at("1-a").replace("stream 09:00 [1]", ""), at("1-z").replace("stream 09:00 [1]", "")
+    later = whole.replace("09:00", "10:00")
+    assert kept(view_of(stored(), here(damaged, later), KNOWN).workspace) == ("1-z", ["1-a"])
+    assert kept(view_of(stored(A), here(damaged, later), KNOWN).workspace) == ("1-a", ["1-z"])
+    assert kept(view_of(stored(), here(A, at("1-z", LATER)), KNOWN).workspace) == ("1-a", ["1-z"])
+
+
+@pytest.mark.parametrize("below", ["metadata 09:00", "stream 09:00 [1]", "metadata 09:00  stream 09:00 [1]"])
+def test_a_directory_without_files_of_its_own_is_there_while_others_lie_in_it(below: str) -> None:
+    """JP would trash them with it; but nothing is published because of an empty directory."""
+    note, inside = '1-a/NOTE.md  09:00 "x"', f"1-a/conversations/3-c/conversations/4-d  {below}"
+    sides = stored(A), here(note, inside, PARENT)
+    assert kept(view_of(*sides, KNOWN).workspace)[0] == "1-a"
+    for memory, main in (
+        (replace(KNOWN, intents={"jp-c1": Intent(IntentKind.PROJECTED)}), "1-a"),
+        (replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)}), None),
+        (replace(KNOWN, intents={"jp-c1": Intent(IntentKind.REMOVED)}), None),
+        (Memory(), None),
+    ):
+        found = view_of(*sides, memory).workspace
+        assert (kept(found)[0], paths(found.husks)) == (main, [] if main else ["1-a"])
+    assert kept(view_of(stored(PARENT), sides[1], KNOWN).workspace)[0] is None
+    assert kept(view_of(stored(A), here(note, PARENT), KNOWN).workspace)[0] is None
+
+
+def test_what_was_carried_into_the_trash_speaks_but_is_not_there() -> None:
+    carried, thrown = at(".trash/2-b/conversations/1-a"), at(".trash/1-z")
+    found = view_of(stored(A), here(carried, thrown, PARENT)).workspace
+    assert (kept(found), speaker(found), found.husks) == ((None, []), ".trash/2-b/conversations/1-a", ())
+    assert not view_of(stored(A), here(thrown, PARENT)).workspace.units
+    found = view_of(stored(A), here(carried, A)).workspace
+    assert (kept(found), speaker(found), found.husks) == (("1-a", []), "1-a", ())
+
+
+def stream_of(line: str) -> str:
+    return str(view_of(stored(line), here()).store.units[STREAM].digest)
+
+
+NEW, OLD = A.replace("09:00 [1]", "09:10 [1 2]"), A.replace("09:00 [1]", "10:00 [5]")
+OLDER = replace(KNOWN, history={("jp-c1", STREAM): (stream_of(OLD), stream_of(A))})
+
+
+def test_the_newest_edit_speaks_and_others_are_its_rivals() -> None:
+    def of(*lines: str, memory: Memory = OLDER) -> tuple[str, list[str]]:
+        side = view_of(stored(A), here(*lines), memory).workspace
+        return speaker(side), [unit.copy.path for unit in side.rivals if unit.name == STREAM]
+
+    newest = A.replace("09:00 [1]", "11:00 [1 3]")
+    assert of(A, at("1-y", NEW)) == ("1-y", [])
+    assert of(at("1-y", NEW), at("1-z", newest), A) == ("1-z", ["1-y"])
+    assert of(A.replace("09:00 [1]", "11:00 [1]"), at("1-y", NEW)) == ("1-y", [])
+    assert of(at("1-y", NEW), at("1-z", NEW)) == ("1-y", [])
+    assert of(A, at("1-z", OLD)) == ("1-a", [])
+    assert of(at("1-z", OLD), at("1-y", OLD.replace("10:00", "08:00"))) == ("1-z", [])
+    broken = ["1-z  metadata 09:00", '1-z/events.json  12:00 "["']
+    assert of(A, *broken) == ("1-a", [])
+    assert of(A, *broken, memory=Memory()) == ("1-a", [])
+    replaced = replace(KNOWN, history={("jp-c1", STREAM): (stream_of(A), stream_of(NEW))})
+    assert of(A, at("1-y", NEW), memory=replaced) == ("1-y", [])
+
+
+def test_a_side_may_be_told_to_let_the_directory_that_stays_speak() -> None:
+    newest = at("1-z", A.replace("09:00", "11:00").replace('"A"', '"Z"').replace("[1]", "[1 2]"))
+    view = view_of(stored(A), here(A, newest), KNOWN)
+    assert (speaker(view.workspace), speaker(view.workspace, METADATA)) == ("1-z", "1-z")
+    without: View = without_speakers(view, {STREAM})
+    assert (speaker(without.workspace), speaker(without.workspace, METADATA)) == ("1-a", "1-z")
