@@ -19,7 +19,7 @@ from reconcile.core.undone import Standing, standing, undone_record
 from reconcile.core.withholding import bulk_undo, renumbered, withheld, without_git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from reconcile.core.memory import AsideRecord, Remembered
     from reconcile.core.model import File, Snapshot
@@ -78,10 +78,14 @@ class _Undo:
         self.local = {key for key, each in past.remembered.items() if _is_local(each)}
         known = {key: each.agreed for key, each in past.remembered.items()}
         self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
+        self._kept = {above for place in past.kept for above in _and_above(str(place))}
+        """Where something was kept: the files, and all that they lay in."""
         self._forks: dict[str, str | None] = {}
         """Those that go again, with what they were forked from."""
-        self._nodes: dict[int, tuple[Node, str]] = {}
-        """Every directory that is there now, with the conversation whose it is."""
+        self._owners: dict[int, str] = {}
+        """The conversation of every directory that is there now."""
+        self._of: dict[tuple[str, Side], dict[int, Node]] = {}
+        """The directories that a conversation has on a side."""
         self._at: dict[tuple[Side, int, str], Node] = {}
         """The same by side, container and path below that."""
         for side in sides:
@@ -132,7 +136,7 @@ class _Undo:
     def item(self, conversation: str) -> Item:
         """Return what is said of a refused conversation, with the way to what the run has replaced or removed of it."""
         targets = [str(action.target) for action in self.past.steps if action.conversation == conversation]
-        kept = any(f"{place}/".startswith(f"{target}/") for place in self.past.kept for target in targets)
+        kept = not self._kept.isdisjoint(targets)
         return Item(
             conversation=conversation,
             title=self.titles.get(conversation),
@@ -145,10 +149,10 @@ class _Undo:
     def record(self, conversation: str, rules: Rules) -> AsideRecord | None:
         """Return the record of how a conversation stands once it is put back; None where it is nowhere."""
         found: dict[Side, list[Standing]] = {side: [] for side in Side}
-        for node, owner in self._nodes.values():
-            if owner == conversation:
-                container = self._owner(node.container) if node.container is not None else None
-                found[node.side].append(standing(node.path, container, node.files.values()))
+        for side in Side:
+            for node in self._of.get((conversation, side), {}).values():
+                container = self._owners[id(node.container)] if node.container is not None else None
+                found[side].append(standing(node.path, container, node.files.values()))
         return undone_record(found[Side.STORE], found[Side.WORKSPACE], rules)
 
     def _step(self, action: Action, kind: Kind) -> Step:
@@ -230,11 +234,11 @@ class _Undo:
         if action.kind is Kind.FORK and node.copy is not None and isinstance(node.copy.metadata, Metadata):
             self._forks[action.conversation] = node.copy.metadata.parent.id
         self._leave(node)
-        del self._nodes[id(node)]
+        del self._of[action.conversation, side][id(node)]
         self.draft.remove(self._step(action, _TAKEN[node.side]), node, ())
 
     def _has(self, conversation: str, side: Side) -> bool:
-        return any(owner == conversation and node.side is side for node, owner in self._nodes.values())
+        return bool(self._of.get((conversation, side)))
 
     def _make_again(self, action: Action) -> None:
         """Make a directory again that the run has removed."""
@@ -269,14 +273,12 @@ class _Undo:
         raise _RefusedError(f"{place}: what was there isn't in the vault any more")
 
     def _enter(self, node: Node, conversation: str) -> None:
-        self._nodes[id(node)] = (node, conversation)
+        self._owners[id(node)] = conversation
+        self._of.setdefault((conversation, node.side), {})[id(node)] = node
         self._at[_key(node)] = node
 
     def _leave(self, node: Node) -> None:
         del self._at[_key(node)]
-
-    def _owner(self, node: Node) -> str:
-        return self._nodes[id(node)][1]
 
     def _there(self, place: Place) -> Node:
         node = self._find(place)
@@ -299,6 +301,12 @@ class _Undo:
         container = self._there(Place(place.side, above)) if above else None
         prefix, _, name = rest.rpartition("/")
         return container, prefix + "/" if prefix else "", name
+
+
+def _and_above(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def _key(node: Node) -> tuple[Side, int, str]:
