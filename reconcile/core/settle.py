@@ -71,8 +71,7 @@ def _gather(board: Board, view: View, verdicts: Mapping[str, Verdict]) -> None:
     """Bring what another directory of the store holds into the one that stays."""
     for name, unit in view.store.units.items():
         saved = name in verdicts and verdicts[name].outcome is Outcome.TO_STORE
-        home = board.homes[view.id]
-        if unit.digest is not None and not saved and any(f.digest != _digest_of(home, f.name) for f in unit.files):
+        if unit.digest is not None and not saved:
             reason = Reason.FLATTENED if unit.copy.container else Reason.DUPLICATE
             _copy(board, view, unit, Verdict(name, None, Outcome.TO_STORE, reason), [])
 
@@ -134,8 +133,7 @@ def _files_of(board: Board, unit: str) -> tuple[str, ...]:
 
 def _lives_on(board: Board, view: View, loser: Unit) -> bool:
     """Tell whether a child has that very stream: an interrupted run, or another checkout, has forked it already."""
-    children = board.tree.children_of(view.id) if view.id in board.tree else ()
-    return any(board.views[child].store.raw(loser.name) == loser.raw for child in children)
+    return any(board.views[child].store.raw(loser.name) == loser.raw for child in board.tree.children_of(view.id))
 
 
 def _fork(board: Board, view: View, loser: Unit) -> int:
@@ -171,9 +169,8 @@ def _fork(board: Board, view: View, loser: Unit) -> int:
 
 def set_parents(board: Board, view: View) -> None:
     """Have the store's metadata, and the workspace's where it is kept, state the parent that holds."""
-    if board.presences[view.id].goal not in (Goal.SYNC, Goal.IMPORT, Goal.PROJECT, Goal.WAIT, Goal.NOTHING):
-        return
-    if board.parentage[view.id].frozen or view.id not in board.homes:
+    goes = board.presences[view.id].goal is Goal.REMOVE
+    if goes or board.parentage[view.id].frozen or view.id not in board.homes:
         return
     verdict = board.verdicts.get(view.id, {}).get(METADATA)
     final = final_metadata(view, verdict)
@@ -234,7 +231,7 @@ def update_workspace(board: Board, view: View) -> None:
     node, home = board.node(view.workspace.main), board.homes[view.id]
     for verdict in _verdicts(board, view):
         if verdict.outcome is Outcome.BEHIND:
-            _age(board, view, verdict, node, home)
+            _age(board, view, verdict, node)
         elif verdict.outcome is Outcome.DROP:
             _drop(board, view, verdict, node)
         elif verdict.outcome in _PROJECTED:
@@ -291,12 +288,11 @@ def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: 
     board.draft.write(step, node, [Put(file, home) for file in wanted], removes=gone, after=after)
 
 
-def _age(board: Board, view: View, verdict: Verdict, node: Node, home: Node) -> None:
+def _age(board: Board, view: View, verdict: Verdict, node: Node) -> None:
     """Put an older version's time below the store's, so that JP's newest-wins rule can't rewind the store."""
-    store, workspace = view.store.units[verdict.unit], view.workspace.units[verdict.unit]
-    kept_ns = max((home.files[file.name].mtime_ns for file in store.files if file.name in home.files), default=0)
-    if workspace.mtime_ns < max(kept_ns, EARLIEST_NS + 1) or view.workspace.stale:
+    kept, workspace = view.store.own.get(verdict.unit), view.workspace.units[verdict.unit]
+    if kept is None or view.workspace.stale or workspace.mtime_ns < max(kept.mtime_ns, EARLIEST_NS + 1):
         return
     names = [file.name for file in workspace.files]
     step = _step(view, Kind.AGE, Reason.BEHIND, verdict.unit, verdict.case)
-    board.draft.age(step, node, names, max(kept_ns - AGE_NS, EARLIEST_NS))
+    board.draft.age(step, node, names, max(kept.mtime_ns - AGE_NS, EARLIEST_NS))

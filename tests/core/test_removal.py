@@ -52,7 +52,8 @@ def test_a_removal_remembers_every_version_that_was_known() -> None:
     memory = agreed_on(A, OTHER)
     agreed = set(memory.agreed["jp-c1"].units.values())
     history = {("jp-c1", STREAM): ("old", "older"), ("jp-c3", STREAM): ("another's",)}
-    store, workspace = stored(A.replace("[1]", "[1 2]"), OTHER), here(A.replace('"A"', '"Z"'), OTHER)
+    store = stored(A.replace("[1]", "[1 2]").replace('"A"', '"S"'), OTHER)
+    workspace = here(A.replace("[1]", "[1 3]").replace('"A"', '"Z"'), OTHER)
     policy = Policy(request=Remove(("jp-c1",)))
     plan = plan_of(store, workspace, replace(memory, history=history), policy)
     sides = [view_of(store, here()).store, view_of(stored(), workspace).workspace]
@@ -101,9 +102,41 @@ def test_what_becomes_local_goes_with_all_that_is_in_it_or_not_at_all() -> None:
     assert [action.touches for action in plan.actions] == [("jp-c1", "jp-c2")] * 2
 
 
-def test_a_directory_that_cannot_go_is_not_moved_onto() -> None:
-    """A new conversation lies in two directories; nobody can read the one at its place."""
-    broken = ['1-a  metadata 09:00 title "A"', '1-a/events.json  09:00 "{"']
-    plan = plan_of(stored(OTHER), here(OTHER, f"3-c/conversations/{A}", *broken), agreed_on(OTHER))
+LOST = '1-a  metadata 09:00 title "A"'
+"""A directory without a stream, in the place of a whole one that lies elsewhere."""
+ELSEWHERE = f"3-c/conversations/{A}"
+
+
+def test_a_directory_that_nobody_can_read_stays_and_nothing_is_moved_onto_it() -> None:
+    workspace = here(OTHER, ELSEWHERE, LOST, '1-a/events.json  09:00 "{"')
+    plan = plan_of(stored(OTHER), workspace, agreed_on(OTHER))
     assert {action.kind for action in plan.actions} == {Kind.COPY}
     assert {item.reason for item in plan.held} == {Reason.INVALID}
+
+
+def test_what_nobody_can_read_stays_though_its_conversation_was_removed() -> None:
+    broken = STALE.replace("  stream 08:00 [1]", "")
+    plan = plan_of(stored(OTHER), here(A, broken, '1-z/events.json  08:00 "{"', OTHER), agreed_on(A, OTHER))
+    assert steps(plan, Kind.REMOVE_STALE).keys() == {"workspace:1-a"}
+    (held,) = plan.held
+    assert (held.conversation, held.unit, held.reason) == ("jp-c1", STREAM, Reason.INVALID)
+    assert held.message.startswith("workspace:1-z/events.json: found a truncated file")
+    assert [f"{version.place}" for version in plan.preserve] == ["workspace:1-z/events.json"]
+
+
+def test_a_directory_moves_to_its_place_after_another_one_left_it() -> None:
+    plan = plan_of(stored(OTHER), here(OTHER, ELSEWHERE, LOST), agreed_on(OTHER))
+    (gone,), (move,) = steps(plan, Kind.REMOVE_STALE).values(), steps(plan, Kind.MOVE).values()
+    assert (f"{gone.target}", f"{move.target}") == ("workspace:1-a",) * 2
+    assert gone.id in move.needs
+
+
+def test_and_that_goes_after_what_lies_in_it_left_it() -> None:
+    child = '1-a/conversations/5-e  metadata 09:00 title "E" parent 1  stream 09:00 [1]'
+    plan = plan_of(stored(OTHER), here(OTHER, ELSEWHERE, LOST, child), agreed_on(OTHER))
+    assert plan.held == ()
+    first, gone, last = plan.actions[-3:]
+    assert [action.conversation for action in (first, gone, last)] == ["jp-c5", "jp-c1", "jp-c1"]
+    assert [action.kind for action in (first, gone, last)] == [Kind.MOVE, Kind.REMOVE_STALE, Kind.MOVE]
+    assert first.id in gone.needs
+    assert {first.id, gone.id} <= set(last.needs)

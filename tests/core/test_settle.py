@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, Side
+from reconcile.core.model import EARLIEST_NS, METADATA, STREAM, Side, Snapshot
 from reconcile.core.plan import Action, Kind, Plan
 from reconcile.core.policy import Missing, Policy, Take
 from reconcile.core.reasons import Reason
@@ -128,6 +128,14 @@ def test_files_that_the_winner_lacks_go() -> None:
     assert [place.path for place in project.removes] == ["1-a/base_config.json"]
 
 
+def test_a_file_that_the_winner_lacks_goes_also_where_the_others_are_equal() -> None:
+    more = [LEGACY.replace("09:30", "09:00"), '1-a/base_config.json  09:00 "{}"']
+    (copy,) = of(plan_of(stored(*more), here(LEGACY)), Kind.COPY)
+    assert [place.path for place in copy.removes] == ["1-a/base_config.json"]
+    (project,) = of(plan_of(stored(LEGACY), here(*more)), Kind.PROJECT)
+    assert [place.path for place in project.removes] == ["1-a/base_config.json"]
+
+
 def test_the_old_form_replaces_the_old_form() -> None:
     (copy,) = of(plan_of(stored(LEGACY), here(LEGACY.replace("[1]", "[1 2]")), agreed_on(LEGACY)), Kind.COPY)
     assert copy.removes == ()
@@ -144,6 +152,18 @@ def test_what_is_removed_is_not_put_together_first() -> None:
     store = stored(A, A.replace("1-a", "1-z").replace("[1]", "[1 2]"))
     plan = plan_of(store, here(A), agreed_on(A), Policy(request=Remove(("jp-c1",))))
     assert {action.kind for action in plan.actions} == {Kind.REMOVE, Kind.REMOVE_STALE}
+
+
+def test_nor_is_its_parent_put_back() -> None:
+    policy = Policy(request=Remove(("jp-c1",)))
+    plan = plan_of(stored(PARENT, STRIPPED), here(PARENT, STRIPPED), KNOWN, policy)
+    assert {action.kind for action in plan.actions} == {Kind.REMOVE, Kind.REMOVE_STALE}
+
+
+def test_what_is_incomplete_in_every_directory_of_the_store_is_not_put_together() -> None:
+    incomplete = "1-z  metadata 08:00  stream 08:00 nobase [1]"
+    plan = plan_of(stored("1-a  metadata 09:00", incomplete), here())
+    assert not of(plan, Kind.COPY)
 
 
 def test_what_cannot_be_read_in_a_directory_that_goes_is_not_put_with_the_rest() -> None:
@@ -212,10 +232,28 @@ def test_of_one_time_with_the_stores_it_is_aged_and_below_it_left_alone() -> Non
     assert not of(plan_of(store, here(A.replace("stream 09:00", "stream 08:59")), memory), Kind.AGE)
 
 
+def with_time(snapshot: Snapshot, mtime_ns: int) -> Snapshot:
+    copies = [
+        replace(copy, files=tuple(replace(file, mtime_ns=mtime_ns) for file in copy.files)) for copy in snapshot.copies
+    ]
+    return replace(snapshot, copies=tuple(copies))
+
+
+@pytest.mark.parametrize(("above", "aged"), [(0, []), (1, [EARLIEST_NS])])
+def test_nothing_is_older_than_the_earliest_time(above: int, aged: list[int]) -> None:
+    newer = A.replace("[1]", "[1 2]")
+    memory = agreed_on(newer)
+    known = view_of(stored(A), here()).store.digest(STREAM) or ""
+    history = {**memory.history, ("jp-c1", STREAM): (known, *memory.history["jp-c1", STREAM])}
+    sides = with_time(stored(newer), EARLIEST_NS), with_time(here(A), EARLIEST_NS + above)
+    assert [age.mtime_ns for age in of(plan_of(*sides, replace(memory, history=history)), Kind.AGE)] == aged
+
+
 def test_a_directory_of_the_store_that_has_to_stay_is_left_as_it_is() -> None:
     below = ["1-z/conversations/2-b  stream 09:00 [1]", '1-z/conversations/2-b/metadata.json  09:00 "{"']
-    store = stored(A, A.replace("1-a", "1-z").replace("09:00", "08:00"), *below)
-    plan = plan_of(store, here(A), agreed_on(A))
+    store = stored(A, A.replace("1-a", "1-z").replace("09:00", "08:00").replace('"A"', '"Z"'), *below)
+    plan = plan_of(store, here(A))
+    assert [item.reason for item in plan.held] == [Reason.SUBTREE_HELD]
     assert not [action for action in plan.actions if action.target.path.startswith("1-z/")]
 
 
