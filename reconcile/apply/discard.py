@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from reconcile.apply.drift import DriftError
-from reconcile.core.model import ARCHIVE, CHILDREN, TRASH, Place
+from reconcile.core.model import Place
+from reconcile.core.units import is_of_another
 from reconcile.disk.reading import Print, mtime_of, print_of
 from reconcile.disk.versions import Version, VersionKind
 
@@ -42,7 +43,7 @@ class Discard:
             name = path[len(base) + 1 :]
             if stat.S_ISDIR(status.st_mode):
                 continue
-            if self._is_of_another(name):
+            if is_of_another(name, self.stage.id_of):
                 raise DriftError(f"{self.action.target}: another conversation lies in it by now")
             if stat.S_ISREG(status.st_mode):
                 if self.stage.unit_of(name) is not None and path not in managed:
@@ -53,12 +54,6 @@ class Discard:
                 self._save_link(path, name, status)
             else:
                 raise DriftError(f"{self.action.target.side}:{path}: is no file; move it away")
-
-    def _is_of_another(self, name: str) -> bool:
-        """Tell whether a file is another conversation's; what is below ``conversations`` otherwise is foreign."""
-        parts = name.split("/")
-        below = [part for part in parts[1:3] if part not in (ARCHIVE, TRASH)] if parts[0] == CHILDREN else []
-        return any(self.stage.id_of(part) is not None for part in below[:1])
 
     def _save_link(self, path: str, name: str, status: os.stat_result) -> None:
         kept = self.stage.vault.put_bytes(self.root.read_link(path))

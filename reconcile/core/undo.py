@@ -16,10 +16,11 @@ from reconcile.core.nodes import Node, nodes_of
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Plan
 from reconcile.core.reasons import Reason
 from reconcile.core.undone import Standing, standing, undone_record
+from reconcile.core.units import is_of_another
 from reconcile.core.withholding import bulk_undo, renumbered, withheld, without_git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reconcile.core.memory import AsideRecord, Remembered
     from reconcile.core.model import File, Snapshot
@@ -36,7 +37,7 @@ _TAKEN = {Side.STORE: Kind.REMOVE, Side.WORKSPACE: Kind.REMOVE_STALE}
 
 def plan_undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Policy, rules: Rules, now_ns: int) -> Plan:
     """Return the plan that takes a run back, as far as nobody has written since."""
-    undo = _Undo(past, (store, workspace))
+    undo = _Undo(past, (store, workspace), rules)
     chosen = ({action.conversation for action in past.steps} | past.remembered.keys()) - past.since.undone
     for action in reversed(past.steps):
         if action.conversation in chosen:
@@ -53,7 +54,7 @@ def plan_undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Polic
         layout=policy.layout.value,
         actions=renumbered(actions),
         held=tuple(undo.item(each) for each in ordered if each in undo.refused),
-        asides=() if past.is_undo else tuple(((each, WHOLE), undo.record(each, rules)) for each in sorted(done)),
+        asides=() if past.is_undo else tuple(((each, WHOLE), undo.record(each)) for each in sorted(done)),
         outline=tuple(Heading(each, undo.titles.get(each), 0) for each in ordered),
         policy=policy,
         now_ns=now_ns,
@@ -69,8 +70,9 @@ class _RefusedError(Exception):
 class _Undo:
     """The virtual sides while the steps are reversed, and who was refused with which words."""
 
-    def __init__(self, past: PastRun, sides: Iterable[Snapshot]) -> None:
+    def __init__(self, past: PastRun, sides: Iterable[Snapshot], rules: Rules) -> None:
         self.past = past
+        self.rules = rules
         self.draft = Draft()
         self.refused = {
             key: f"run {run} has changed it since; undo that one first" for key, run in past.since.changed.items()
@@ -146,14 +148,18 @@ class _Undo:
             resolve=(f"reconcile restore {conversation}@{self.past.id}",) if kept else (),
         )
 
-    def record(self, conversation: str, rules: Rules) -> AsideRecord | None:
+    def record(self, conversation: str) -> AsideRecord | None:
         """Return the record of how a conversation stands once it is put back; None where it is nowhere."""
         found: dict[Side, list[Standing]] = {side: [] for side in Side}
         for side in Side:
             for node in self._of.get((conversation, side), {}).values():
                 container = self._owners[id(node.container)] if node.container is not None else None
-                found[side].append(standing(node.path, container, node.files.values()))
-        return undone_record(found[Side.STORE], found[Side.WORKSPACE], rules)
+                found[side].append(standing(node.path, container, self._seen(node.files).values()))
+        return undone_record(found[Side.STORE], found[Side.WORKSPACE], self.rules)
+
+    def _seen(self, files: Mapping[str, File]) -> dict[str, File]:
+        """Return the files that a scan sees, of all that are put back into a directory."""
+        return {name: file for name, file in files.items() if self.rules.format.unit_of(name) is not None}
 
     def _step(self, action: Action, kind: Kind) -> Step:
         return Step(
@@ -248,10 +254,12 @@ class _Undo:
         puts = []
         for place in sorted({*expected, *self.past.kept}, key=str):
             name = place.path.removeprefix(start)
-            if place.side is action.target.side and place.path.startswith(start) and not _is_below(name):
+            if place.side is not action.target.side or not place.path.startswith(start):
+                continue
+            if not is_of_another(name, self.rules.format.id_of):
                 old = self._old(place, expected.get(place))
                 puts.append(Put(old.named(name), kept=old.vault))
-        if found is not None and found.files == {put.file.name: put.file for put in puts}:
+        if found is not None and found.files == self._seen({put.file.name: put.file for put in puts}):
             return
         if found is not None:
             raise _RefusedError(f"{action.target}: something is there again")
@@ -321,10 +329,6 @@ def _is_as_before(file: File | None, before: Expect | None) -> bool:
     if file is None or before is None:
         return file is None and before is None
     return (file.digest, file.mtime_ns) == (before.digest, before.mtime_ns)
-
-
-def _is_below(name: str) -> bool:
-    return name.partition("/")[0] == CHILDREN
 
 
 def _name_in(action: Action, place: Place) -> str:

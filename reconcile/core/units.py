@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Metadata, ParentKind, Stream
+from reconcile.core.model import (
+    ARCHIVE,
+    CHILDREN,
+    EXTRA,
+    METADATA,
+    STREAM,
+    TRASH,
+    Fault,
+    Metadata,
+    ParentKind,
+    Stream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +31,15 @@ class Rules:
 
     format: Format
     digest: Callable[[bytes], Digest]
+
+
+def is_of_another(name: str, id_of: Callable[[str], str | None]) -> bool:
+    """Tell whether a file in a conversation's directory is another one's; what else is below ``conversations`` is
+    foreign, and goes and comes with the directory.
+    """
+    parts = name.split("/")
+    below = [part for part in parts[1:3] if part not in (ARCHIVE, TRASH)] if parts[0] == CHILDREN else []
+    return any(id_of(part) is not None for part in below[:1])
 
 
 @dataclass(frozen=True, slots=True)

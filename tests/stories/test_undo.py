@@ -142,6 +142,35 @@ def test_what_was_done_before_the_workspace_was_wiped_is_undone_as_well(world: W
     assert "reconcile restore" not in refused.stdout, "nothing was replaced then"
 
 
+def test_what_nobody_manages_comes_back_with_its_directory_and_stays_then(world: World) -> None:
+    three(world, parent=FIRST)
+    top = world.workspace / f"{FIRST}-it"
+    world.reconcile()
+    for name in ("NOTE.md", ".hidden", "events.json.swp", "conversations/NOTE.md", "conversations/sub/README"):
+        (top / name).parent.mkdir(exist_ok=True)
+        (top / name).write_text(name)
+    world.reconcile()
+    before = listing(world.workspace)
+    world.reconcile("local", str(FIRST))
+    assert not top.exists()
+    world.reconcile("undo")
+    assert listing(world.workspace) == before
+
+
+def test_what_was_undone_stays_so_also_with_a_hidden_file_in_it(world: World) -> None:
+    three(world)
+    world.reconcile()
+    hidden = world.workspace / f"{FIRST}-it" / ".hidden"
+    hidden.write_text("mine")
+    shutil.rmtree(world.store / f"{FIRST}-it")
+    world.reconcile()
+    assert not hidden.exists()
+    world.reconcile("undo")
+    assert hidden.read_text() == "mine"
+    assert "left as it is until a side changes" in world.reconcile().stdout
+    assert hidden.exists()
+
+
 def test_what_was_done_in_a_forgotten_checkout_can_still_be_restored(world: World, tmp_path: Path, run: Run) -> None:
     three(world)
     world.reconcile()
