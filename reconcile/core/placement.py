@@ -43,14 +43,18 @@ def place(board: Board, view: View) -> None:
 
 
 def _is_broken(board: Board, view: View) -> bool:
-    """Tell whether a directory isn't complete, or one above it isn't, or isn't there: nothing new is made below it."""
+    """Tell whether a directory isn't complete, or is local, or one above it is so, or isn't there: nothing new is made
+    below it.
+    """
     container = board.container_of(view.id)
     undecided = is_undecided(board.verdicts.get(view.id, {}).values())
-    return undecided or board.presences[view.id].goal is Goal.HELD or not _is_sound(board, container)
+    return view.local or undecided or board.presences[view.id].goal is Goal.HELD or not is_sound(board, container)
 
 
-def _is_sound(board: Board, container: str | None) -> bool:
-    """Tell whether a directory may be made in another's: that is there and complete with all above it (section 5)."""
+def is_sound(board: Board, container: str | None) -> bool:
+    """Tell whether a directory may be made in another's: that is there, complete and public with all above it
+    (section 5).
+    """
     return container is None or (container in board.present and container not in board.broken)
 
 
@@ -175,23 +179,23 @@ def _may_return(board: Board, view: View) -> Presence:
     """Decide whether what waits for an ancestor, or was asked for, can be made now (section 5)."""
     presence = board.presences[view.id]
     container = board.container_of(view.id)
-    ready = _is_sound(board, container)
+    ready = is_sound(board, container)
     awaited = presence.intent.waits_for if presence.intent else None
     if presence.goal is Goal.PROJECT:
-        if ready and _complete(view):
+        if ready and is_complete(view):
             return presence
         return _as(presence, Goal.WAIT, presence.reason)
     if awaited is not None and awaited in board.tree:
         if board.policy.layout is Layout.NESTED and container != awaited:
             return removed_here(view, presence.case)
-        if ready and awaited in board.present and _complete(view):
+        if ready and awaited in board.present and is_complete(view):
             return _as(presence, Goal.PROJECT, Reason.ANCESTOR_RETURNED)
         return presence
     intent = board.memory.intents.get(awaited) if awaited else None
     was_projected = awaited in board.memory.agreed and (intent is None or intent.kind is IntentKind.PROJECTED)
     if not was_projected:
         return removed_here(view, presence.case)
-    if ready and _complete(view):
+    if ready and is_complete(view):
         return _as(presence, Goal.PROJECT, Reason.ANCESTOR_LEFT)
     return presence
 
@@ -200,7 +204,8 @@ def _as(presence: Presence, goal: Goal, reason: Reason | None) -> Presence:
     return type(presence)(goal, presence.case, presence.state, reason, presence.intent)
 
 
-def _complete(view: View) -> bool:
+def is_complete(view: View) -> bool:
+    """Tell whether the store has all that makes a conversation."""
     return view.store.metadata is not None and view.store.digest(STREAM) is not None
 
 
@@ -224,7 +229,7 @@ def project_fork(board: Board, fork: str) -> None:
     source = board.views[board.forks[fork]]
     nested = board.policy.layout is Layout.NESTED and source.id in board.tree
     container = source.id if nested else None
-    if board.policy.missing is not Missing.REPROJECT or source.local or not _is_sound(board, container):
+    if board.policy.missing is not Missing.REPROJECT or source.local or not is_sound(board, container):
         return
     made = next(action for action in board.draft if action.conversation == fork)
     step = Step(
@@ -276,7 +281,7 @@ def archive(board: Board, view: View) -> None:
     Also from below another one there: it lies so where a run was killed between the parent's move and its own.
     """
     main, store, presence = view.workspace.main, view.store.main, board.presences[view.id]
-    if main is None and presence.goal is Goal.PROJECT and view.archived and _complete(view):
+    if main is None and presence.goal is Goal.PROJECT and view.archived and is_complete(view):
         _project(board, view, presence, f"{ARCHIVE}/")
     if main is None or store is None or view.local or view.id in board.edits.leaving:
         return

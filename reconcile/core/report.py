@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind, Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
+from reconcile.core.placement import is_complete, is_sound
 from reconcile.core.plan import Item, Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
@@ -36,8 +37,7 @@ def report_conversation(board: Board, view: View) -> None:
         and view.id not in board.present
         and not view.local
     ):
-        message = "it can't be put there now: it isn't whole in the store, or the one that it lies in isn't whole here"
-        board.hold(view, WHOLE, Reason.UNSETTLED, message)
+        _hold_unplaced(board, view)
     if presence.goal is Goal.HELD:
         _invalid(board, view)
     elif presence.goal is Goal.REMOVED_BEFORE:
@@ -67,6 +67,23 @@ def report_conversation(board: Board, view: View) -> None:
     _report_rivals(board, view)
     _report_parent(board, view)
     _remember(board, view)
+
+
+def _hold_unplaced(board: Board, view: View) -> None:
+    """Say why what was asked for isn't put into the workspace; what is in its way has been said already."""
+    container = board.container_of(view.id)
+    if board.sides.workspace_emptied:
+        message = "the workspace was emptied; what was here comes back first"
+        board.hold(view, WHOLE, Reason.UNSETTLED, message, "reconcile recover")
+    elif board.presences[view.id].goal is Goal.NOTHING:
+        message = "its place in the workspace can't be looked at, so nothing is put there"
+        board.hold(view, WHOLE, Reason.UNSETTLED, message, "reconcile doctor")
+    elif not is_complete(view):
+        message = "the store hasn't all of its files, so it can't be put into the workspace"
+        board.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {view.id}")
+    elif not is_sound(board, container):
+        message = f"it lies below {container}, which isn't whole here"
+        board.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile status {container}")
 
 
 def _link_in_place(board: Board, view: View) -> str | None:

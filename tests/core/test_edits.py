@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from reconcile.core.edits import Edits, RefusedError
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import Problem
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Policy, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Collect, Localize, Project, Remove, Reparent
 from reconcile.core.tree_edits import edits_of
 from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of
+
+if TYPE_CHECKING:
+    from reconcile.core.model import Snapshot
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 NEWER = ONE.replace("[1]", "[1 2]")
@@ -159,3 +164,40 @@ def test_a_few_of_many_are_named() -> None:
         assert f"has {count} descendants: " in str(refused.value)
         assert str(refused.value).endswith(end)
         assert [hint.rpartition(" ")[2] for hint in refused.value.hints] == ["--cascade", "--promote"]
+
+
+BELOW_A = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+OTHER = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "message", "way_on"),
+    [
+        (stored(ONE), here(), "the workspace was emptied; what was here comes back first", "reconcile recover"),
+        (
+            stored(ONE, OTHER),
+            replace(here(OTHER), problems=(Problem("1-a", "denied"),)),
+            "its place in the workspace can't be looked at, so nothing is put there",
+            "reconcile doctor",
+        ),
+        (
+            stored('1-a  metadata 09:00 title "A"', OTHER),
+            here(OTHER),
+            "the store hasn't all of its files, so it can't be put into the workspace",
+            "reconcile status jp-c1",
+        ),
+    ],
+)
+def test_what_cannot_be_projected_says_why(store: Snapshot, workspace: Snapshot, message: str, way_on: str) -> None:
+    policy = Policy(request=Project(("jp-c1",)))
+    held = plan_of(store, workspace, agreed_on(ONE, OTHER), policy).held
+    assert [(item.message, item.resolve) for item in held if item.conversation == "jp-c1"] == [(message, (way_on,))]
+
+
+def test_what_lies_below_something_broken_or_obstructed_says_what_that_is() -> None:
+    policy, store = Policy(request=Project(("jp-c2",))), stored(ONE, BELOW_A)
+    broken = plan_of(store, here(ONE, '1-a/events.json  09:00 "["'), agreed_on(ONE), policy).held
+    said = {item.conversation: item.message for item in broken}
+    assert said["jp-c2"] == "it lies below jp-c1, which isn't whole here"
+    obstructed = plan_of(store, here(ONE, '1-a/conversations  09:00 "x"'), agreed_on(ONE), policy).held
+    assert [item.reason for item in obstructed] == [Reason.OBSTRUCTED]
