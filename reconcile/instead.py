@@ -78,8 +78,9 @@ def _planned(session: Session, look: Look, policy: Policy, now_ns: int) -> Plan:
 
 def _restored(session: Session, version: str, look: Look, policy: Policy, now_ns: int) -> Plan:
     versions = find_versions(session.state, version, session.format)
-    units = kept_units(session.state, session.vault, versions, session.format)
+    found = kept_units(session.state, session.vault, versions, session.format)
     try:
-        return plan_restore(units, look.store, look.workspace, look.memory, policy, session.rules, now_ns)
+        plan = plan_restore(found.units, look.store, look.workspace, look.memory, policy, session.rules, now_ns)
+        return replace(plan, notes=found.notes)
     except NoPlaceError as error:
         raise NoVersionError(f"{version}: {error}") from None

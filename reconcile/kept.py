@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Side
+from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Fault, Side
 from reconcile.core.past import Kept, KeptUnit
+from reconcile.core.plan import Note
+from reconcile.core.reasons import Reason
 from reconcile.disk.hashing import chunks_of
 from reconcile.disk.streams import LARGE
 from reconcile.disk.versions import VersionKind
@@ -68,31 +70,68 @@ def _of_run(state: State, conversation: str, run: str, unit: str) -> list[Versio
 
 
 def _with_digest(state: State, text: str) -> list[Version]:
-    """Return what the beginning of a digest names, or the digests of a stream's files, as `status` joins them."""
-    return [version for part in text.lower().split("+") for version in _with_one_digest(state, part)]
+    """Return what the beginning of a digest names, or the digests of a stream's files, as `status` joins them.
+
+    Of equal content the one that was kept last; files that are joined are those of one directory, where one had them.
+    """
+    named = [found for part in text.lower().split("+") if (found := _with_one_digest(state, part))]
+    together = [{_origin(each) for each in found} for found in named]
+    shared = set.intersection(*together) if together else set()
+    return [[each for each in found if not shared or _origin(each) in shared][-1] for found in named]
 
 
 def _with_one_digest(state: State, text: str) -> list[Version]:
     if len(text) < SHORTEST:
         raise NoVersionError(f"found {text!r}, expected ID@RUN[:unit], or {SHORTEST} digits of a digest or more")
-    found = {each.digest: each for each in state.versions.with_digest(text) if each.kind is VersionKind.FILE}
-    if len(found) > 1:
-        raise NoVersionError(f"{text!r} is ambiguous: {', '.join(digest[:16] for digest in sorted(found)[:5])}")
-    return list(found.values())
+    found = [each for each in state.versions.with_digest(text) if each.kind is VersionKind.FILE]
+    digests = sorted({each.digest for each in found})
+    if len(digests) > 1:
+        raise NoVersionError(f"{text!r} is ambiguous: {', '.join(digest[:16] for digest in digests[:5])}")
+    return found
 
 
-def kept_units(state: State, vault: Vault, versions: Sequence[Version], form: Format) -> tuple[KeptUnit, ...]:
+def _origin(version: Version) -> tuple[str | None, Side, str]:
+    """Return the directory that a version was kept of, and when."""
+    return version.run, version.side, version.path[: -len(version.file) - 1]
+
+
+class Restorable(NamedTuple):
+    """What can be written again of the versions that were named; ``notes`` say what else stays in the vault."""
+
+    units: tuple[KeptUnit, ...]
+    notes: tuple[Note, ...]
+
+
+def kept_units(state: State, vault: Vault, versions: Sequence[Version], form: Format) -> Restorable:
     """Return whole units of one conversation, from one directory each; a stream's other file comes along.
 
+    Of several versions of a unit, from several directories, the newest that is valid; of one time the store's. A file
+    that is of no unit lay beside the conversation's own: it isn't written anywhere.
+
     Raises:
-        NoVersionError: two versions of one unit are meant, or one isn't valid content.
+        NoVersionError: none is of a unit, or a unit has no valid version.
         VaultError: an object is missing or damaged.
     """
     units: dict[str, dict[tuple[str | None, Side, str], dict[str, Version]]] = {}
     for version in _with_companions(state, versions, form):
-        where = (version.run, version.side, _directory(version))
-        units.setdefault(version.unit, {}).setdefault(where, {})[version.file] = version
-    return tuple(_one(unit, list(places.values()), vault, form) for unit, places in sorted(units.items()))
+        units.setdefault(version.unit, {}).setdefault(_origin(version), {})[version.file] = version
+    beside = [each for files in units.pop(WHOLE, {}).values() for each in files.values()]
+    if not units:
+        names = ", ".join(sorted(each.file for each in beside))
+        message = f"found {names}, expected files of the conversation itself; what lies beside them isn't restored"
+        raise NoVersionError(message, f"`reconcile show {beside[0].digest[:16]}` prints it")
+    chosen = [_newest(unit, list(places.values()), vault, form) for unit, places in sorted(units.items())]
+    notes = [note for each in chosen for note in each.notes]
+    return Restorable(tuple(unit for each in chosen for unit in each.units), (*notes, *map(_note_beside, beside)))
+
+
+def _note_beside(version: Version) -> Note:
+    words = f"no file of the conversation, stays in the vault; `reconcile show {version.digest[:16]}` prints it"
+    return _note(version, f"{version.side}:{version.path}: {words}")
+
+
+def _note(version: Version, message: str) -> Note:
+    return Note(conversation=version.conversation, unit=version.unit, reason=Reason.LEFT_IN_VAULT, message=message)
 
 
 def _with_companions(state: State, versions: Iterable[Version], form: Format) -> list[Version]:
@@ -105,24 +144,50 @@ def _with_companions(state: State, versions: Iterable[Version], form: Format) ->
                 for each in state.versions.of_run(version.run)
                 if each.conversation == version.conversation
                 and each.unit == STREAM
-                and each.side is version.side
-                and _directory(each) == _directory(version)
+                and _origin(each) == _origin(version)
                 and each.file in form.stream_files
                 and each.file != version.file
             ]
     return found
 
 
-def _directory(version: Version) -> str:
-    return version.path[: -len(version.file) - 1]
+def _newest(unit: str, places: list[dict[str, Version]], vault: Vault, form: Format) -> Restorable:
+    """Return the newest valid version of a unit, and a note on every other one that was kept."""
+    contents = {tuple(sorted((name, each.digest) for name, each in files.items())): files for files in places}
+    valid: list[tuple[dict[str, Version], KeptUnit]] = []
+    invalid: list[tuple[dict[str, Version], NoVersionError]] = []
+    for files in sorted(contents.values(), key=_age, reverse=True):
+        try:
+            valid.append((files, _unit(unit, files, vault, form)))
+        except NoVersionError as error:
+            invalid.append((files, error))
+    if not valid:
+        raise invalid[0][1]
+    chosen, found = valid[0]
+    notes = [_note_other(_differing(files, chosen, form), "takes it instead", "restore") for files, _ in valid[1:]]
+    notes += [_note_other(_differing(files, chosen, form), "prints it", "show") for files, _ in invalid]
+    return Restorable((found,), tuple(notes))
 
 
-def _one(unit: str, places: list[dict[str, Version]], vault: Vault, form: Format) -> KeptUnit:
-    contents = {tuple(sorted((name, each.digest) for name, each in files.items())) for files in places}
-    if len(contents) > 1:
-        digests = sorted(digest[:16] for files in contents for _, digest in files)
-        raise NoVersionError(f"several versions of {unit} were kept; name one by its digest: {', '.join(digests)}")
-    files = places[-1]
+def _age(files: dict[str, Version]) -> tuple[int, bool]:
+    return max(each.mtime_ns for each in files.values()), next(iter(files.values())).side is Side.STORE
+
+
+def _differing(files: dict[str, Version], chosen: dict[str, Version], form: Format) -> Version:
+    """Return the file whose digest names a version and not the one that was chosen."""
+    order = sorted(files.values(), key=lambda each: form.stream_files.index(each.file) if each.unit == STREAM else 0)
+    other = [each for each in order if each.file not in chosen or each.digest != chosen[each.file].digest]
+    return (other or order)[-1]
+
+
+def _note_other(version: Version, does: str, command: str) -> Note:
+    way = f"`reconcile {command} {version.digest[:16]}` {does}"
+    return _note(
+        version, f"{version.side}:{version.path}: another version that was kept then stays in the vault; {way}"
+    )
+
+
+def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> KeptUnit:
     contents_of = {name: _content(each, vault, form) for name, each in files.items()}
     partial = unit == STREAM and _lacks_its_base(contents_of, form)
     _check(unit, {form.stream_files[0]: b"{}", **contents_of} if partial else contents_of, form)
@@ -130,7 +195,7 @@ def _one(unit: str, places: list[dict[str, Version]], vault: Vault, form: Format
     return KeptUnit(
         conversation=any_of_them.conversation,
         unit=unit,
-        dirname=_directory(any_of_them).rpartition("/")[2],
+        dirname=_origin(any_of_them)[2].rpartition("/")[2],
         files={name: Kept(each.size, each.mtime_ns, each.xxh3, each.digest) for name, each in files.items()},
         partial=partial,
     )

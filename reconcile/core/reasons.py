@@ -102,6 +102,7 @@ class Reason(Enum):
 
     TAKEN_ALONG = "taken-along", "directories that go with the one that they lie in"
     ARCHIVED_COPY = "archived-copy", "archived, and left alone"
+    LEFT_IN_VAULT = "left-in-vault", "kept by the same run, and stays in the vault"
 
     # why an action was not carried out
     BUSY = "busy", "held by another process"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -184,6 +185,61 @@ def test_what_was_done_in_a_forgotten_checkout_can_still_be_restored(world: Worl
     assert f"reconcile restore ID@{newest}" in refused
     assert other.run("restore", f"{FIRST}@{newest}", "-w", other.project).exit_code == 0
     assert (other.store / f"{FIRST}-it" / "events.json").exists()
+
+
+def test_what_lay_beside_a_conversation_stays_in_the_vault_when_it_is_restored(world: World) -> None:
+    """It is none of its files: it would get into the store, and from there to whoever has no such directory."""
+    three(world)
+    world.reconcile()
+    beside = world.workspace / f"{FIRST}-it" / ".DS_Store"
+    beside.write_bytes(b"somebody's")
+    world.reconcile("local", str(FIRST))
+    removed = runs(world)[0]["id"]
+    world.reconcile("project", str(FIRST))
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    result = world.reconcile("restore", f"{FIRST}@{removed}")
+    (digest,) = [each["digest"] for each in versions(world, removed) if each["file"] == ".DS_Store"]
+    words = f"workspace:{FIRST}-it/.DS_Store: no file of the conversation, stays in the vault; "
+    assert words + f"`reconcile show {digest[:16]}` prints it" in result.stdout
+    assert [world.event_count(FIRST), beside.exists()] == [3, False]
+    assert not (world.store / f"{FIRST}-it" / ".DS_Store").exists()
+    for version in (digest, f"{FIRST}@{removed}:conversation"):
+        assert (
+            "found .DS_Store, expected files of the conversation" in world.reconcile("restore", version, code=2).stderr
+        )
+
+
+def test_a_conversation_that_was_removed_with_an_unsaved_edit_comes_back_with_it(world: World) -> None:
+    """Its sides had two versions: the newest comes back, and from then on either can be named."""
+    three(world)
+    world.reconcile()
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile("rm", str(FIRST), "--yes")
+    removed = runs(world)[0]["id"]
+    result = world.reconcile("restore", f"{FIRST}@{removed}")
+    assert world.event_count(FIRST) == 4
+    found = {(each["file"], each["place"].partition(":")[0]): each["digest"] for each in versions(world, removed)}
+    older = found["events.json", "store"]
+    words = f"store:{FIRST}-it/events.json: another version that was kept then stays in the vault; "
+    assert words + f"`reconcile restore {older[:16]}` takes it instead" in result.stdout
+    assert [each for each in found if each[0] == "metadata.json" and found[each][:16] in result.stdout] == []
+    world.reconcile("restore", older[:16])
+    assert world.event_count(FIRST) == 3
+    world.reconcile("restore", found["base_config.json", "store"] + "+" + found["events.json", "workspace"])
+    assert world.event_count(FIRST) == 4
+
+
+def test_of_two_versions_the_one_that_can_be_read_comes_back(world: World) -> None:
+    three(world)
+    world.reconcile()
+    metadata = world.workspace / f"{FIRST}-it" / "metadata.json"
+    metadata.write_bytes(b"<<<<<<< ours")
+    world.reconcile("rm", str(FIRST), "--yes")
+    result = world.reconcile("restore", f"{FIRST}@{runs(world)[0]['id']}")
+    digest = hashlib.blake2b(b"<<<<<<< ours", digest_size=32).hexdigest()
+    assert f"`reconcile show {digest[:16]}` prints it" in result.stdout
+    assert (world.store / f"{FIRST}-it" / "metadata.json").read_bytes().startswith(b"{")
 
 
 def test_an_undo_that_was_saved_refuses_what_was_written_meanwhile(world: World, tmp_path: Path) -> None:
