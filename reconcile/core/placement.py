@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Put, Step
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import ARCHIVE, CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Partition, Side, Stream
+from reconcile.core.model import ARCHIVE, CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Partition, Side
 from reconcile.core.nodes import Node
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Layout, Missing
@@ -36,7 +36,7 @@ def place(board: Board, view: View) -> None:
         board.present[view.id] = board.node(main)
         if _is_broken(board, view):
             board.broken.add(view.id)
-    elif main is None and goal in (Goal.PROJECT, Goal.WAIT):
+    elif goal in (Goal.PROJECT, Goal.WAIT):
         presence = board.presences[view.id] = _may_return(board, view)
         if presence.goal is Goal.PROJECT:
             _project(board, view, presence)
@@ -124,8 +124,8 @@ def _kind(main: Copy) -> Kind:
     return Kind.UNARCHIVE if main.archived else Kind.MOVE
 
 
-def _step(view: View, kind: Kind, reason: Reason, case: int | None = None) -> Step:
-    return Step(kind=kind, conversation=view.id, title=view.title, reason=reason, unit=WHOLE, case=case)
+def _step(view: View, kind: Kind, reason: Reason) -> Step:
+    return Step(kind=kind, conversation=view.id, title=view.title, reason=reason)
 
 
 def _reason_to_move(board: Board, view: View, main: Copy, container: str | None) -> Reason | None:
@@ -184,24 +184,20 @@ def _may_return(board: Board, view: View) -> Presence:
     if presence.goal is Goal.PROJECT:
         if ready and is_complete(view):
             return presence
-        return _as(presence, Goal.WAIT, presence.reason)
+        return replace(presence, goal=Goal.WAIT)
     if awaited is not None and awaited in board.tree:
         if board.policy.layout is Layout.NESTED and container != awaited:
             return removed_here(view, presence.case)
         if ready and awaited in board.present and is_complete(view):
-            return _as(presence, Goal.PROJECT, Reason.ANCESTOR_RETURNED)
+            return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_RETURNED)
         return presence
     intent = board.memory.intents.get(awaited) if awaited else None
     was_projected = awaited in board.memory.agreed and (intent is None or intent.kind is IntentKind.PROJECTED)
     if not was_projected:
         return removed_here(view, presence.case)
     if ready and is_complete(view):
-        return _as(presence, Goal.PROJECT, Reason.ANCESTOR_LEFT)
+        return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_LEFT)
     return presence
-
-
-def _as(presence: Presence, goal: Goal, reason: Reason | None) -> Presence:
-    return type(presence)(goal, presence.case, presence.state, reason, presence.intent)
 
 
 def is_complete(view: View) -> bool:
@@ -211,14 +207,13 @@ def is_complete(view: View) -> bool:
 
 def _project(board: Board, view: View, presence: Presence, partition: str = "") -> None:
     """Make a conversation's directory in the workspace, or a partition of it, from the store's copy."""
-    stream = view.store.units[STREAM].copy.stream
     step = Step(
         kind=Kind.PROJECT,
         conversation=view.id,
         title=view.title,
         reason=presence.why,
         case=presence.case,
-        events=(0, stream.count if isinstance(stream, Stream) else 0),
+        events=(0, view.store.units[STREAM].stream.count),
     )
     extras = {unit.removeprefix(EXTRA) for unit in view.agreed.units} if view.agreed is not None else set()
     _make(board, view, step, board.container_of(view.id), extras, partition)

@@ -1,0 +1,385 @@
+"""Where directories go, and what stays, waits or is held on the way (DESIGN.md 3, rules 5 to 10; 5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, WHOLE, Side
+from reconcile.core.placement import NAME_LIMIT
+from reconcile.core.plan import Action, Kind, Plan
+from reconcile.core.policy import Layout, Missing, Policy
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Localize, Project
+from tests.support.building import agreed_on, here, plan_of, stored, unreadable
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+C = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
+FREE_B = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
+H = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
+"""Somebody else, so that no side is empty."""
+IN_A, IN_B = "1-a/conversations/", "1-a/conversations/2-b/conversations/"
+NESTED_B, NESTED_C = IN_A + B, IN_B + C
+ALL = agreed_on(A, NESTED_B, NESTED_C, H)
+FLAT, AGAIN = Policy(layout=Layout.FLAT), Policy(missing=Missing.REPROJECT)
+
+
+def shown(plan: Plan) -> list[str]:
+    return [
+        f"{action.kind.value} {action.conversation} {action.reason.value} {action.target}" for action in plan.actions
+    ]
+
+
+def said(plan: Plan) -> list[tuple[str | None, Reason]]:
+    items = [(item.conversation, item.reason) for item in (*plan.held, *plan.aside)]
+    return items + [(note.conversation, note.reason) for note in plan.notes]
+
+
+def of(plan: Plan, kind: Kind, side: Side = Side.WORKSPACE) -> list[Action]:
+    return [action for action in plan.actions if action.kind is kind and action.target.side is side]
+
+
+def test_a_directory_lies_in_its_parents() -> None:
+    plan = plan_of(stored(A, B), here(A, B))
+    assert shown(plan) == ["move jp-c2 layout workspace:1-a/conversations/2-b"]
+    (move,) = plan.actions
+    assert (move.unit, move.case, move.title) == (WHOLE, None, "B")
+    assert not plan_of(stored(A, B), here(A, B), policy=FLAT).actions
+
+
+BELOW_H = B.replace("parent 1", "parent 8")
+WHYS = {
+    "its parent was changed": (
+        ALL,
+        (A, B, C.replace("parent 2", "parent 1"), H),
+        "parent-changed jp-c3 1-a/conversations/3-c",
+    ),
+    "its parent is gone": (ALL, (A, B, C.replace("parent 2", "parent 9"), H), "parent-gone jp-c3 3-c"),
+    "it was made a root": (ALL, (A, B, C.replace("parent 2", "parent null"), H), "parent-changed jp-c3 3-c"),
+    "a cycle is broken at it": (ALL, (A.replace('"A"', '"A" parent 1'), B, C, H), ""),
+    "a cycle begins": (
+        agreed_on(A, f"8-h/conversations/{BELOW_H}", H),
+        (A, B.replace("parent 1", "parent 2"), H),
+        "cycle-broken jp-c2 2-b",
+    ),
+}
+
+
+@pytest.mark.parametrize(("memory", "store", "found"), WHYS.values(), ids=WHYS)
+def test_why_a_directory_moves(memory: Memory, store: tuple[str, ...], found: str) -> None:
+    places = {each.place: conversation for conversation, each in memory.agreed.items()}
+    lines = {f"jp-c{line[0]}": line for line in (A, B, C, H)}
+    if "jp-c3" not in memory.agreed:
+        lines["jp-c2"] = BELOW_H
+    workspace = [place + lines[conversation][3:] for place, conversation in places.items()]
+    moves = of(plan_of(stored(*store), here(*workspace), memory), Kind.MOVE)
+    assert [f"{move.reason.value} {move.conversation} {move.target.path}" for move in moves] == (
+        [found] if found else []
+    )
+
+
+def test_what_somebody_else_moved_stays_there_and_gets_its_new_name() -> None:
+    plan = plan_of(stored(A, B, C, H), here(A, B, f"2-b/conversations/{C}", H), ALL)
+    assert (shown(plan), said(plan)) == ([], [("jp-c2", Reason.DISPLACED)])
+    retitled = plan_of(stored(A, B.replace('"B"', '"Z"'), C, H), here(A, B, f"2-b/conversations/{C}", H), ALL)
+    assert [f"{move.reason.value} {move.target.path}" for move in of(retitled, Kind.MOVE)] == ["title-changed 2-z"]
+    renamed = plan_of(stored(A, B.replace('"B"', '"Z"'), C, H), here(A, NESTED_B, NESTED_C, H), ALL)
+    assert [f"{move.reason.value} {move.target.path}" for move in of(renamed, Kind.MOVE)] == [
+        "title-changed 1-a/conversations/2-z"
+    ]
+
+
+def test_a_new_parent_and_a_new_title_are_one_move() -> None:
+    store = stored(A, B, C.replace('"C" parent 2', '"Z" parent 1'), H)
+    (move,) = of(plan_of(store, here(A, NESTED_B, NESTED_C, H), ALL), Kind.MOVE)
+    assert (move.reason, move.target.path) == (Reason.PARENT_CHANGED, "1-a/conversations/3-z")
+
+
+def test_where_the_layout_is_another_one_everything_is_placed_anew() -> None:
+    plan = plan_of(stored(A, B, C, H), here(A, B, C, H), replace(ALL, layout="flat"))
+    assert [f"{move.reason.value} {move.conversation}" for move in plan.actions] == ["layout jp-c2", "layout jp-c3"]
+
+
+def test_what_is_asked_for_again_goes_to_its_place() -> None:
+    memory = replace(ALL, intents={"jp-c2": Intent(IntentKind.REMOVED)})
+    plan = plan_of(stored(A, B, C, H), here(A, B, H), memory)
+    assert [f"{move.reason.value} {move.conversation}" for move in of(plan, Kind.MOVE)] == ["layout jp-c2"]
+
+
+def test_a_duplicate_at_the_right_depth_stays_under_its_parent() -> None:
+    """Another directory of it lay where it was agreed on."""
+    workspace = here(A, NESTED_B, f"{IN_A}2-x{B[3:]}", H)
+    plan = plan_of(stored(A, B, H), workspace, agreed_on(A, NESTED_B, H))
+    assert shown(plan) == ["remove-stale jp-c2 duplicate workspace:1-a/conversations/2-x"]
+
+
+def test_below_what_is_not_here_a_directory_stays_where_it_is() -> None:
+    plan = plan_of(stored(A, B, H), here(B, H))
+    assert (shown(plan), said(plan)) == ([], [("jp-c2", Reason.PARENT_ABSENT)])
+
+
+BROKEN_A = '1-a/metadata.json  09:00 "{"'
+
+
+def test_nothing_moves_below_what_cannot_be_placed() -> None:
+    """Its metadata can't be read, so that nobody knows whose child it is."""
+    store = stored("1-a  stream 09:00 [1]", BROKEN_A, B, C, H)
+    plan = plan_of(store, here("1-a  stream 09:00 [1]", BROKEN_A, B, C, H))
+    assert not of(plan, Kind.MOVE)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "made"),
+    [
+        ((A,), ["2-b", "3-c"]),
+        (("1-a  metadata 09:00", '1-a/events.json  09:00 "{"'), []),
+        ((A.replace('metadata 09:00 title "A"  ', ""), '1-a/metadata.json  09:00 "{"'), []),
+        ((), []),
+    ],
+    ids=["whole", "broken stream", "broken metadata", "absent"],
+)
+def test_new_directories_are_made_only_in_whole_ones(workspace: tuple[str, ...], made: list[str]) -> None:
+    intents = {each: Intent(IntentKind.PROJECTED) for each in ("jp-c2", "jp-c3")}
+    memory = replace(agreed_on(A, H), intents=intents)
+    plan = plan_of(stored(A, B, C, H), here(*workspace, H), memory)
+    found = [action.target.path.rpartition("/")[2] for action in of(plan, Kind.PROJECT) if action.unit == WHOLE]
+    assert found == made
+
+
+def test_below_one_that_is_behind_or_lies_in_another_that_is_broken_nothing_new_is_made() -> None:
+    memory = replace(agreed_on(A.replace("[1]", "[1 2]"), NESTED_B, H), intents={"jp-c3": Intent(IntentKind.PROJECTED)})
+    store = stored(A.replace("[1]", "[1 2]"), B, C, H)
+    plan = plan_of(store, here(A.replace("stream 09:00", "stream 09:30"), NESTED_B, H), memory)
+    assert not of(plan, Kind.PROJECT)
+
+
+def test_what_is_to_be_removed_is_no_place_for_new_ones() -> None:
+    memory = replace(agreed_on(A, NESTED_B, H), intents={"jp-c3": Intent(IntentKind.PROJECTED)})
+    plan = plan_of(stored(A, C, H), here(A, NESTED_B, H), memory)
+    assert [action.target.path for action in of(plan, Kind.PROJECT)] == ["3-c"]
+    assert [action.target.path for action in of(plan, Kind.REMOVE_STALE)] == ["1-a/conversations/2-b"]
+
+
+def waiting(place: str = "1-a/conversations/2-b") -> Memory:
+    """Return a memory in which B went with A."""
+    intent = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place=place)
+    return replace(agreed_on(A, NESTED_B, H), intents={"jp-c2": intent})
+
+
+WAITS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Policy, IntentKind | None, str]] = {
+    "its ancestor is back": ((A, B), (A,), Policy(), None, "ancestor-returned"),
+    "its ancestor isn't": ((A, B), (), Policy(), None, ""),
+    "its ancestor is back, but not whole": (
+        (A, B),
+        ("1-a  metadata 09:00", '1-a/events.json 09:00 "{"'),
+        Policy(),
+        None,
+        "",
+    ),
+    "it was given another parent": ((A, B.replace("parent 1", "parent 8")), (A,), Policy(), None, "removed"),
+    "the same, in a flat layout": ((A, B.replace("parent 1", "parent 8")), (A,), FLAT, None, "ancestor-returned"),
+    "its ancestor left for good": ((B,), (), Policy(), None, "ancestor-left"),
+    "its ancestor left, and was local": ((B,), (), Policy(), IntentKind.LOCAL, "removed"),
+    "its ancestor left, and had been asked for": ((B,), (), Policy(), IntentKind.PROJECTED, "ancestor-left"),
+    "it isn't whole itself": ((A, "2-b  stream 09:00 [1]"), (A,), Policy(), None, ""),
+    "nor is this one": ((A, '2-b  metadata 09:00 title "B" parent 1'), (A,), Policy(), None, ""),
+    "it isn't whole, and its ancestor left": (('2-b  metadata 09:00 title "B" parent 1',), (), Policy(), None, ""),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "policy", "kind", "found"), WAITS.values(), ids=WAITS)
+def test_what_waits_for_an_ancestor(
+    store: tuple[str, ...], workspace: tuple[str, ...], policy: Policy, kind: IntentKind | None, found: str
+) -> None:
+    memory = waiting()
+    memory = replace(
+        memory, layout=policy.layout.value, intents={**memory.intents, **({"jp-c1": Intent(kind)} if kind else {})}
+    )
+    plan = plan_of(stored(*store, H), here(*workspace, H), memory, policy)
+    made = [action.reason.value for action in of(plan, Kind.PROJECT) if action.conversation == "jp-c2"]
+    removed = [
+        intent for key, intent in plan.intents if key == "jp-c2" and intent and intent.kind is IntentKind.REMOVED
+    ]
+    assert (made or ["removed" for _ in removed] or [""]) == [found]
+
+
+def test_what_waits_for_one_that_nobody_knows_is_removed() -> None:
+    memory = waiting()
+    memory = replace(memory, agreed={key: each for key, each in memory.agreed.items() if key != "jp-c1"})
+    plan = plan_of(stored(FREE_B, H), here(H), memory)
+    assert [(key, intent.kind) for key, intent in plan.intents if intent] == [("jp-c2", IntentKind.REMOVED)]
+
+
+def test_in_a_new_directory_are_the_managed_files_and_what_had_come_from_a_workspace() -> None:
+    notes = ['2-b/NOTE.md  09:00 "x"', '2-b/QUERY_MESSAGE.md  09:00 "private"']
+    agreed = waiting().agreed["jp-c2"]
+    units = {**agreed.units, "extra:NOTE.md": "x"}
+    memory = replace(waiting(), agreed={**waiting().agreed, "jp-c2": replace(agreed, units=units)})
+    (made,) = of(plan_of(stored(A, B, *notes, H), here(A, H), memory), Kind.PROJECT)
+    files = ["metadata.json", "base_config.json", "events.json", "NOTE.md"]
+    assert sorted(write.target.path.rpartition("/")[2] for write in made.writes) == sorted(files)
+    assert (made.events, made.title, made.case) == ((0, 1), "B", 12)
+    (made,) = of(plan_of(stored(A, *notes, B, H), here(A, H), replace(ALL, agreed={}), AGAIN), Kind.PROJECT)
+    assert len(made.writes) == 3
+
+
+TAKEN = f'{IN_A}2-b/NOTE.md  09:00 "x"'
+BELOW = f'{IN_A}2-b/conversations/5-e  metadata 09:00 title "E" parent 1  stream 09:00 [1]'
+
+
+def test_a_place_with_somebody_elses_files_is_left_to_them() -> None:
+    plan = plan_of(stored(A, B, H), here(A, TAKEN, H), policy=AGAIN)
+    assert not of(plan, Kind.PROJECT)
+    (held,) = plan.held
+    assert (held.conversation, held.reason) == ("jp-c2", Reason.OBSTRUCTED)
+    assert held.message == "1-a/conversations/2-b is there already, with something else in it; move it away"
+
+
+def test_an_empty_directory_is_no_obstacle_and_one_with_children_is_filled() -> None:
+    empty = plan_of(stored(A, B, H), here(A, f"{IN_A}2-b/", H), policy=AGAIN)
+    assert [action.unit for action in of(empty, Kind.PROJECT)] == [WHOLE]
+    memory = agreed_on(A, H)
+    store = stored(A, B, BELOW.removeprefix(f"{IN_A}2-b/conversations/"), H)
+    filled = plan_of(store, here(A, BELOW, H), memory, AGAIN)
+    assert {action.unit: action.events for action in of(filled, Kind.PROJECT)} == {METADATA: None, STREAM: (0, 1)}
+    assert {
+        action.target.path.rpartition("/")[0] for action in of(filled, Kind.PROJECT) if action.unit == METADATA
+    } == {"1-a/conversations/2-b"}
+
+
+def test_a_move_to_a_place_with_somebody_elses_files_is_held() -> None:
+    plan = plan_of(stored(A, B, H), here(A, B, TAKEN, H))
+    assert not of(plan, Kind.MOVE)
+    assert said(plan)[0] == ("jp-c2", Reason.OBSTRUCTED)
+
+
+def test_a_move_waits_for_what_lies_at_its_place_to_leave() -> None:
+    plan = plan_of(stored(A, B, BELOW.removeprefix(f"{IN_A}2-b/conversations/"), H), here(A, B, BELOW, H))
+    first, second = of(plan, Kind.MOVE)
+    assert (first.conversation, second.conversation) == ("jp-c5", "jp-c2")
+    assert first.id in second.needs
+    assert plan.held == ()
+
+
+def test_a_blocked_move_needs_what_was_saved_of_it() -> None:
+    edited = B.replace("[1]", "[1 2]")
+    plan = plan_of(stored(A, B, BELOW.removeprefix(f"{IN_A}2-b/conversations/"), H), here(A, edited, BELOW, H))
+    (copy,) = of(plan, Kind.COPY, Side.STORE)
+    (move,) = (action for action in of(plan, Kind.MOVE) if action.conversation == "jp-c2")
+    assert copy.id in move.needs
+
+
+def test_a_file_called_conversations_is_in_the_way() -> None:
+    workspace = here(A, B, H)
+    copies = tuple(replace(copy, obstructed=copy.path == "1-a") for copy in workspace.copies)
+    plan = plan_of(stored(A, B, H), replace(workspace, copies=copies))
+    assert not plan.actions
+    (held,) = plan.held
+    assert (held.reason, held.message) == (
+        Reason.OBSTRUCTED,
+        "1-a/conversations is no directory; move it away",
+    )
+    assert not plan_of(stored(H), replace(here(A, H), copies=copies)).held[1:]
+
+
+def test_a_directory_is_not_moved_into_itself() -> None:
+    """Its parent was carried into it by hand."""
+    plan = plan_of(stored(A, B, H), here(FREE_B, f"2-b/conversations/{A}", H), agreed_on(H))
+    assert not [item for item in plan.held if item.reason is not Reason.OBSTRUCTED]
+
+
+ROOM = len(b"1-a/conversations/2-b") + len("base_config.json") + 32
+
+
+@pytest.mark.parametrize(("limit", "fits"), [(ROOM, True), (ROOM - 1, False)])
+def test_a_path_is_as_long_as_it_may_be(limit: int, fits: bool) -> None:
+    plan = plan_of(stored(A, B, H), here(A, B, H), policy=Policy(path_limit=limit))
+    assert bool(plan.actions) is fits
+    assert [item.message for item in plan.held] == ([] if fits else ["the path would have 21 characters"])
+
+
+def test_a_name_is_as_long_as_it_may_be() -> None:
+    for length, fits in ((NAME_LIMIT, True), (NAME_LIMIT + 1, False)):
+        name = "2-" + "b" * (length - 2)
+        plan = plan_of(stored(A, B, H), here(A, name + B[3:], H))
+        assert bool(of(plan, Kind.MOVE)) is fits
+
+
+def test_a_fork_follows_its_source_where_all_is_to_be_there() -> None:
+    ours, theirs = A.replace("09:00 [1]", "09:30 [1 2]"), A.replace("09:00 [1]", "09:40 [1 3]")
+    memory = agreed_on(A, H)
+    for policy, memory_, path in (
+        (AGAIN, memory, "1-a/conversations/"),
+        (replace(AGAIN, layout=Layout.FLAT), replace(memory, layout="flat"), ""),
+        (Policy(), memory, None),
+        (AGAIN, replace(memory, intents={"jp-c1": Intent(IntentKind.LOCAL)}), None),
+    ):
+        plan = plan_of(stored(ours, H), here(theirs, H), memory_, policy)
+        (fork,) = of(plan, Kind.FORK, Side.STORE)
+        made = of(plan, Kind.PROJECT)
+        if path is None:
+            assert made == []
+        else:
+            (project,) = made
+            name = fork.target.path
+            assert (project.conversation, project.target.path) == (fork.conversation, path + name)
+            assert (project.title, project.reason, project.case) == ("[diverged] A", Reason.REPROJECTED, 3)
+            assert (project.events, fork.id in project.needs) == ((0, 2), True)
+
+
+ARCHIVED = [f".archive/{A}"]
+STAYS = {
+    "live": ((A, H), [".archive/1-a"]),
+    "archived": ((f".archive/{A}", H), []),
+    "archived below another one": ((f".archive/8-h/conversations/{A}", H), [".archive/1-a"]),
+}
+
+
+@pytest.mark.parametrize(("workspace", "moves"), STAYS.values(), ids=STAYS)
+def test_the_workspace_follows_the_stores_archive(workspace: tuple[str, ...], moves: list[str]) -> None:
+    plan = plan_of(stored(*ARCHIVED, H), here(*workspace), agreed_on(A, H))
+    assert [action.target.path for action in of(plan, Kind.ARCHIVE)] == moves
+
+
+def test_what_is_local_or_leaves_is_not_archived_here() -> None:
+    memory = agreed_on(A, H)
+    local = replace(memory, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert not of(plan_of(stored(*ARCHIVED, H), here(A, H), local), Kind.ARCHIVE)
+    leaving = Policy(request=Localize(("jp-c1",)))
+    assert not of(plan_of(stored(*ARCHIVED, H), here(A, H), memory, leaving), Kind.ARCHIVE)
+
+
+def test_an_archived_one_comes_back_into_the_archive() -> None:
+    memory = replace(agreed_on(A, H), intents={"jp-c1": Intent(IntentKind.PROJECTED)})
+    plan = plan_of(stored(*ARCHIVED, H), here(H), memory)
+    assert shown(plan) == ["project jp-c1 projected workspace:.archive/1-a"]
+    incomplete = '.archive/1-a  metadata 09:00 title "A"'
+    assert not plan_of(stored(incomplete, H), here(H), memory).actions
+
+
+def test_the_store_is_flat_and_named_by_titles() -> None:
+    plan = plan_of(stored(H, f"8-h/conversations/{A}"), here(A, H))
+    assert shown(plan) == ["move jp-c1 flattened store:1-a"]
+    plan = plan_of(
+        stored(A.replace("1-a", "1-x"), H), here(A, H), agreed_on(A.replace('"A"', '"X"').replace("1-a", "1-x"), H)
+    )
+    assert "move jp-c1 title-changed store:1-a" in shown(plan)
+    plan = plan_of(stored(H, f".archive/8-h/conversations/.archive/{A}"), here(H))
+    assert [action.target.path for action in of(plan, Kind.MOVE, Side.STORE)] == [".archive/1-a"]
+
+
+def test_asked_for_below_one_that_is_not_here_it_waits() -> None:
+    memory = replace(agreed_on(H), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
+    assert not of(plan_of(stored(A, B, H), here(H), memory), Kind.PROJECT)
+    assert not of(plan_of(unreadable(stored(FREE_B, H), "2-b/events.json"), here(H), memory), Kind.PROJECT)
+    assert of(plan_of(stored(FREE_B, H), here(H), memory), Kind.PROJECT)
+    both = Policy(request=Project(("jp-c2",), ancestors=True))
+    assert [
+        action.conversation for action in of(plan_of(stored(A, B, H), here(H), agreed_on(H), both), Kind.PROJECT)
+    ] == [
+        "jp-c1",
+        "jp-c2",
+    ]
