@@ -399,6 +399,10 @@ def test_what_cannot_be_read_on_either_side_is_not_equal() -> None:
             '1-a  metadata 09:00 title "C" parent 3  stream 09:00 [1 2]',
             '1-a  metadata 09:00 title "D"  stream 09:00 [1 2]',
         ),
+        (
+            '1-c  metadata 09:00 title "C" parent 3  stream 09:00 [1 2]',
+            '1-c  metadata 09:00 title "D"  stream 09:00 [1 2]',
+        ),
     ],
 )
 def test_parent_and_title_are_agreed_on_with_the_metadata(store: str, workspace: str) -> None:
@@ -407,6 +411,13 @@ def test_parent_and_title_are_agreed_on_with_the_metadata(store: str, workspace:
     assert agreed is not None
     assert agreed.units[STREAM] != DIGEST[STREAM]
     assert (agreed.parent, agreed.title) == (None, "A")
+
+
+def test_a_new_parent_is_agreed_on_once_both_sides_state_it() -> None:
+    both = ONE.replace('"A"', '"A" parent 3')
+    agreed = folded(stored(both), here(both), KNOWN).agreed["jp-c1"]
+    assert agreed is not None
+    assert agreed.parent == "jp-c3"
 
 
 def test_a_displaced_directory_of_which_nothing_was_known_is_where_it_is() -> None:

@@ -352,6 +352,13 @@ def test_what_is_local_or_leaves_is_not_archived_here() -> None:
     assert not of(plan_of(stored(*ARCHIVED, H), here(A, H), memory, leaving), Kind.ARCHIVE)
 
 
+def test_what_leaves_is_not_moved_first() -> None:
+    leaving = Policy(request=Localize(("jp-c2",)))
+    store = stored(A, B.replace("parent 1", "parent null"), H)
+    plan = plan_of(store, here(A, NESTED_B, H), agreed_on(A, NESTED_B, H), leaving)
+    assert [action.kind for action in plan.actions if action.target.side is Side.WORKSPACE] == [Kind.REMOVE_STALE]
+
+
 def test_an_archived_one_comes_back_into_the_archive() -> None:
     memory = replace(agreed_on(A, H), intents={"jp-c1": Intent(IntentKind.PROJECTED)})
     plan = plan_of(stored(*ARCHIVED, H), here(H), memory)

@@ -173,3 +173,12 @@ def test_a_side_may_be_told_to_let_the_directory_that_stays_speak() -> None:
     assert (speaker(view.workspace), speaker(view.workspace, METADATA)) == ("1-z", "1-z")
     without: View = without_speakers(view, {STREAM})
     assert (speaker(without.workspace), speaker(without.workspace, METADATA)) == ("1-a", "1-z")
+
+
+def test_what_nobody_can_read_counts_where_it_speaks_or_lies_in_the_directory_that_stays() -> None:
+    broken = ["1-z  metadata 09:00", '1-z/events.json  12:00 "["']
+    side = view_of(stored(), here("1-a  metadata 13:00", *broken)).workspace
+    assert (kept(side)[0], {name: unit.copy.path for name, unit in side.faults.items()}) == ("1-a", {STREAM: "1-z"})
+    side = view_of(stored(), here("1-a  metadata 10:00", '1-a/events.json  12:00 "["', at("1-z")), KNOWN).workspace
+    assert not view_of(stored(), here(A, *broken)).workspace.faults
+    assert side.main is not None

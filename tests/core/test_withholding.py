@@ -1,0 +1,226 @@
+"""What a plan leaves out in the end, and what it says of the rest: bulk, git, selection, states, the outline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.memory import Memory
+from reconcile.core.model import Side
+from reconcile.core.plan import Kind, Plan
+from reconcile.core.planner import needs_events
+from reconcile.core.policy import Policy, Take
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Children, Remove
+from reconcile.core.withholding import without_git
+from tests.support.building import agreed_on, here, plan_of, seen, stored
+from tests.support.pure_level import RULES
+
+
+def line(number: int, more: str = "", events: str = "[1]") -> str:
+    return f'{number}-x  metadata 09:00 title "x"{more}  stream 09:00 {events}'
+
+
+LINES = [line(number) for number in range(1, 13)]
+KNOWN = agreed_on(*LINES)
+
+
+def gone(count: int, *edits: str, policy: Policy | None = None) -> Plan:
+    """Remove so many of the twelve from the store."""
+    return plan_of(stored(*LINES[count:]), here(*edits, *LINES[len(edits) :]), KNOWN, policy)
+
+
+def kinds(plan: Plan) -> list[str]:
+    return [f"{action.kind.value} {action.conversation}" for action in plan.actions]
+
+
+def said(plan: Plan) -> list[tuple[str | None, str, Reason]]:
+    return [(item.conversation, item.unit, item.reason) for item in plan.held]
+
+
+def test_many_removals_at_once_wait_with_all_that_becomes_of_them() -> None:
+    assert len(gone(4).actions) == 4
+    plan = gone(5)
+    assert (plan.actions, plan.tombstones, said(plan)) == ((), (), [(None, "conversation", Reason.BULK)])
+    (held,) = plan.held
+    assert held.message == "5 of 12 directories would be removed: 1-x, 2-x, 3-x, 4-x, 5-x"
+    assert held.resolve == ("reconcile --accept bulk",)
+    assert gone(7).held[0].message.endswith("4-x, 5-x and 2 more")
+    accepted = gone(7, policy=Policy(accept_bulk=True))
+    assert (len(accepted.actions), len(accepted.tombstones), accepted.held) == (7, 7, ())
+
+
+def test_what_the_others_do_goes_on_and_what_was_asked_for_is_no_bulk() -> None:
+    edited = [*LINES[5:11], line(12, events="[1 2]")]
+    plan = plan_of(stored(*edited), here(*LINES), KNOWN)
+    assert kinds(plan) == ["project jp-c12"]
+    assert [key for key, _ in plan.tombstones] == []
+    targets = tuple(f"jp-c{number}" for number in range(1, 13))
+    removed = plan_of(stored(*LINES), here(*LINES), KNOWN, Policy(request=Remove(targets, Children.CASCADE)))
+    assert (len(removed.actions), removed.held) == (24, ())
+
+
+def test_of_duplicates_that_wait_nothing_else_is_done_either() -> None:
+    """What lost now would speak again from a directory that stays."""
+    twice = [each.replace("-x", "-y").replace("[1]", "[1 2]").replace("09:00", "09:10") for each in LINES[:7]]
+    plan = plan_of(stored(*LINES), here(*LINES, *twice), KNOWN)
+    assert (plan.actions, said(plan)) == ((), [(None, "conversation", Reason.BULK)])
+    diverged = [each.replace("[1]", "[1 3]").replace("stream 09:00", "stream 09:30") for each in LINES]
+    plan = plan_of(stored(*diverged), here(*LINES, *twice), KNOWN)
+    assert {action.conversation for action in plan.actions} == {f"jp-c{number}" for number in range(8, 13)}
+
+
+def test_while_git_is_busy_nothing_changes_in_the_workspace_and_what_needs_it_waits() -> None:
+    busy = Policy(git_busy="merge")
+    store, workspace = [line(1, events="[1 2]"), *LINES[1:]], [LINES[0], line(2, events="[1 2]"), *LINES[2:]]
+    plan = plan_of(stored(*store), here(*workspace), KNOWN, busy)
+    assert (kinds(plan), [action.id for action in plan.actions]) == (["copy jp-c2"], ["1"])
+    (held,) = plan.held
+    assert (held.conversation, held.unit, held.title) == (None, "conversation", None)
+    assert (held.reason, held.resolve) == (Reason.GIT_BUSY, ())
+    assert held.message == "git is in the middle of something here (merge): 1 changes wait for its end"
+    saves = plan_of(stored(*LINES), here(*workspace), KNOWN, busy)
+    assert (kinds(saves), saves.held) == (["copy jp-c2"], ())
+    assert without_git(saves, None) is saves
+    both = plan_of(stored(*LINES), here(*LINES), KNOWN, replace(busy, request=Remove(("jp-c1",))))
+    assert kinds(both) == ["remove jp-c1"]
+
+
+PARENTS = [line(1), line(2, " parent 1"), line(3, " parent 2"), line(4)]
+EDITED = [each.replace("[1]", "[1 2]") for each in PARENTS]
+PLACES = ["1-x", "1-x/conversations/2-x", "1-x/conversations/2-x/conversations/3-x", "4-x"]
+
+
+def nested(lines: list[str]) -> list[str]:
+    return [place + each[3:] for place, each in zip(PLACES, lines, strict=True)]
+
+
+SELECTED = {
+    "one": (Policy(only=frozenset({"jp-c2"})), ["jp-c2"]),
+    "below one": (Policy(below=frozenset({"jp-c2"})), ["jp-c2", "jp-c3"]),
+    "below one, and another": (
+        Policy(below=frozenset({"jp-c2"}), only=frozenset({"jp-c4"})),
+        ["jp-c2", "jp-c3", "jp-c4"],
+    ),
+    "below all": (Policy(below=frozenset({"jp-c1"})), ["jp-c1", "jp-c2", "jp-c3"]),
+    "everything": (Policy(), ["jp-c1", "jp-c2", "jp-c3", "jp-c4"]),
+}
+
+
+@pytest.mark.parametrize(("policy", "conversations"), SELECTED.values(), ids=SELECTED)
+def test_a_selection(policy: Policy, conversations: list[str]) -> None:
+    memory = agreed_on(*nested(PARENTS))
+    plan = plan_of(stored(*PARENTS), here(*nested(EDITED)), memory, policy)
+    assert sorted(action.conversation for action in plan.actions) == conversations
+    diverged = [each.replace("09:00 [1]", f"08:00 [1 3{name}]") for each, name in zip(PARENTS, "abcd", strict=True)]
+    forks = plan_of(stored(*diverged), here(*nested(EDITED)), memory, policy)
+    assert len(forks.actions) == 2 * len(conversations)
+
+
+def test_a_selection_is_about_all_that_a_plan_says() -> None:
+    broken = ["4-x  metadata 09:00", '4-x/events.json  09:00 "["']
+    behind = line(3, " parent 2", "[]").replace("stream 09:00", "stream 09:30")
+    memory = replace(agreed_on(*nested(PARENTS)), tombstones={})
+    store, workspace = PARENTS[1:], [*nested([PARENTS[0], PARENTS[1], behind, line(4)])[:3], *broken]
+    whole = plan_of(stored(*store), here(*workspace), memory)
+    assert {key for key, _ in whole.tombstones} == {"jp-c1"}
+    assert {key for (key, _), _ in whole.asides} == {"jp-c3"}
+    assert {item.conversation for item in whole.held} >= {"jp-c4"}
+    assert {version.conversation for version in whole.preserve} == {"jp-c3", "jp-c4"}
+    for wanted in ("jp-c1", "jp-c3", "jp-c4"):
+        plan = plan_of(stored(*store), here(*workspace), memory, Policy(only=frozenset({wanted})))
+        assert {key for key, _ in plan.tombstones} <= {wanted}
+        assert {key for (key, _), _ in plan.asides} == {"jp-c3"} & {wanted}
+        assert {item.conversation for item in plan.aside} == {"jp-c3"} & {wanted}
+        assert {item.conversation for item in plan.held} <= {wanted}
+        assert {version.conversation for version in plan.preserve} == {"jp-c3", "jp-c4"} & {wanted}
+    gone_ = plan_of(
+        stored(*PARENTS), here(nested(PARENTS)[3]), agreed_on(*nested(PARENTS)), Policy(only=frozenset({"jp-c2"}))
+    )
+    assert [key for key, _ in gone_.intents] == ["jp-c2"]
+
+
+def test_what_is_held_of_a_side_concerns_every_selection() -> None:
+    plan = plan_of(stored(*PARENTS), here(), agreed_on(*nested(PARENTS)), Policy(only=frozenset({"jp-c2"})))
+    assert said(plan) == [(None, "conversation", Reason.WORKSPACE_EMPTIED)]
+
+
+def test_every_conversation_is_counted_once_by_how_it_stands() -> None:
+    store = [line(1, events="[1 2]"), line(2), line(3), line(4), line(5)]
+    broken = ['3-x  metadata 09:00 title "x"', '3-x/events.json  09:00 "["']
+    workspace = [line(1), line(2), *broken, line(6)]
+    memory = agreed_on(*[line(number) for number in (1, 2, 3, 9)])
+    plan = plan_of(stored(*store), here(*workspace), memory)
+    assert dict(plan.states) == {"available": 2, "changing": 1, "external": 1, "in-sync": 1, "open": 1}
+    aside = replace(Memory(), agreed=memory.agreed, layout="nested", store_identity="store:0")
+    kept = plan_of(stored(line(2)), here(line(2, events="[1 2]")), aside, Policy(decisions={"jp-c2": Take.KEEP}))
+    assert dict(kept.states) == {"open": 1}
+
+
+def test_the_outline_shows_what_a_plan_speaks_of_below_what_it_lies_in() -> None:
+    memory = agreed_on(*nested(PARENTS))
+    edited = [*PARENTS[:2], EDITED[2], PARENTS[3]]
+    plan = plan_of(stored(*PARENTS), here(*nested(edited)), memory)
+    assert [(each.conversation, each.title, each.depth) for each in plan.outline] == [
+        ("jp-c1", "x", 0),
+        ("jp-c2", "x", 1),
+        ("jp-c3", "x", 2),
+    ]
+    newer = PARENTS[1].replace("09:00 [1]", "09:30 [1 3]")
+    diverged = plan_of(
+        stored(PARENTS[0], newer, *PARENTS[2:]), here(*nested([PARENTS[0], EDITED[1], *PARENTS[2:]])), memory
+    )
+    (fork,) = (action for action in diverged.actions if action.kind is Kind.FORK)
+    assert [(each.conversation, each.depth) for each in diverged.outline] == [
+        ("jp-c1", 0),
+        ("jp-c2", 1),
+        (fork.conversation, 2),
+    ]
+    assert diverged.outline[2].title == "[diverged] x"
+    broken = ["4-x  metadata 09:00", '4-x/events.json  09:00 "["']
+    held = plan_of(stored(*PARENTS), here(*nested(PARENTS)[:3], *broken), memory)
+    assert [(each.conversation, each.depth) for each in held.outline] == [("jp-c4", 0)]
+    kept = plan_of(stored(*PARENTS), here(*nested(edited)), memory, Policy(decisions={"jp-c3": Take.KEEP}))
+    assert [each.conversation for each in kept.outline] == ["jp-c1", "jp-c2", "jp-c3"]
+
+
+def test_what_the_store_lost_as_a_whole_has_no_baseline_any_more() -> None:
+    memory = agreed_on(line(1), line(2), line(3))
+    renewed = seen(Side.STORE, [line(2)], identity="store:1")
+    plan = plan_of(renewed, here(line(1), line(2), line(4)), memory)
+    assert plan.voided == ("jp-c1",)
+    assert plan_of(stored(line(2)), here(line(1), line(2), line(4)), memory).voided == ()
+
+
+def test_a_plan_says_where_everything_is_in_the_end_and_who_lost_a_parent_on_purpose() -> None:
+    memory = agreed_on(*nested(PARENTS))
+    rooted = PARENTS[1].replace("parent 1", "parent null")
+    plan = plan_of(stored(PARENTS[0], rooted, *PARENTS[2:]), here(*nested(PARENTS)), memory)
+    assert plan.rooted == ("jp-c2",)
+    assert dict(plan.places) == {
+        "jp-c1": "1-x",
+        "jp-c2": "2-x",
+        "jp-c3": "2-x/conversations/3-x",
+        "jp-c4": "4-x",
+    }
+
+
+EVENTS: dict[str, tuple[list[str], list[str], set[str]]] = {
+    "different": ([line(1)], [line(1, events="[1 2]")], {"jp-c1"}),
+    "equal": ([line(1)], [line(1, " parent 3")], set()),
+    "on one side": ([line(1)], [], set()),
+    "missing here": ([line(1)], ["1-x  metadata 09:00"], set()),
+    "missing there": (["1-x  metadata 09:00"], [line(1)], set()),
+    "different in a second directory alone": (
+        [line(1)],
+        [line(1), line(1, events="[2]").replace("-x", "-y").replace("09:00 [", "09:30 [")],
+        {"jp-c1"},
+    ),
+    "the same, but broken": ([line(1)], [line(1), '1-y/events.json  09:00 "["'], set()),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "found"), EVENTS.values(), ids=EVENTS)
+def test_events_are_needed_of_streams_that_differ(store: list[str], workspace: list[str], found: set[str]) -> None:
+    assert needs_events(stored(*store, line(8)), here(*workspace, line(8)), Memory(), RULES) == found
