@@ -88,10 +88,12 @@ def _count(board: Board, files: Mapping[str, bytes]) -> int:
 
 
 def _takes_children(board: Board, view: View) -> bool:
-    """Tell whether something may be written below the source: it is here, whole, and not on its way out."""
+    """Tell whether something may be written below the source: it is here, whole, not on its way out, and public."""
     main = view.workspace.main
     settled = board.presences[view.id].goal is Goal.SYNC and not view.workspace.faults
-    return main is not None and settled and not main.archived and not main.obstructed
+    above = board.tree.ancestors(view.id) if _nests(board, view) else ()
+    public = not any(board.views[each].local for each in above)
+    return main is not None and settled and public and not main.archived and not main.obstructed
 
 
 def _nests(board: Board, view: View) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.guards import look_at_sides
 from reconcile.core.memory import Agreed, Intent, IntentKind
-from reconcile.core.model import METADATA, STREAM, WHOLE, Metadata, ParentKind, Side
+from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Side
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
 from reconcile.core.reasons import Reason
@@ -167,7 +167,10 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
     """Return the new baseline: units that both hold equal, and what follows from equal metadata."""
     assert view.store.main is not None  # noqa: S101 - the caller asked
     ours, theirs = units_of(view.store.main, run.rules, None), units_of(workspace, run.rules, None)
-    units = {name: digest for name, digest in _units_before(view).items() if name in ours or name in theirs}
+    # An extra that was removed from the workspace is the store's alone from now on: nothing puts it there again.
+    before_it = _units_before(view)
+    there = {name for name in before_it if name in theirs or (name in ours and not name.startswith(EXTRA))}
+    units = {name: digest for name, digest in before_it.items() if name in there}
     for name, unit in theirs.items():
         said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}
         if unit.digest is None or name not in ours or {ours[name].digest} != said:

@@ -191,13 +191,18 @@ def _may_return(board: Board, view: View) -> Presence:
         if ready and awaited in board.present and is_complete(view):
             return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_RETURNED)
         return presence
-    intent = board.memory.intents.get(awaited) if awaited else None
-    was_projected = awaited in board.memory.agreed and (intent is None or intent.kind is IntentKind.PROJECTED)
-    if not was_projected:
+    if not _was_here(board, awaited):
         return removed_here(view, presence.case)
     if ready and is_complete(view):
         return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_LEFT)
     return presence
+
+
+def _was_here(board: Board, awaited: str | None) -> bool:
+    """Tell whether what left the tree was here until then: neither local, nor removed, nor waiting itself."""
+    intent = board.memory.intents.get(awaited) if awaited else None
+    public = intent is None or (intent.kind is IntentKind.PROJECTED and intent.waits_for is None)
+    return awaited in board.memory.agreed and public
 
 
 def is_complete(view: View) -> bool:

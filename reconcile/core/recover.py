@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from reconcile.core.board import Board
-    from reconcile.core.memory import Memory
+    from reconcile.core.memory import Intent, Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,15 @@ def offers(board: Board, records: Iterable[Memory]) -> Offers:
     for memory in records:
         recorded = recorded or bool(memory.agreed)
         for conversation in (memory.agreed.keys() | memory.intents.keys()) & (set(candidates) - seen):
-            by_run.setdefault(_noticed_by(memory, conversation), set()).add(conversation)
             seen.add(conversation)
+            intent = _last_of(memory, conversation)
+            if intent is None or intent.kind is IntentKind.PROJECTED:
+                by_run.setdefault(None, set()).add(conversation)
+            elif intent.kind is IntentKind.REMOVED:
+                by_run.setdefault(intent.run, set()).add(conversation)
     if not recorded:
         by_run, seen = {None: set(candidates)}, set(candidates)
-    come = coming(board, seen)
+    come = coming(board, set().union(*by_run.values()))
     removed_by = sorted((run for run in by_run if run is not None), reverse=True)
     runs = [None, *removed_by] if None in by_run else list(removed_by)
     groups = (Offer(run, tuple(each for each in come if each in by_run[run]), recorded) for run in runs)
@@ -77,11 +81,11 @@ def _is_public_here(board: Board, conversation: str) -> bool:
     return view.workspace.main is not None and not view.local
 
 
-def _noticed_by(memory: Memory, conversation: str) -> str | None:
-    """Return the run that found its directory removed, or that of what it went with."""
+def _last_of(memory: Memory, conversation: str) -> Intent | None:
+    """Return the intent of a conversation, or of what it went with: removed by a run that noticed it, or local."""
     seen: set[str] = set()
     intent = memory.intents.get(conversation)
     while intent is not None and intent.waits_for is not None and intent.waits_for not in seen:
         seen.add(intent.waits_for)
         intent = memory.intents.get(intent.waits_for)
-    return intent.run if intent is not None and intent.kind is IntentKind.REMOVED else None
+    return intent

@@ -58,6 +58,14 @@ def test_where_a_fork_is_made() -> None:
     assert [intent.kind for _, intent in local.intents if intent] == ["local"]
 
 
+def test_below_what_is_local_a_fork_is_in_the_store_alone() -> None:
+    """Also where a checkout has directories of both."""
+    parent = '5-p  metadata 09:00 title "P" local  stream 09:00 [1]'
+    child = A.replace(' title "A"', ' title "A" parent 5')
+    there = ('5-p  metadata 09:00 title "P"  stream 09:00 [1]', f"5-p/conversations/{child}")
+    assert targets(fork(WHOLE, workspace=there, store=(parent, child))) == ["store:N-a"]
+
+
 def test_a_source_that_is_not_whole_is_refused() -> None:
     with pytest.raises(RefusedError, match="isn't whole in the store"):
         fork(WHOLE, store=(A, '1-a/metadata.json 10:00 "{"'))

@@ -362,15 +362,16 @@ def test_nothing_of_what_was_agreed_on_is_left_and_nothing_is_said_of_it() -> No
     assert changes.agreed == {}
 
 
-def test_a_file_that_is_on_neither_side_is_no_part_of_the_baseline_any_more() -> None:
+def test_an_extra_that_is_not_in_the_workspace_is_no_part_of_the_baseline_any_more() -> None:
+    """It is the store's alone from then on, and never put back with the conversation."""
     note = '1-a/NOTE.md  09:00 "x"'
     memory = agreed_on(ONE)
     agreed = replace(memory.agreed["jp-c1"], units={**DIGEST, "extra:NOTE.md": "x", "extra:GONE.md": "y"})
     memory = replace(memory, agreed={"jp-c1": agreed})
-    for store, workspace in (((ONE, note), (ONE,)), ((ONE,), (ONE, note))):
+    for store, workspace, left in (((ONE, note), (ONE,), {}), ((ONE,), (ONE, note), {"extra:NOTE.md": "x"})):
         found = folded(stored(*store), here(*workspace), memory).agreed["jp-c1"]
         assert found is not None
-        assert found.units == {**DIGEST, "extra:NOTE.md": "x"}
+        assert found.units == {**DIGEST, **left}
 
 
 def test_a_directory_that_stays_with_another_content_is_no_agreement() -> None:

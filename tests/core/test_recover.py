@@ -63,6 +63,14 @@ def test_below_what_is_local_nothing_comes_back_and_nothing_is_offered() -> None
     assert found == Offers((Offer(None, ("jp-c1",)),), left_out=("jp-c6", "jp-c7"))
 
 
+def test_what_went_with_something_local_is_not_offered_wherever_it_is_by_now() -> None:
+    intents = {"jp-c1": Intent(IntentKind.PROJECTED, waits_for="jp-c5"), "jp-c5": Intent(IntentKind.LOCAL)}
+    own = replace(agreed_on(A, B), intents=intents)
+    for away in (A, f".archive/{A}"):
+        board = board_of(stored(away, B, LOCAL), here())
+        assert offers(board, [own]) == Offers((Offer(None, ("jp-c2",)),), left_out=("jp-c1",))
+
+
 def test_a_child_comes_with_its_parent_or_below_one_that_is_here() -> None:
     child = CHILD.format(1)
     gone, there = board_of(stored(A, child), here()), board_of(stored(A, child), here(A))
