@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from reconcile.config import Settings
     from reconcile.core.format import Format
-    from reconcile.core.look import Look
     from reconcile.core.plan import Action, Plan
     from reconcile.core.policy import Policy
+    from reconcile.session import Session
 
 
 class PlanElsewhereError(ReconcileError):
@@ -74,27 +74,32 @@ def command(context: click.Context, file: str) -> None:
         _check_ids(plan, session.format, file)
         if dry:
             look = session.look()
-            _, saved = agreeing(plan, session.plan(look, session.surroundings(_as_asked(plan, settings)), plan.now_ns))
-            refused = _of_saved(plan, Outcome(), saved, look)
+            policy, decided = session.surroundings(_as_asked(plan, settings)), _decided_since(session, plan)
+            _, saved = agreeing(plan, session.plan(look, policy, plan.now_ns), decided)
+            refused = _of_saved(plan, Outcome(), saved, moved_on(plan, look, decided))
             report(options, roots, session, plan, refused if refused.deeds else None)
             context.exit(exit_code(plan, refused, options))
         with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
             look = session.look()
-            policy = session.surroundings(_as_asked(plan, settings))
-            kept, saved = agreeing(plan, session.plan(look, policy, plan.now_ns))
+            policy, decided = session.surroundings(_as_asked(plan, settings)), _decided_since(session, plan)
+            kept, saved = agreeing(plan, session.plan(look, policy, plan.now_ns), decided)
             with progress_bar(options, len(kept.actions)) as progress:
                 achieved = session.apply(kept, look, policy, called(context), progress)
-            outcome = _of_saved(plan, achieved, saved, look)
+            outcome = _of_saved(plan, achieved, saved, moved_on(plan, look, decided))
             report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))
 
 
-def _of_saved(plan: Plan, achieved: Outcome, saved: Mapping[str, Action], look: Look) -> Outcome:
+def _decided_since(session: Session, plan: Plan) -> frozenset[str]:
+    """Return what the plan decides about, and a later run has decided otherwise."""
+    return session.state.journal.decided_since(plan.now_ns) & dict(plan.intents).keys()
+
+
+def _of_saved(plan: Plan, achieved: Outcome, saved: Mapping[str, Action], changes: Mapping[str, str]) -> Outcome:
     """Say of each saved action what became of it; what isn't in the present's plan was refused."""
     outcome = Outcome(achieved.run)
     for key, deed in achieved.deeds.items():
         outcome.deeds[saved[key].id] = replace(deed, action=saved[key])
-    changes = moved_on(plan, look)
     agreed = {action.id for action in saved.values()}
     for action in plan.actions:
         if action.id not in agreed:

@@ -5,26 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reconcile.core.withholding import renumbered, withheld
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from reconcile.core.look import Look
     from reconcile.core.model import File, Place
     from reconcile.core.plan import Action, Expect, Plan, Write
 
-from reconcile.core.withholding import renumbered, withheld
 
-
-def agreeing(saved: Plan, fresh: Plan) -> tuple[Plan, dict[str, Action]]:
+def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[Plan, dict[str, Action]]:
     """Return what both plans have in common, and by its action ids the saved actions that it carries out.
 
     ``fresh`` was made now, as it was asked for when ``saved`` was made. A conversation of which one action isn't in
-    it any more has drifted, and is refused with everything that needs it. Only actions of ``fresh`` are ever carried
-    out, so that a plan file can ask for nothing that isn't right now.
+    it any more has drifted, and is refused with everything that needs it; so is one of ``decided``, of which something
+    else was decided since. Only actions of ``fresh`` are ever carried out, so that a plan file can ask for nothing that
+    isn't right now.
     """
     wanted = {_meaning(action): action for action in saved.actions}
     found = {_meaning(action) for action in fresh.actions}
-    drifted = {action.conversation for meaning, action in wanted.items() if meaning not in found}
+    drifted = {action.conversation for meaning, action in wanted.items() if meaning not in found} | {*decided}
     leaves = {action.id for action in fresh.actions if _meaning(action) not in wanted or action.conversation in drifted}
     leaves = withheld(fresh.actions, leaves)
     partly = {action.conversation for action in fresh.actions if action.id in leaves}
@@ -33,12 +34,13 @@ def agreeing(saved: Plan, fresh: Plan) -> tuple[Plan, dict[str, Action]]:
         fresh,
         actions=kept,
         quiet=False,
+        intents=tuple(each for each in fresh.intents if each[0] not in decided),
         remembered=tuple(each for each in fresh.remembered if each[0] not in drifted | partly),
     )
     return changes, {action.id: wanted[_meaning(action)] for action in kept}
 
 
-def moved_on(saved: Plan, look: Look) -> dict[str, str]:
+def moved_on(saved: Plan, look: Look, decided: Collection[str] = ()) -> dict[str, str]:
     """Say of each saved action in what way the present isn't what it was made for: its own files, or the others of
     its conversation.
     """
@@ -53,6 +55,10 @@ def moved_on(saved: Plan, look: Look) -> dict[str, str]:
     for action in saved.actions:
         if action.writes and all(_is_there(present.get(each.target), each) for each in action.writes):
             found[action.id] = f"{action.target}: found it done already"
+        elif action.conversation in decided:
+            found[action.id] = (
+                f"{action.target}: what belongs here was decided otherwise since (`reconcile log`)"
+            )
         elif words := next(filter(None, (_change(each, present) for each in action.expect)), ""):
             found[action.id] = words
             first.setdefault(action.conversation, words)

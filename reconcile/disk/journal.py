@@ -119,6 +119,12 @@ class Journal:
                 found[conversation] = (*found.get(conversation, ()), later)
         return found
 
+    def decided_since(self, now_ns: int) -> frozenset[str]:
+        """Return the conversations of which a run that began later has decided what belongs in a workspace."""
+        sql = "SELECT conversation FROM intent_change JOIN run ON run.id = run WHERE started_ns > ?"
+        with state_errors(self._path):
+            return frozenset(row[0] for row in select(self._connection, sql, (now_ns,)))
+
     def record_intents(
         self, run: str, checkout: int, fold: state_memory.Fold, again: Mapping[str, Remembered] | None = None
     ) -> None:

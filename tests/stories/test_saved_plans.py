@@ -204,6 +204,20 @@ def test_a_missing_plan_is_one_line(world: World, tmp_path: Path) -> None:
     assert world.run("--workspace", world.project, "apply", tmp_path).exit_code == 2
 
 
+def test_a_saved_publication_is_refused_where_it_was_made_local_since(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    world.reconcile("local", str(FIRST))
+    saved = tmp_path / "plan.json"
+    world.reconcile("project", str(FIRST), "--out", saved, settled=False)
+    world.reconcile("project", str(FIRST))
+    world.reconcile("local", str(FIRST))
+    result = world.reconcile("apply", saved, code=4)
+    assert "what belongs here was decided otherwise since" in result.output
+    assert not list(world.workspace.glob(f"{FIRST}*"))
+    assert "local" in world.reconcile("status", str(FIRST)).stdout
+
+
 def test_nothing_to_resolve_is_nothing_to_do(world: World) -> None:
     three(world)
     world.reconcile()
