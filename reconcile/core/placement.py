@@ -71,22 +71,22 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
     reason = _reason_to_move(board, view, main, container)
     if reason is None and _is_leaving(board, node.container):
         reason = Reason.PARENT_GONE
-    if reason is None and node.container is not target:
+    if reason is None:
         message = "somebody else moved it; it stays there"
         board.set_aside(view, WHOLE, Reason.DISPLACED, message)
-        target = node.container
+        target, reason = node.container, Reason.TITLE_CHANGED
     name = _dirname(board, view, main)
     if node.is_at(target, "", name) or not _may_move(board, view, node, target, name):
         return
     renamed = node.is_at(target, "", node.name)
-    why = Reason.TITLE_CHANGED if renamed or reason is None else reason
+    why = Reason.TITLE_CHANGED if renamed else reason
     _move(board, view, _step(view, _kind(main), why), node, (target, "", name))
 
 
 def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | None, str, str]) -> None:
     """Move a directory to (container, prefix, name); a duplicate there goes first, or the move waits for it."""
     after = vacate(board, view, at, node.side)
-    husk = _husk_at(board, view, at) if node.side is Side.WORKSPACE else None
+    husk = _husk_at(board, view, node.side, at)
     if after is None or (husk is not None and not husk.is_hollow()):
         board.blocked.append((view, step, node, at))
     else:
@@ -96,7 +96,7 @@ def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | Non
 def move_blocked(board: Board) -> None:
     """Move what found its place taken, now that everything has left that does; what is still blocked stays."""
     for view, step, node, at in board.blocked:
-        husk = _husk_at(board, view, at) if node.side is Side.WORKSPACE else None
+        husk = _husk_at(board, view, node.side, at)
         if husk is not None and not husk.is_hollow():
             _hold_for_husk(board, view, husk)
         elif vacate(board, view, at, node.side) is not None:
@@ -104,9 +104,9 @@ def move_blocked(board: Board) -> None:
             board.draft.move(step, node, *at, after)
 
 
-def _husk_at(board: Board, view: View, at: tuple[Node | None, str, str]) -> Node | None:
+def _husk_at(board: Board, view: View, side: Side, at: tuple[Node | None, str, str]) -> Node | None:
     """Return the directory at a place that has no managed file of the conversation; an empty one is no obstacle."""
-    husks = (board.node(copy) for copy in view.workspace.husks)
+    husks = (board.node(copy) for copy in view.side(side).husks)
     return next((husk for husk in husks if husk.is_at(*at)), None)
 
 
@@ -133,7 +133,7 @@ def _reason_to_move(board: Board, view: View, main: Copy, container: str | None)
     if main.archived:
         return Reason.UNARCHIVED
     agreed_on = view.agreed.container if view.agreed else main.container
-    if agreed_on != container and view.id in board.tree:
+    if agreed_on != container:
         if board.tree.parent_is_gone(view.id):
             return Reason.PARENT_GONE
         if board.tree.breaks_cycle(view.id):
@@ -252,7 +252,7 @@ def _make(board: Board, view: View, step: Step, container: str | None, extras: s
     home = board.homes[step.conversation]
     wanted = {board.rules.format.metadata_file, *board.rules.format.stream_files, *extras}
     puts = [Put(file, home) for file in home.files.values() if file.name in wanted]
-    husk = _husk_at(board, view, (target, partition, name))
+    husk = _husk_at(board, view, Side.WORKSPACE, (target, partition, name))
     if husk is not None and husk.files:
         _hold_for_husk(board, view, husk)
         return

@@ -56,9 +56,7 @@ def moved_on(saved: Plan, look: Look, decided: Collection[str] = ()) -> dict[str
         if action.writes and all(_is_there(present.get(each.target), each) for each in action.writes):
             found[action.id] = f"{action.target}: found it done already"
         elif action.conversation in decided:
-            found[action.id] = (
-                f"{action.target}: what belongs here was decided otherwise since (`reconcile log`)"
-            )
+            found[action.id] = f"{action.target}: what belongs here was decided otherwise since (`reconcile log`)"
         elif words := next(filter(None, (_change(each, present) for each in action.expect)), ""):
             found[action.id] = words
             first.setdefault(action.conversation, words)

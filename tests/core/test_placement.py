@@ -149,6 +149,12 @@ def test_new_directories_are_made_only_in_whole_ones(workspace: tuple[str, ...],
     assert found == made
 
 
+def test_nor_in_one_that_is_new_and_cannot_be_saved() -> None:
+    memory = replace(agreed_on(H), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
+    broken = ['1-a  metadata 09:00 title "A"', '1-a/events.json  09:00 "{"']
+    assert not of(plan_of(stored(B, H), here(*broken, H), memory), Kind.PROJECT)
+
+
 def test_below_one_that_is_behind_or_lies_in_another_that_is_broken_nothing_new_is_made() -> None:
     memory = replace(agreed_on(A.replace("[1]", "[1 2]"), NESTED_B, H), intents={"jp-c3": Intent(IntentKind.PROJECTED)})
     store = stored(A.replace("[1]", "[1 2]"), B, C, H)
@@ -254,6 +260,26 @@ def test_a_move_to_a_place_with_somebody_elses_files_is_held() -> None:
     plan = plan_of(stored(A, B, H), here(A, B, TAKEN, H))
     assert not of(plan, Kind.MOVE)
     assert said(plan)[0] == ("jp-c2", Reason.OBSTRUCTED)
+
+
+def test_somebody_elses_files_are_in_the_way_at_that_place_alone() -> None:
+    husk = '1-a/NOTE.md  09:00 "x"'
+    plan = plan_of(stored(H, f"8-h/conversations/{A}"), here(husk, H))
+    assert shown(plan) == ["move jp-c1 flattened store:1-a"]
+    elsewhere = f"8-h/conversations/2-b/{TAKEN.rpartition('/')[2]}"
+    assert len(of(plan_of(stored(A, B, H), here(A, B, elsewhere, H)), Kind.MOVE)) == 1
+
+
+def test_what_was_carried_into_the_archive_of_another_one_comes_out_of_it() -> None:
+    carried = f".archive/8-h/conversations/{A}"
+    plan = plan_of(stored(A, f".archive/{H}", C), here(f".archive/{H}", carried, C), agreed_on(A, H, C))
+    assert "move jp-c1 parent-changed workspace:1-a" in shown(plan)
+
+
+def test_what_lost_its_parent_long_ago_stays_where_somebody_moved_it() -> None:
+    lost = A.replace('"A"', '"A" parent 9')
+    plan = plan_of(stored(lost, H), here(f"8-h/conversations/{lost}", H), agreed_on(lost, H))
+    assert (shown(plan), said(plan)) == ([], [("jp-c1", Reason.DISPLACED)])
 
 
 def test_a_move_waits_for_what_lies_at_its_place_to_leave() -> None:

@@ -12,9 +12,9 @@ from reconcile.core.plan import Kind, Plan
 from reconcile.core.planner import needs_events
 from reconcile.core.policy import Policy, Take
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Remove
+from reconcile.core.requests import Children, Collect, Remove
 from reconcile.core.withholding import without_git
-from tests.support.building import agreed_on, here, plan_of, seen, stored
+from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
 
 
@@ -183,6 +183,13 @@ def test_the_outline_shows_what_a_plan_speaks_of_below_what_it_lies_in() -> None
     assert [(each.conversation, each.depth) for each in held.outline] == [("jp-c4", 0)]
     kept = plan_of(stored(*PARENTS), here(*nested(edited)), memory, Policy(decisions={"jp-c3": Take.KEEP}))
     assert [each.conversation for each in kept.outline] == ["jp-c1", "jp-c2", "jp-c3"]
+
+
+def test_where_nothing_has_changed_the_plan_says_so() -> None:
+    policy = Policy(accept_bulk=True)
+    plan = plan_of(stored(*LINES, line(13)), here(*LINES), KNOWN, policy)
+    assert (plan.quiet, plan.policy, plan.now_ns) == (True, policy, NOW_NS)
+    assert not plan_of(stored(*LINES), here(*LINES), KNOWN, replace(policy, request=Collect())).quiet
 
 
 def test_what_the_store_lost_as_a_whole_has_no_baseline_any_more() -> None:
