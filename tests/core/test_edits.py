@@ -11,11 +11,11 @@ from reconcile.core.edits import Edits, RefusedError
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import Problem
 from reconcile.core.plan import Kind
-from reconcile.core.policy import Policy, Take
+from reconcile.core.policy import Diverged, Layout, Policy, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Collect, Localize, Project, Remove, Reparent
 from reconcile.core.tree_edits import edits_of
-from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of
+from tests.support.building import agreed_on, board_of, here, plan_of, stored, unreadable, view_of
 
 if TYPE_CHECKING:
     from reconcile.core.model import Snapshot
@@ -201,3 +201,207 @@ def test_what_lies_below_something_broken_or_obstructed_says_what_that_is() -> N
     assert said["jp-c2"] == "it lies below jp-c1, which isn't whole here"
     obstructed = plan_of(store, here(ONE, '1-a/conversations  09:00 "x"'), agreed_on(ONE), policy).held
     assert [item.reason for item in obstructed] == [Reason.OBSTRUCTED]
+
+
+def tree(count: int, parent: str = " parent 1") -> list[str]:
+    """Children of A, in its directory."""
+    return [f'{n}-x  metadata 09:00 title "X{n}"{parent}  stream 09:00 [1]' for n in range(2, 2 + count)]
+
+
+def inside_a(lines: list[str]) -> list[str]:
+    return [f"1-a/conversations/{line}" for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (2, "2 conversations below it go along, and back with it: X2 (jp-c2), X3 (jp-c3)"),
+        (
+            6,
+            "6 conversations below it go along, and back with it: "
+            "X2 (jp-c2), X3 (jp-c3), X4 (jp-c4), X5 (jp-c5), X6 (jp-c6) and 1 more",
+        ),
+    ],
+)
+def test_what_goes_along_is_told_in_the_order_of_the_tree(count: int, said: str) -> None:
+    lines = tree(count)
+    board = board_of(stored(A, *lines), here(A, *inside_a(lines)), agreed_on(A, *inside_a(lines)))
+    (note,) = edits_of(Localize(("jp-c1",)), board).notes
+    assert (note.conversation, note.reason, note.message) == ("jp-c1", Reason.TAKEN_ALONG, said)
+
+
+def test_what_is_private_in_there_stays_so_and_what_only_has_a_second_directory_there_stays() -> None:
+    known = agreed_on(A, NESTED, C)
+    local = board_of(stored(A, CHILD, C), here(A, NESTED, C), replace(known, intents={"jp-c2": LOCAL}))
+    edits = edits_of(Localize(("jp-c1",)), local)
+    assert edits.intents == {"jp-c1": LOCAL}
+    assert edits.leaving == {"jp-c1": Reason.LOCALIZED, "jp-c2": Reason.WITH_ANCESTOR}
+    twice = board_of(stored(A, B, C), here(A, B, C, f"1-a/conversations/{C}"), agreed_on(A, B, C))
+    assert edits_of(Localize(("jp-c1",)), twice).leaving == {"jp-c1": Reason.LOCALIZED}
+
+
+OPEN = {
+    "broken": (['2-b  metadata 09:00 title "B" parent 1', '2-b/events.json  09:00 "{"'], Policy()),
+    "diverged, and to be asked about": (
+        [CHILD.replace("09:00 [1]", "09:30 [1 3]")],
+        Policy(diverged=Diverged.HOLD),
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "policy"), OPEN.values(), ids=OPEN)
+def test_a_directory_stays_while_something_in_it_cannot_be_saved(lines: list[str], policy: Policy) -> None:
+    store = stored(A, CHILD.replace("[1]", "[1 2]"), C)
+    board = board_of(store, here(A, *inside_a(lines), C), agreed_on(A, NESTED, C), policy)
+    edits = edits_of(Localize(("jp-c1", "jp-c3")), board)
+    assert edits.intents == {"jp-c3": LOCAL}
+    assert edits.scope == {"jp-c1", "jp-c2", "jp-c3"}
+    (item,) = edits.held
+    assert (item.conversation, item.title, item.unit, item.resolve) == ("jp-c1", "A", "conversation", ())
+    assert item.message == "its directory stays, because of B (jp-c2): see `reconcile status`"
+
+
+def test_a_broken_note_keeps_a_directory_too() -> None:
+    workspace = unreadable(here(A, '1-a/NOTE.md  09:00 "x"'), "1-a/NOTE.md")
+    edits = edits_of(Localize(("jp-c1",)), board_of(stored(A), workspace, agreed_on(A)))
+    assert (edits.leaving, len(edits.held)) == ({}, 1)
+
+
+def test_what_has_no_title_is_named_by_its_id() -> None:
+    untitled = CHILD.replace('title "B" ', "")
+    known = agreed_on(A, f"1-a/conversations/{untitled}")
+    board = board_of(stored(A, untitled), here(A, f"1-a/conversations/{untitled}"), known)
+    (note,) = edits_of(Localize(("jp-c1",)), board).notes
+    assert note.message.endswith(": (no title) (jp-c2)")
+    with pytest.raises(RefusedError, match=r"^jp-c1 \(no title\) has 1 descendant: B \(jp-c2\)$"):
+        edits_of(Remove(("jp-c1",)), board_of(stored(A.replace('title "A"', ""), CHILD), here()))
+
+
+def test_everything_is_what_is_in_the_store_alone_and_not_local() -> None:
+    lines = [A, B, C, '4-d  metadata 09:00 title "D" local  stream 09:00 [1]']
+    board = board_of(stored(*lines), here(B), agreed_on(B))
+    edits = edits_of(Project((), everything=True), board)
+    assert edits.intents == {"jp-c1": PROJECTED, "jp-c3": PROJECTED}
+    assert edits.asked == {"jp-c1", "jp-c3"}
+    assert edits.decisions == {}
+    assert edits_of(Project(()), board).scope.isdisjoint(board.views)
+
+
+def test_versions_that_are_behind_are_ended_when_that_is_asked_for() -> None:
+    newer = A.replace("[1]", "[1 2]")
+    board = board_of(stored(newer, B), here(A.replace("stream 09:00", "stream 09:30"), B), agreed_on(newer, B))
+    edits = edits_of(Project((), behind=True), board)
+    assert edits.decisions == {"jp-c1": Take.STORE}
+    assert edits.scope == {"jp-c1"}
+    assert edits.intents == {}
+    assert edits_of(Project(("jp-c2",)), board).decisions == {}
+
+
+def test_what_is_archived_is_not_put_there_but_by_recover() -> None:
+    board = board_of(stored(f".archive/{A}", B), here(B), agreed_on(B))
+    edits = edits_of(Project(("jp-c1",)), board)
+    (item,) = edits.held
+    assert (edits.intents, item.conversation, item.reason) == ({}, "jp-c1", Reason.ARCHIVED_HELD)
+    assert item.message == "it is archived in the store; unarchive it first, with JP"
+    assert edits_of(Project(("jp-c1",), records=(1,)), board).intents == {"jp-c1": PROJECTED}
+
+
+GRANDCHILD = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
+
+
+def test_all_that_is_private_above_is_named_the_outermost_first_and_what_is_asked_for_is_not() -> None:
+    board = board_of(stored(A, CHILD, GRANDCHILD), here(), agreed_on())
+    (item,) = edits_of(Project(("jp-c3",)), board).held
+    assert item.message.endswith("would be public with it: A (jp-c1), B (jp-c2)")
+    below, above = edits_of(Project(("jp-c3", "jp-c2")), board).held
+    assert below.message == above.message
+    assert above.message.endswith("would be public with it: A (jp-c1)")
+    whole = edits_of(Project(("jp-c3",), ancestors=True), board)
+    assert list(whole.intents) == ["jp-c1", "jp-c2", "jp-c3"]
+    flat = board_of(stored(A, CHILD, GRANDCHILD), here(), agreed_on(), Policy(layout=Layout.FLAT))
+    assert edits_of(Project(("jp-c3",)), flat).intents == {"jp-c3": PROJECTED}
+
+
+def test_what_a_branch_has_brought_of_a_local_one_is_private() -> None:
+    memory = replace(agreed_on(A), intents={"jp-c1": LOCAL})
+    assert edits_of(Project(("jp-c2",)), board_of(stored(A, CHILD), here(A), memory)).intents == {}
+    assert edits_of(Project(("jp-c2",)), board_of(stored(A, CHILD), here(A), agreed_on(A))).intents == {
+        "jp-c2": PROJECTED
+    }
+
+
+def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else() -> None:
+    waits = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place="1-a/conversations/2-b")
+    apart, beside = (
+        '4-d  metadata 09:00 title "D" parent 1  stream 09:00 [1]',
+        '5-e  metadata 09:00 title "E" parent 1  stream 09:00 [1]',
+    )
+    memory = replace(agreed_on(A, NESTED, C), intents={"jp-c2": waits, "jp-c1": Intent(IntentKind.REMOVED)})
+    board = board_of(stored(A, CHILD, C, apart, beside), here(C, apart), memory)
+    assert edits_of(Project(("jp-c1",)), board).scope == {"jp-c1", "jp-c2", "jp-c4"}
+    assert edits_of(Project(("jp-c5",), ancestors=True), board).scope == {"jp-c1", "jp-c2", "jp-c4", "jp-c5"}
+    there = board_of(stored(A, apart, beside), here(A, apart), agreed_on(A))
+    assert edits_of(Project(("jp-c5",)), there).scope == {"jp-c1", "jp-c5"}
+
+
+def test_who_goes_and_who_moves_up() -> None:
+    deep = '4-d  metadata 09:00 title "D" parent 3  stream 09:00 [1]'
+    board = board_of(stored(A, CHILD, GRANDCHILD, deep), here(), agreed_on())
+    cascade = edits_of(Remove(("jp-c3", "jp-c2"), Children.CASCADE), board)
+    assert list(cascade.deleted) == ["jp-c2", "jp-c3", "jp-c4"]
+    assert set(cascade.deleted.values()) == {Reason.REMOVED_AS_ASKED}
+    assert cascade.below == {"jp-c2": ("jp-c3",), "jp-c3": ("jp-c4",), "jp-c4": ()}
+    assert cascade.parents == {}
+    assert cascade.scope == {"jp-c2", "jp-c3", "jp-c4"}
+    promote = edits_of(Remove(("jp-c3", "jp-c2"), Children.PROMOTE), board)
+    assert list(promote.deleted) == ["jp-c2", "jp-c3"]
+    assert promote.below == {"jp-c2": ("jp-c3",), "jp-c3": ()}
+    assert promote.parents == {"jp-c4": "jp-c1"}
+    assert promote.promoted == {"jp-c4"}
+    assert promote.scope == {"jp-c2", "jp-c3", "jp-c4"}
+    apart = edits_of(Remove(("jp-c1", "jp-c3"), Children.PROMOTE), board)
+    assert apart.parents == {"jp-c2": None, "jp-c4": "jp-c2"}
+    assert edits_of(Remove(("jp-c4",)), board).deleted == {"jp-c4": Reason.REMOVED_AS_ASKED}
+    assert edits_of(Remove(("jp-c4", "jp-c3")), board).below == {"jp-c3": ("jp-c4",), "jp-c4": ()}
+
+
+def test_of_a_cycle_each_is_counted_once() -> None:
+    ring = [A.replace('"A"', '"A" parent 3'), CHILD, GRANDCHILD]
+    board = board_of(stored(*ring), here(), agreed_on())
+    with pytest.raises(RefusedError, match="has 2 descendants: "):
+        edits_of(Remove(("jp-c2",)), board)
+    assert set(edits_of(Remove(("jp-c2",), Children.CASCADE), board).deleted) == {"jp-c1", "jp-c2", "jp-c3"}
+    both = edits_of(Remove(("jp-c1", "jp-c2", "jp-c3"), Children.PROMOTE), board)
+    assert (len(both.deleted), both.parents) == (3, {})
+
+
+def test_archived_ones_are_not_removed_and_said_to_lose_their_parent() -> None:
+    board = board_of(stored(A, f".archive/{CHILD}", f".archive/{C}"), here(), agreed_on())
+    with pytest.raises(RefusedError, match=r"^jp-c2 is archived; reconcile removes live conversations alone$"):
+        edits_of(Remove(("jp-c1", "jp-c2")), board)
+    (note,) = edits_of(Remove(("jp-c1",)), board).notes
+    assert (note.conversation, note.reason) == ("jp-c2", Reason.ARCHIVED_COPY)
+    assert note.message == "it is archived, and stays; its parent jp-c1 is removed"
+
+
+REFUSED = {
+    "a child that is archived": (Reparent("jp-c2", None), "jp-c2 is archived; unarchive it first, with JP"),
+    "a parent that is archived": (Reparent("jp-c3", "jp-c2"), "jp-c2 is archived, and can't be a parent"),
+    "itself": (Reparent("jp-c3", "jp-c3"), "jp-c3 would be its own ancestor: jp-c3"),
+    "its own child": (Reparent("jp-c3", "jp-c5"), "jp-c3 would be its own ancestor: jp-c3 > jp-c4 > jp-c5"),
+}
+
+
+@pytest.mark.parametrize(("request_", "message"), REFUSED.values(), ids=REFUSED)
+def test_who_cannot_be_whose_parent(request_: Reparent, message: str) -> None:
+    below = [f'{n}-x  metadata 09:00 title "X" parent {n - 1}  stream 09:00 [1]' for n in (4, 5)]
+    board = board_of(stored(A, f".archive/{B}", C, *below), here(), agreed_on())
+    with pytest.raises(RefusedError, match=f"^{message}$"):
+        edits_of(request_, board)
+
+
+def test_another_parent_is_asked_for_one_conversation() -> None:
+    edits = edits_of(Reparent("jp-c3", "jp-c1"), board_of(stored(A, B, C), here(), agreed_on()))
+    assert edits.parents == {"jp-c3": "jp-c1"}
+    assert edits.scope == edits.asked == {"jp-c3"}
+    assert edits_of(Reparent("jp-c3", None), board_of(stored(C), here(), agreed_on())).parents == {"jp-c3": None}
