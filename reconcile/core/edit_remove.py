@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.edits import NOBODY, Edits, RefusedError, names, still_there
+from reconcile.core.edits import NOBODY, Edits, RefusedError, held_item, names, still_there
 from reconcile.core.expiry import expired
 from reconcile.core.plan import Note
 from reconcile.core.presence import Goal
@@ -12,7 +13,7 @@ from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.core.board import Board
     from reconcile.core.requests import Collect, Remove
@@ -38,11 +39,53 @@ def remove(board: Board, request: Remove) -> Edits:
     return Edits(
         deleted=deleted,
         below=kin.among(deleted),
+        heirs={each: tuple(child for child in kin.children(each) if child in parents) for each in deleted},
         parents=parents,
         promoted=frozenset(parents),
         scope=frozenset({*deleted, *parents, *_half_promoted(board, deleted)}) or NOBODY,
         notes=tuple(_archived_below(board, deleted)),
     )
+
+
+def keeping_parents(board: Board) -> Edits | None:
+    """Return the same edits without the removal of what has a child that can't get another parent now, nor of what that
+    lies below: its parent would be gone (section 6). Their other children stay theirs. None where nothing has to stay.
+    """
+    edits = board.edits
+    stuck = {each: [child for child in heirs if board.parentage[child].frozen] for each, heirs in edits.heirs.items()}
+    above = {child: parent for parent, children in edits.below.items() for child in children}
+    staying = _staying(board, stuck, above)
+    if not staying:
+        return None
+    parents = {child: edits.parents[child] for children in stuck.values() for child in children}
+    kept_above: dict[str, str | None] = {}
+    for each in edits.deleted:
+        at = above.get(each)
+        kept_above[each] = at if at in staying else kept_above.get(at or "")
+        if each not in staying:
+            parents |= {child: kept_above[each] or edits.parents[child] for child in edits.heirs[each]}
+    return replace(
+        edits,
+        deleted={each: reason for each, reason in edits.deleted.items() if each not in staying},
+        parents=parents,
+        promoted=frozenset(parents),
+        held=tuple(held_item(board, each, Reason.SUBTREE_HELD, words) for each, words in staying.items()),
+    )
+
+
+def _staying(board: Board, stuck: Mapping[str, list[str]], above: Mapping[str, str]) -> dict[str, str]:
+    """Return what stays, and why: what has such a child, and whatever was to go with it above that."""
+    staying = {
+        each: f"it stays: {names(board, children)} can't get another parent before that is settled"
+        for each, children in stuck.items()
+        if children
+    }
+    for each in tuple(staying):
+        below, at = each, above.get(each)
+        while at is not None and at not in staying:
+            staying[at] = f"it stays, as {names(board, (below,))} below it does"
+            below, at = at, above.get(at)
+    return staying
 
 
 def _half_promoted(board: Board, deleted: Collection[str]) -> list[str]:

@@ -40,8 +40,9 @@ class Edits:
 
     ``leaving``: workspace directories that go, ``deleted``: conversations that go from both sides (parents first), each
     with the reason. ``below``: the children of each of those that go too, and before it, so that the same command finds
-    what is left when one of them can't go. ``together``: what goes at once or not at all, by conversation. ``asked``:
-    put where it belongs. ``scope``: what the run is limited to; everything else stays as it is.
+    what is left when one of them can't go. ``heirs``: its other children, which have to get another parent before it
+    goes. ``together``: what goes at once or not at all, by conversation. ``asked``: put where it belongs. ``scope``:
+    what the run is limited to; everything else stays as it is.
     """
 
     intents: Mapping[str, Intent | None] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Edits:
     leaving: Mapping[str, Reason] = field(default_factory=dict)
     deleted: Mapping[str, Reason] = field(default_factory=dict)
     below: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    heirs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     together: Mapping[str, frozenset[str]] = field(default_factory=dict)
     asked: frozenset[str] = frozenset()
     decisions: Mapping[str, Take] = field(default_factory=dict)

@@ -90,7 +90,7 @@ def remove(board: Board, copy: Copy) -> int | None:
         reason=_why(board, view, copy),
         case=presence.case if removed and view.id not in board.edits.deleted else None,
     )
-    before = (*below, *board.edits.below.get(view.id, ()))
+    before = (*below, *board.edits.below.get(view.id, ()), *board.edits.heirs.get(view.id, ()))
     after = [index for other in before for index in board.draft.steps_of(other)]
     after += (board.draft.before_stale if step.kind is Kind.REMOVE_STALE else board.draft.steps_of)(view.id)
     if removed:
