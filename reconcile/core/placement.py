@@ -281,7 +281,7 @@ def archive(board: Board, view: View) -> None:
     Also from below another one there: it lies so where a run was killed between the parent's move and its own.
     """
     main, store, presence = view.workspace.main, view.store.main, board.presences[view.id]
-    if main is None and presence.goal is Goal.PROJECT and view.archived and is_complete(view):
+    if presence.goal is Goal.PROJECT and view.archived and is_complete(view):
         _project(board, view, presence, f"{ARCHIVE}/")
     if main is None or store is None or view.local or view.id in board.edits.leaving:
         return

@@ -218,8 +218,10 @@ def inside_a(lines: list[str]) -> list[str]:
         (2, "2 conversations below it go along, and back with it: X2 (jp-c2), X3 (jp-c3)"),
         (
             6,
-            "6 conversations below it go along, and back with it: "
-            "X2 (jp-c2), X3 (jp-c3), X4 (jp-c4), X5 (jp-c5), X6 (jp-c6) and 1 more",
+            (
+                "6 conversations below it go along, and back with it: "
+                "X2 (jp-c2), X3 (jp-c3), X4 (jp-c4), X5 (jp-c5), X6 (jp-c6) and 1 more"
+            ),
         ),
     ],
 )

@@ -51,6 +51,7 @@ def test_a_directory_lies_in_its_parents() -> None:
 
 
 BELOW_H = B.replace("parent 1", "parent 8")
+BELOW_B = A.replace('"A"', '"A" parent 2')
 WHYS = {
     "its parent was changed": (
         ALL,
@@ -212,6 +213,12 @@ def test_what_waits_for_an_ancestor(
     assert (made or ["removed" for _ in removed] or [""]) == [found]
 
 
+def test_what_waits_for_one_that_left_and_is_to_lie_in_another_waits_for_that() -> None:
+    store = stored(B.replace("parent 1", "parent 4"), H, H.replace("8-h", "4-d"))
+    plan = plan_of(store, here(H), waiting())
+    assert not of(plan, Kind.PROJECT)
+
+
 def test_what_waits_for_one_that_nobody_knows_is_removed() -> None:
     memory = waiting()
     memory = replace(memory, agreed={key: each for key, each in memory.agreed.items() if key != "jp-c1"})
@@ -312,9 +319,22 @@ def test_a_file_called_conversations_is_in_the_way() -> None:
 
 
 def test_a_directory_is_not_moved_into_itself() -> None:
-    """Its parent was carried into it by hand."""
-    plan = plan_of(stored(A, B, H), here(FREE_B, f"2-b/conversations/{A}", H), agreed_on(H))
-    assert not [item for item in plan.held if item.reason is not Reason.OBSTRUCTED]
+    """The one that is its parent now lies in it, and may not be moved."""
+    memory = agreed_on(FREE_B, f"2-b/conversations/{BELOW_B}", H)
+    memory = replace(memory, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    plan = plan_of(stored(A, B, H), here(FREE_B, f"2-b/conversations/{BELOW_B}", H), memory)
+    assert not of(plan, Kind.MOVE)
+    (held,) = plan.held
+    assert (held.conversation, held.unit, held.reason) == ("jp-c2", WHOLE, Reason.OBSTRUCTED)
+    assert held.message == "its new place lies inside itself, in 2-b/conversations/1-a"
+
+
+def test_a_name_that_is_no_text_is_counted_in_bytes() -> None:
+    workspace = here(A, B, H)
+    name = "2-" + "\udc80" * (NAME_LIMIT - 2)
+    copies = tuple(replace(copy, path=name if copy.path == "2-b" else copy.path) for copy in workspace.copies)
+    plan = plan_of(stored(A, B, H), replace(workspace, copies=copies))
+    assert [move.target.path for move in of(plan, Kind.MOVE)] == [f"1-a/conversations/{name}"]
 
 
 ROOM = len(b"1-a/conversations/2-b") + len("base_config.json") + 32
@@ -354,6 +374,27 @@ def test_a_fork_follows_its_source_where_all_is_to_be_there() -> None:
             assert (project.conversation, project.target.path) == (fork.conversation, path + name)
             assert (project.title, project.reason, project.case) == ("[diverged] A", Reason.REPROJECTED, 3)
             assert (project.events, fork.id in project.needs) == ((0, 2), True)
+
+
+def test_forks_of_several_follow_each_its_own() -> None:
+    base = [A, H]
+    ours = [line.replace("09:00 [1]", f"09:30 [1 2{line[0]}]") for line in base]
+    theirs = [line.replace("09:00 [1]", f"09:40 [1 3 4{'a' * (line is H)}]") for line in base]
+    plan = plan_of(stored(*ours), here(*theirs), agreed_on(*base), AGAIN)
+    forks = {fork.conversation: fork for fork in of(plan, Kind.FORK, Side.STORE)}
+    assert {made.title for made in of(plan, Kind.PROJECT)} == {"[diverged] A", "[diverged] H"}
+    assert all(made.title == forks[made.conversation].title for made in of(plan, Kind.PROJECT))
+
+
+def test_a_fork_of_an_archived_one_is_at_the_top_and_of_a_broken_one_in_the_store_alone() -> None:
+    ours, theirs = A.replace("09:00 [1]", "09:30 [1 2]"), A.replace("09:00 [1]", "09:40 [1 3]")
+    archived = plan_of(stored(f".archive/{ours}", H), here(f".archive/{theirs}", H), agreed_on(A, H), AGAIN)
+    (made,) = of(archived, Kind.PROJECT)
+    assert "/" not in made.target.path
+    broken = [theirs.replace('metadata 09:00 title "A"  ', ""), BROKEN_A]
+    plan = plan_of(stored(ours, H), here(*broken, H), agreed_on(A, H), AGAIN)
+    assert len(of(plan, Kind.FORK, Side.STORE)) == 1
+    assert not of(plan, Kind.PROJECT)
 
 
 ARCHIVED = [f".archive/{A}"]
@@ -406,7 +447,8 @@ def test_the_store_is_flat_and_named_by_titles() -> None:
 
 def test_asked_for_below_one_that_is_not_here_it_waits() -> None:
     memory = replace(agreed_on(H), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
-    assert not of(plan_of(stored(A, B, H), here(H), memory), Kind.PROJECT)
+    plan = plan_of(stored(A, B, H), here(H), memory)
+    assert (of(plan, Kind.PROJECT), plan.intents) == ([], ())
     assert not of(plan_of(unreadable(stored(FREE_B, H), "2-b/events.json"), here(H), memory), Kind.PROJECT)
     assert of(plan_of(stored(FREE_B, H), here(H), memory), Kind.PROJECT)
     both = Policy(request=Project(("jp-c2",), ancestors=True))

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from reconcile.core.memory import Memory
-from reconcile.core.model import Side
+from reconcile.core.model import Foreign, Side
 from reconcile.core.plan import Kind, Plan
 from reconcile.core.planner import needs_events
 from reconcile.core.policy import Policy, Take
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Collect, Remove
+from reconcile.core.requests import Children, Collect, Localize, Remove
 from reconcile.core.withholding import without_git
 from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
@@ -190,6 +190,17 @@ def test_where_nothing_has_changed_the_plan_says_so() -> None:
     plan = plan_of(stored(*LINES, line(13)), here(*LINES), KNOWN, policy)
     assert (plan.quiet, plan.policy, plan.now_ns) == (True, policy, NOW_NS)
     assert not plan_of(stored(*LINES), here(*LINES), KNOWN, replace(policy, request=Collect())).quiet
+
+
+def test_a_plan_knows_what_was_asked_for_and_not_what_became_of_that() -> None:
+    policy = Policy(request=Localize(("jp-c1",)))
+    assert plan_of(stored(*LINES), here(*LINES), KNOWN, policy).policy == policy
+
+
+def test_what_is_strange_in_the_store_is_said_first() -> None:
+    store, workspace = [replace(side, foreign=(Foreign("x", "a file"),)) for side in (stored(*LINES), here(*LINES))]
+    notes = plan_of(store, workspace, KNOWN).notes
+    assert [note.message for note in notes] == ["store:x: a file, left alone", "workspace:x: a file, left alone"]
 
 
 def test_what_the_store_lost_as_a_whole_has_no_baseline_any_more() -> None:
