@@ -232,6 +232,30 @@ def test_a_child_waits_also_for_a_parent_that_nobody_knows_any_more() -> None:
     assert presence(stored(CHILD, BESIDE), here(BESIDE), memory).intent == WAITING
 
 
+ARCHIVED = f".archive/{ONE}"
+ASKED = Presence(Goal.PROJECT, 9, "archived", Reason.PROJECTED)
+AWAY = Presence(Goal.NOTHING, 9, "archived")
+
+
+@pytest.mark.parametrize(
+    ("memory", "workspace", "found"),
+    [
+        (intending(Intent(IntentKind.PROJECTED)), here(BESIDE), ASKED),
+        (intending(replace(WAITING, waits_for="jp-c8")), here(BESIDE), AWAY),
+        (intending(REMOVED), here(BESIDE), AWAY),
+        (KNOWN, here(BESIDE), Presence(Goal.NOTHING, 9, "archived", Reason.REMOVED_HERE, REMOVED)),
+        (KNOWN, here(), AWAY),
+        (intending(Intent(IntentKind.PROJECTED)), here(), AWAY),
+        (KNOWN, replace(here(BESIDE), problems=(Problem("1-a", "denied"),)), AWAY),
+        (FRESH, here(BESIDE), Presence(Goal.NOTHING, 3, "archived")),
+    ],
+)
+def test_what_is_archived_comes_back_where_it_was_asked_for(
+    memory: Memory, workspace: Snapshot, found: Presence
+) -> None:
+    assert presence(stored(ARCHIVED, BESIDE), workspace, memory) == found
+
+
 def test_what_goes_without_ever_having_been_agreed_on_has_no_place() -> None:
     assert removed_here(view_of(stored(ONE), here()), 3).intent == Intent(IntentKind.REMOVED)
 
