@@ -103,7 +103,7 @@ def needs_events(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Ru
 
 def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     """Leave out what was undone, and what the guards, git and the selection refuse, with everything that needs it."""
-    board.intents |= {key: intent for key, intent in board.edits.intents.items() if key not in board.intents}
+    board.intents = {**board.edits.intents, **board.intents}
     actions = leave_undone(board, list(board.draft), store, workspace)
     actions = without_bulk(board, actions, len(workspace.copies))
     actions = selected(board, actions)

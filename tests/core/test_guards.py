@@ -8,7 +8,7 @@ import pytest
 
 from reconcile.core.guards import Sides, hidden_directories, is_bulk, look_at_sides
 from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.model import Problem, Side, Snapshot
+from reconcile.core.model import Foreign, Problem, Side, Snapshot
 from tests.support.building import agreed_on, here, seen, stored
 from tests.support.pure_level import FORMAT
 
@@ -130,3 +130,27 @@ def test_what_seems_absent_may_be_in_a_part_of_the_store_that_cannot_be_read(pat
 def test_a_directory_of_the_workspace_that_cannot_be_read() -> None:
     sides = look_at_sides(stored(ONE), with_problems(here(ONE), "2-b"), agreed_on(ONE), FORMAT)
     assert sides.workspace_hidden == ("2-b",)
+
+
+def test_links_hide_what_they_are_named_after_and_files_hide_nothing() -> None:
+    entries = tuple(
+        Foreign(path, "something", link=link)
+        for link, paths in ((True, ("link", "1-a/link", "8-h/conversations/2-b", "3-c")), (False, ("4-d", "5-e/x")))
+        for path in paths
+    )
+    store, workspace = replace(stored(ONE), foreign=entries), replace(here(ONE), foreign=entries)
+    sides = look_at_sides(store, workspace, agreed_on(ONE), FORMAT)
+    assert sides.store_doubtful == ("1-a/link",)
+    assert sides.linked == {"jp-c2": "8-h/conversations/2-b", "jp-c3": "3-c"}
+    assert sides.workspace_hidden == ("1-a/link", "3-c", "8-h/conversations/2-b", "link")
+    assert sides.workspace_links == set(sides.workspace_hidden)
+    assert not sides.store_hidden
+
+
+@pytest.mark.parametrize("unit", ["metadata 09:00", "stream 09:00 [1]"])
+def test_one_file_of_a_conversation_is_enough_for_a_side_not_to_be_empty(unit: str) -> None:
+    sides = look_at_sides(stored(f"8-h  {unit}"), here(f"8-h  {unit}"), agreed_on(ONE), FORMAT)
+    assert not sides.store_emptied
+    assert not sides.workspace_emptied
+    trash = look_at_sides(stored(f".trash/8-h  {unit}"), here(f"8-h  {unit}"), agreed_on(ONE), FORMAT)
+    assert trash.store_emptied
