@@ -286,8 +286,7 @@ def archive(board: Board, view: View) -> None:
     if main is None or store is None or view.local or view.id in board.edits.leaving:
         return
     node = board.node(main)
-    stays = main.partition is Partition.ARCHIVE and node.prefix == f"{ARCHIVE}/"
-    if not store.archived or stays or view.id in board.frozen:
+    if not store.archived or node.prefix == f"{ARCHIVE}/" or view.id in board.frozen:
         return
     _move(board, view, _step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, (None, f"{ARCHIVE}/", node.name))
 

@@ -419,6 +419,12 @@ def test_what_is_local_or_leaves_is_not_archived_here() -> None:
     assert not of(plan_of(stored(*ARCHIVED, H), here(A, H), memory, leaving), Kind.ARCHIVE)
 
 
+def test_what_is_archived_stays_where_it_is_while_nobody_can_read_it() -> None:
+    broken = ["1-a  stream 09:00 [1]", BROKEN_A]
+    plan = plan_of(stored(*(f".archive/{line}" for line in broken), H), here(*broken, H), agreed_on(A, H))
+    assert not plan.actions
+
+
 def test_what_leaves_is_not_moved_first() -> None:
     leaving = Policy(request=Localize(("jp-c2",)))
     store = stored(A, B.replace("parent 1", "parent null"), H)
