@@ -117,7 +117,9 @@ def _with_relatives(board: Board, public: Iterable[str]) -> set[str]:
 
 
 def _is_apart(board: Board, conversation: str) -> bool:
-    """Tell whether it is in the workspace and its parent isn't."""
+    """Tell whether it is in the workspace, but its parent isn't, or not around it."""
     container = board.container_of(conversation)
-    there = board.views[conversation].workspace.main is not None
-    return there and container is not None and board.views[container].workspace.main is None
+    main = board.views[conversation].workspace.main
+    if main is None or container is None:
+        return False
+    return main.container != container or board.views[container].workspace.main is None

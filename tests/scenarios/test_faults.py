@@ -29,13 +29,6 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "scenarios"
 SCENARIOS = [
     each for each in scenarios(FIXTURES) if "real" in each.levels and "killed at every step" not in each.source
 ]
-NAMED_ANEW = (
-    "found/damaged-directories-and-a-renewed-store",
-    "found/two-directories-and-an-ancestor-that-moves",
-    "names/nothing-left-of-the-title",
-    "names/other-scripts",
-)
-"""New conversations in directories that aren't called by their titles: docs/safety.md says what becomes of them."""
 BY_NAME = {str(each.path.relative_to(FIXTURES).with_suffix("")): each for each in SCENARIOS}
 MODES = tuple(Mode)
 STRIDE = 53
@@ -94,15 +87,12 @@ def play_under(
     return played
 
 
-def injector_for(name: str, mode: Mode, stride: int = 1, first: int = 1) -> Injector:
-    return Injector([mode], BY_NAME[name].source, stride, first, name in NAMED_ANEW)
-
-
 @pytest.mark.parametrize("name", [each for each in BY_NAME if crc32(each.encode()) % SHARE == 0])
 def test_some_steps(name: str, play_under: Play) -> None:
     """A few of the steps of some scenarios, and one of the ways to fail; which ones, only the name says."""
     number = crc32(name.encode()) // SHARE
-    play_under(BY_NAME[name], injector_for(name, MODES[number % len(MODES)], STRIDE, 1 + number % STRIDE))
+    injector = Injector([MODES[number % len(MODES)]], BY_NAME[name].source, STRIDE, 1 + number % STRIDE)
+    play_under(BY_NAME[name], injector)
 
 
 @pytest.mark.slow
@@ -110,7 +100,7 @@ def test_some_steps(name: str, play_under: Play) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_all_steps(name: str, mode: Mode, play_under: Play) -> None:
-    play_under(BY_NAME[name], injector_for(name, mode))
+    play_under(BY_NAME[name], Injector([mode], BY_NAME[name].source))
 
 
 def straced(name: str, stride: int = 1) -> StraceInjector:

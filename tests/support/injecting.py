@@ -40,14 +40,12 @@ class Injector:
     Commands with nothing to do are left in peace: what they do to the state, the others do as well.
 
     ``source``: the scenario's text, for the names of what its runs make up. ``injected`` counts.
-    ``named_anew``: a conversation's directory may get the name that goes with its title, or keep the one found.
     """
 
     modes: Iterable[Mode] = ()
     source: tuple[str, ...] = ()
     stride: int = 1
     first: int = 1
-    named_anew: bool = False
     injected: Counter[str] = field(default_factory=Counter)
 
     def inject(self, level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
@@ -102,8 +100,6 @@ class Injector:
         for side in level.sides(command):
             tree = level.tree(side)
             shown = names.tree(None if tree is None else dict(sorted(tree.items())))
-            if self.named_anew and shown:
-                shown = dict(sorted((_by_ids(path), entry) for path, entry in shown.items()))
             # A time that no scenario has is that of the run.
             end[side] = [re.sub(r"@\d{16,}", "now", line) for line in show_tree(shown or {})]
         left = [str(path) for path in level.root.rglob(".reconcile-*") if path.is_dir()]
@@ -146,11 +142,6 @@ class StraceInjector(Injector):
                 self.injected[effect] += 1
                 saved.restore()
         saved.forget()
-
-
-def _by_ids(path: str) -> str:
-    """Return a path with the ids alone of the directories of conversations."""
-    return re.sub(r"(?<![^/])(\d+)-[^/]*(?=/|$)", r"\1", path)
 
 
 def _check_census(level: DiskLevel, command: Command, before: dict[str, Tree]) -> None:
