@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.edits import NOBODY, Edits, RefusedError, held_item, names, still_there
-from reconcile.core.expiry import expired
+from reconcile.core.expiry import expired, is_over, is_saved
 from reconcile.core.plan import Note
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
@@ -95,11 +95,21 @@ def _half_promoted(board: Board, deleted: Collection[str]) -> list[str]:
 
 
 def collect(board: Board, request: Collect) -> Edits:
-    """Remove what has expired, and the rest of what a run that was cut short has removed."""
+    """Remove what has expired, and the rest of what a run that was cut short has removed.
+
+    What has expired but isn't saved as it is in the workspace is saved instead, and judged by the next `gc`.
+    """
     found = (*expired(board, frozenset(request.active)), *_half_removed(board))
+    unsaved = [each for each in board.tree.walk() if is_over(board, each) and not is_saved(board, each)]
     kin = _Kin(board)
     deleted = dict.fromkeys(kin.parents_first(dict.fromkeys(found)), Reason.EXPIRED)
-    return Edits(deleted=deleted, below=kin.among(deleted), scope=frozenset(found) or NOBODY)
+    message = "it has expired in the store, but what is in the workspace differs: the next gc judges what comes of that"
+    return Edits(
+        deleted=deleted,
+        below=kin.among(deleted),
+        scope=frozenset((*found, *unsaved)) or NOBODY,
+        notes=tuple(Note(conversation=each, reason=Reason.UNSETTLED, message=message) for each in unsaved),
+    )
 
 
 def _half_removed(board: Board) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reconcile.core.expiry import expired
-from tests.support.building import NOW_NS, board_of, here, stored, unreadable
+from reconcile.core.memory import AsideKind, AsideRecord
+from tests.support.building import NOW_NS, agreed_on, board_of, here, stored, unreadable, view_of
 
 A = '1-a  metadata 09:00 title "A" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1 expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
@@ -27,3 +30,24 @@ def test_the_moment_itself_is_over() -> None:
     at = '1-a  metadata 09:00 title "A" expires_at="2025-01-02 00:00:00.{}"  stream 09:00 [1]'
     assert expired(board_of(stored(at.format("0")), here()), frozenset()) == ("jp-c1",)
     assert expired(board_of(stored(at.format("001")), here()), frozenset()) == ()
+
+
+def test_what_lies_here_of_a_local_one_keeps_nothing() -> None:
+    """It has lost and stays as it is; an edit of it would be saved."""
+    local = A.replace("09:00 title", "{} local title")
+    lost, edited = (local.format(time).replace('"A"', '"Z"') for time in ("08:00", "10:00"))
+    assert expired(board_of(stored(local.format("09:00")), here(lost)), frozenset()) == ("jp-c1",)
+    assert expired(board_of(stored(local.format("09:00")), here(edited)), frozenset()) == ()
+
+
+def test_what_was_kept_with_two_versions_stays() -> None:
+    store, workspace = stored(A), here(A.replace('"A"', '"Z"'))
+    digests = (view_of(store, workspace).store.raw("metadata"), view_of(store, workspace).workspace.raw("metadata"))
+    memory = replace(agreed_on(A), asides={("jp-c1", "metadata"): AsideRecord(AsideKind.KEPT, *digests)})
+    assert expired(board_of(store, workspace, memory), frozenset()) == ()
+
+
+def test_what_the_workspace_is_behind_in_is_not_judged() -> None:
+    """Its metadata waits for the stream, and may have taken the expiry away."""
+    ahead = A.replace("09:00 [1]", "09:00 [1 2]")
+    assert expired(board_of(stored(ahead), here(A.replace("stream 09:00", "stream 09:30"))), frozenset()) == ()
