@@ -172,13 +172,19 @@ def quoted(text: str) -> str:
 
 def _loads(content: bytes, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> object:
     try:
-        return json.loads(content, object_pairs_hook=pairs, parse_float=_float)
+        return json.loads(content, object_pairs_hook=pairs, parse_float=_float, parse_int=_integer)
     except InvalidContentError:
         raise
     except RecursionError:
         raise InvalidContentError(TOO_DEEP) from None
     except ValueError:  # Python refuses to convert integers of more than 4300 digits
         _out_of_range()
+
+
+def _integer(text: str) -> int:
+    """An integer that also a reader without long ones can hold, as a float at least."""
+    _float(text)
+    return int(text)
 
 
 def _float(text: str) -> float:

@@ -99,14 +99,11 @@ class Reader:
 
     def _number(self) -> int | float:
         match = self._take(_NUMBER)
+        number = float(match[0])
+        self.far |= abs(number) == float("inf")
         if match[1] or match[2]:
-            number = float(match[0])
-            self.far |= abs(number) == float("inf")
             return number
-        if len(match[0].lstrip("-")) > _DIGITS:
-            self.far = True
-            return 0
-        return int(match[0])
+        return 0 if len(match[0].lstrip("-")) > _DIGITS else int(match[0])
 
     def _space(self) -> None:
         self._take(_SPACE)
