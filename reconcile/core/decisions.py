@@ -17,7 +17,7 @@ from reconcile.core.guards import look_at_sides
 from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.core.nodes import nodes_of
 from reconcile.core.parents import Parentage, decide_parent, states
-from reconcile.core.presence import Goal, Presence, decide_presence
+from reconcile.core.presence import Goal, Presence, decide_presence, lacking
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Project
 from reconcile.core.settle import final_metadata, is_undecided, stated_content
@@ -120,6 +120,8 @@ def _presence(board: Board, view: View) -> Presence:
     presence = decide_presence(view, board.views, board.memory, board.policy, board.sides)
     if view.id in board.edits.deleted:
         return Presence(Goal.REMOVE, presence.case, "removed", board.edits.deleted[view.id])
+    if presence.goal in (Goal.IMPORT, Goal.PROJECT, Goal.WAIT) and lacking(view, board.policy):
+        return replace(presence, goal=Goal.NOTHING, intent=None)
     if view.id in board.edits.asked and presence.goal is Goal.PROJECT:
         return replace(presence, reason=Reason.RECOVERED if _recovers(board.policy) else Reason.ASKED)
     return presence

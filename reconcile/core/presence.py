@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.cases import case_of
 from reconcile.core.memory import Intent, IntentKind
-from reconcile.core.model import METADATA, STREAM
+from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.core.policy import Layout, Missing, Take
 from reconcile.core.reasons import Reason
 
@@ -69,6 +69,14 @@ def decide_presence(view: View, views: Mapping[str, View], memory: Memory, polic
     if view.store.main is not None:
         return _store_only(view, views, policy, sides)
     return Presence(Goal.NOTHING, _case(view), "gone")
+
+
+def lacking(view: View, policy: Policy) -> Side | None:
+    """Return the side that was decided for but hasn't the conversation, which the other has: nothing is taken then."""
+    for take, side in ((Take.STORE, Side.STORE), (Take.WORKSPACE, Side.WORKSPACE)):
+        if policy.decisions.get(view.id) is take and view.side(side).main is None:
+            return side if view.side(side.other).main is not None else None
+    return None
 
 
 def _case(view: View) -> int:

@@ -9,7 +9,7 @@ from reconcile.core.memory import AsideKind, Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
 from reconcile.core.placement import is_complete, is_sound
 from reconcile.core.plan import Item, Kind
-from reconcile.core.presence import Goal
+from reconcile.core.presence import Goal, lacking
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def report_conversation(board: Board, view: View) -> None:
         and not view.local
     ):
         _hold_unplaced(board, view)
+    lacks = lacking(view, board.policy)
     if presence.goal is Goal.HELD:
         _invalid(board, view)
     elif presence.goal is Goal.REMOVED_BEFORE:
@@ -51,6 +52,9 @@ def report_conversation(board: Board, view: View) -> None:
     elif presence.state == "unreadable" and linked is None:
         message = "the store can't be read whole, so that it may be there; nothing is inferred until it can"
         board.hold(view, WHOLE, Reason.UNREADABLE, message)
+    elif lacks is not None and presence.goal is Goal.NOTHING:
+        message = f"the {lacks} doesn't have it, so there is nothing to take from there; it stays as it is"
+        board.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile resolve {view.id} --take {lacks.other}")
     elif presence.reason is Reason.EDIT_WINS:
         board.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since: the edit wins")
     if presence.state == "local" and view.workspace.main is not None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.core.memory import AsideKind, AsideRecord
-from reconcile.core.model import CHILDREN, WHOLE
+from reconcile.core.model import CHILDREN, WHOLE, Side
+from reconcile.core.policy import Take
+from reconcile.core.presence import lacking
 from reconcile.core.reasons import Reason
 from reconcile.core.withholding import withheld
 
@@ -66,11 +68,12 @@ def leave_undone(board: Board, actions: list[Action], store: Snapshot, workspace
     records = {key[0]: record for key, record in board.memory.asides.items() if key[1] == WHOLE}
     if not records:
         return actions
+    refused = {key for key in records if key in board.views and lacking(board.views[key], board.policy)}
     ours, theirs = _standings(store, records), _standings(workspace, records)
     resting = {
         key
         for key, record in records.items()
-        if key not in board.policy.decisions
+        if (board.policy.decisions.get(key, Take.KEEP) is Take.KEEP or key in refused)
         and key not in board.edits.scope
         and record == undone_record(ours.get(key, ()), theirs.get(key, ()), board.rules)
     }
@@ -78,11 +81,11 @@ def leave_undone(board: Board, actions: list[Action], store: Snapshot, workspace
         board.asides[conversation, WHOLE] = None
     again = {action.id for action in actions if board.forks.get(action.conversation, action.conversation) in resting}
     spoken = {board.forks.get(action.conversation, action.conversation) for action in actions} | board.intents.keys()
-    silenced = resting & (spoken | {item.conversation for item in board.held + board.aside})
+    silenced = (resting - refused) & (spoken | {item.conversation for item in board.held + board.aside})
     for conversation in sorted(silenced, key=board.rules.format.order):
         _set_aside(board, conversation)
-    refused = withheld(actions, again)
-    return [action for action in actions if action.id not in refused]
+    left_out = withheld(actions, again)
+    return [action for action in actions if action.id not in left_out]
 
 
 def _standings(side: Snapshot, wanted: Collection[str]) -> dict[str, list[Standing]]:
@@ -107,5 +110,5 @@ def _set_aside(board: Board, conversation: str) -> None:
     board.held = [item for item in board.held if item.conversation != conversation]
     board.aside = [item for item in board.aside if item.conversation != conversation]
     board.notes = [note for note in board.notes if note.conversation != conversation]
-    take = [f"reconcile resolve {conversation} --take {side}" for side in ("store", "workspace")]
+    take = [f"reconcile resolve {conversation} --take {side}" for side in Side if view.side(side).main is not None]
     board.set_aside(view, WHOLE, Reason.UNDONE, Reason.UNDONE.words, *take)
