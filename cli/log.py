@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.past import find_run
+from reconcile.past import find_run, what_became
 
 from .context import find_roots, open_session, settings_of
 from .options import common_options, options_of
@@ -16,7 +16,7 @@ from .style import Style, clean, pad, size
 from .when import date
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from reconcile.disk.journal import Run, Step
     from reconcile.disk.versions import Version
@@ -53,13 +53,13 @@ def command(context: click.Context, run: str | None) -> None:
 
 
 def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
-    undone = {each.undoes: each.id for each in session.state.journal.runs() if each.undoes}
+    became = what_became(session.state)
     projects = {each.id: each.project for each in session.state.checkouts()}
     width = max((len(each.id) for each in runs), default=0)
     for run in runs:
         steps = session.state.journal.steps(run.id)
         notes = [_ending(run)] if _ending(run) else []
-        notes += [f"undone by {undone[run.id]}"] if run.id in undone else []
+        notes += _taken_back(became.get(run.id, {}).values())
         notes += [f"undid {run.undoes}"] if run.undoes else []
         if run.checkout != session.checkout:
             where = "a forgotten checkout" if run.checkout is None else clean(projects.get(run.checkout, "?"))
@@ -67,6 +67,13 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         line = f"{style(pad(run.id, width), bold=True)}  {date(run.started_ns)}  {_summed(steps)}"
         tail = f"  ({'; '.join(notes)})" if notes else ""
         yield f"{line}  {style(clean(run.command), dim=True)}{style(tail, 'yellow')}"
+
+
+def _taken_back(by: Collection[str | None]) -> list[str]:
+    """Say by which runs one was taken back, given by which each of its conversations was."""
+    undoers = sorted({each for each in by if each is not None})
+    how = "undone in part by" if None in by else "undone by"
+    return [f"{how} {' and '.join(undoers)}"] if undoers else []
 
 
 def _ending(run: Run) -> str:

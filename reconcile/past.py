@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Place, Side
-from reconcile.core.past import Kept, PastRun, Since, changed_since
+from reconcile.core.past import Kept, PastRun, Since, changed_since, taken_back
 from reconcile.core.plan import Action, Expect, Kind, Write
 from reconcile.core.reasons import reason_of
 from reconcile.disk.journal import StepState
@@ -43,26 +43,31 @@ def find_run(state: State, text: str) -> Run:
 
 
 def newest_run(state: State, project: str) -> Run:
-    """Return the newest run in this project that changed something, is no undo, and was not taken back.
+    """Return the newest run in this project that changed something, is no undo, and was not taken back as a whole.
 
     Raises:
         NoRunError: there is none.
     """
-    undone: set[str] = set()
     projects = _projects(state)
+    became = what_became(state)
     for run in state.journal.runs():
-        if run.id in undone:
-            continue
-        if run.undoes is None and projects.get(run.checkout) == project and _changed(state, run):
+        here = run.undoes is None and projects.get(run.checkout) == project
+        if here and None in became.get(run.id, {}).values():
             return run
-        if run.undoes is not None and run.exit_code == 0 and not _unfinished(state, run):
-            undone.add(run.undoes)
     raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
 
 
-def _changed(state: State, run: Run) -> bool:
-    steps = state.journal.steps(run.id)
-    return any(step.state is StepState.DONE for step in steps) or (not steps and bool(state.journal.remembered(run.id)))
+def what_became(state: State) -> dict[str, dict[str, str | None]]:
+    """Return the conversations of which each run changed something, each with the run that took it back, if any."""
+    runs = state.journal.runs()
+    undoes = {each.id: each.undoes for each in runs}
+    unfinished = {each.id: _unfinished(state, each) for each in runs if each.undoes is not None}
+    became: dict[str, dict[str, str | None]] = {}
+    for conversation, concerned in state.journal.concerned_since().items():
+        back = taken_back(concerned, undoes, {each for each in concerned if conversation in unfinished.get(each, ())})
+        for run in concerned:
+            became.setdefault(run, {})[conversation] = back.get(run)
+    return became
 
 
 def _projects(state: State) -> dict[int | None, str]:
@@ -107,7 +112,7 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
 
 def _since(state: State, run: str) -> Since:
     runs = [each for each in state.journal.runs() if each.id > run]
-    unfinished = {each.id: _unfinished(state, each) for each in runs if each.undoes == run}
+    unfinished = {each.id: _unfinished(state, each) for each in runs if each.undoes is not None}
     return changed_since(run, state.journal.concerned_since(run), {each.id: each.undoes for each in runs}, unfinished)
 
 

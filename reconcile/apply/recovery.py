@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.apply.halves import found_at, roll_back_halves, wanted_by
+from reconcile.apply.idle import forget_untouched, put_back_untouched
 from reconcile.apply.leftovers import clean_staging, is_staged, remove_emptied, staging_name
 from reconcile.core.model import WHOLE, Side
 from reconcile.core.plan import Kind
@@ -83,6 +84,8 @@ class Recovery:
             done = self._settle(run, steps if waits else everything, roots)
         if waits and other is not None:
             return f"what it left open in the store has been cleaned up; a run in {other.project} does the rest"
+        put_back_untouched(self.site.state, run)
+        forget_untouched(self.site.state, run.id, run.checkout)
         self.site.state.journal.finish_run(run.id, 1, self.site.clock())
         return f"{done} of its {len(everything)} steps were done; what it left open has been cleaned up"
 

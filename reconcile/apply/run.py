@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.apply.executor import Executor
+from reconcile.apply.idle import forget_untouched
 from reconcile.apply.leftovers import clean_staging, is_staged, staging_name
 from reconcile.apply.outcome import Result
 from reconcile.apply.record import Recorder, decided_ahead, planned_steps, preserved
@@ -121,5 +122,7 @@ def _end(site: Site, stage: Stage, outcome: Outcome) -> str | None:
 
 def close(site: Site, outcome: Outcome) -> None:
     """Close a run of which all is remembered, unless something of it is left for the next."""
-    if outcome.run is not None and not outcome.left_open:
-        site.state.journal.finish_run(outcome.run, 1 if outcome.count(Result.FAILED) else 0, site.clock())
+    if outcome.run is not None:
+        forget_untouched(site.state, outcome.run, site.number)
+        if not outcome.left_open:
+            site.state.journal.finish_run(outcome.run, 1 if outcome.count(Result.FAILED) else 0, site.clock())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.model import File
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from reconcile.core.memory import Remembered
     from reconcile.core.model import Digest, Place
@@ -34,7 +34,7 @@ class PastRun:
     """One run: the steps that were done, in order, and what was there before.
 
     ``kept``: the versions of each place, oldest first. ``remembered``: what was remembered before, of every
-    conversation that the run concerned. ``since``: what later runs did. ``is_undo``: the run took back another one.
+    conversation of which the run changed something. ``since``: what later runs did. ``is_undo``: it took back another.
     """
 
     id: str
@@ -67,6 +67,23 @@ class Since:
     undone: frozenset[str]
 
 
+def taken_back(
+    runs: Sequence[str], undoes: Mapping[str, str | None], unfinished: Collection[str] = frozenset()
+) -> dict[str, str]:
+    """Return which runs were taken back for a conversation, each with the run that did.
+
+    ``runs`` are those that changed something of it, oldest first, ``undoes`` what each run took back, ``unfinished``
+    those that did not come to their end for it: an undo among them can be asked for again, and has taken back nothing
+    yet. Nor has one that was taken back itself.
+    """
+    back: dict[str, str] = {}
+    for run in reversed(runs):
+        undone = undoes[run]
+        if undone is not None and run not in back and run not in unfinished:
+            back.setdefault(undone, run)
+    return back
+
+
 def changed_since(
     run: str,
     concerned: Mapping[str, tuple[str, ...]],
@@ -75,18 +92,16 @@ def changed_since(
 ) -> Since:
     """Return what later runs did to each conversation of a run.
 
-    ``concerned`` are the runs by conversation, ``undoes`` what each run took back, ``unfinished`` the conversations for
-    which it did not come to its end. A run and the undo of it cancel each other out; an undo that was cut short says
-    nothing.
+    ``concerned`` are the later runs by conversation, oldest first, ``unfinished`` the conversations for which a run did
+    not come to its end. A run and the undo of it cancel each other out; before that is complete, it is the run that
+    counts.
     """
-    taken_back_by = {undone: each for each, undone in undoes.items() if undone is not None}
     changed: dict[str, str] = {}
     undone = set()
     for conversation, later in concerned.items():
-        left = [each for each in later if taken_back_by.get(each) not in later and undoes[each] not in later]
-        cut = [each for each in left if undoes[each] == run and conversation in unfinished.get(each, ())]
-        left = [each for each in left if each not in cut]
-        if any(undoes[each] == run for each in left):
+        back = taken_back(later, undoes, {each for each in later if conversation in unfinished.get(each, ())})
+        left = [each for each in later if each not in back and undoes[each] not in (run, *later)]
+        if run in back:
             undone.add(conversation)
         elif left:
             changed[conversation] = left[-1]

@@ -7,20 +7,20 @@ What was remembered before the run holds again, and what was undone is set aside
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.memory import IntentKind
 from reconcile.core.model import CHILDREN, EXTRA, WHOLE, Metadata, Place, Side
 from reconcile.core.nodes import Node, nodes_of
-from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Plan
+from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan
 from reconcile.core.reasons import Reason
 from reconcile.core.undone import Standing, standing, undone_record
 from reconcile.core.units import is_of_another
-from reconcile.core.withholding import bulk_undo, renumbered, withheld, without_git
+from reconcile.core.withholding import bulk_undo, git_is_busy, renumbered, withheld
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.core.memory import AsideRecord, Remembered
     from reconcile.core.model import File, Snapshot
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
 
+T = TypeVar("T")
 _MOVED_BACK = {Kind.MOVE: Kind.MOVE, Kind.ARCHIVE: Kind.UNARCHIVE, Kind.UNARCHIVE: Kind.ARCHIVE}
 _BELOW = f"/{CHILDREN}/"
 _MADE = {Side.STORE: Kind.COPY, Side.WORKSPACE: Kind.PROJECT}
@@ -48,19 +49,23 @@ def plan_undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Polic
     bulk = bulk_undo(actions, (store, workspace), f"reconcile undo {past.id} --accept bulk")
     if bulk is not None and not policy.accept_bulk:
         return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns)
-    done = chosen - undo.refused.keys()
+    waiting = undo.touching_workspace(actions) if policy.git_busy else set()
+    waits = [action for action in actions if action.conversation in waiting]
+    actions = [action for action in actions if action.conversation not in waiting]
+    changing = {action.conversation for action in actions}
+    done = sorted(chosen - undo.refused.keys() - waiting)
     ordered = sorted(chosen, key=rules.format.order)
-    plan = Plan(
+    return Plan(
         layout=policy.layout.value,
         actions=renumbered(actions),
-        held=tuple(undo.item(each) for each in ordered if each in undo.refused),
-        asides=() if past.is_undo else tuple(((each, WHOLE), undo.record(each)) for each in sorted(done)),
+        held=(*(undo.item(each) for each in ordered if each in undo.refused), *git_is_busy(policy.git_busy, waits)),
+        notes=tuple(_remembered_alone(each) for each in ordered if each in done and each not in changing),
+        asides=() if past.is_undo else tuple(((each, WHOLE), undo.record(each)) for each in done),
         outline=tuple(Heading(each, undo.titles.get(each), 0) for each in ordered),
         policy=policy,
         now_ns=now_ns,
-        remembered=tuple((each, past.remembered[each]) for each in sorted(done) if each in past.remembered),
+        remembered=tuple((each, past.remembered[each]) for each in done if each in past.remembered),
     )
-    return without_git(plan, policy.git_busy)
 
 
 class _RefusedError(Exception):
@@ -135,6 +140,17 @@ class _Undo:
             for fork in left:
                 self.refused[fork] = "it was forked from a conversation that stays as it is"
 
+    def touching_workspace(self, actions: Sequence[Action]) -> set[str]:
+        """Return the conversations of which something changes in the workspace, and those that go with them."""
+        found = {action.conversation for action in actions if action.target.side is Side.WORKSPACE}
+        while True:
+            out = withheld(actions, {action.id for action in actions if action.conversation in found})
+            more = {action.conversation for action in actions if action.id in out}
+            more |= {fork for fork, source in self._forks.items() if source in found}
+            if more <= found:
+                return found
+            found |= more
+
     def item(self, conversation: str) -> Item:
         """Return what is said of a refused conversation, with the way to what the run has replaced or removed of it."""
         targets = [str(action.target) for action in self.past.steps if action.conversation == conversation]
@@ -154,12 +170,8 @@ class _Undo:
         for side in Side:
             for node in self._of.get((conversation, side), {}).values():
                 container = self._owners[id(node.container)] if node.container is not None else None
-                found[side].append(standing(node.path, container, self._seen(node.files).values()))
+                found[side].append(standing(node.path, container, node.files.values()))
         return undone_record(found[Side.STORE], found[Side.WORKSPACE], self.rules)
-
-    def _seen(self, files: Mapping[str, File]) -> dict[str, File]:
-        """Return the files that a scan sees, of all that are put back into a directory."""
-        return {name: file for name, file in files.items() if self.rules.format.unit_of(name) is not None}
 
     def _step(self, action: Action, kind: Kind) -> Step:
         return Step(
@@ -232,7 +244,7 @@ class _Undo:
         if copied and not self._has(action.conversation, side.other):
             raise _RefusedError(f"{action.source}: gone since; {action.target} is the only copy by now")
         start = len(action.target.path) + 1
-        made = {write.target.path[start:]: write.digest for write in action.writes}
+        made = self._seen({write.target.path[start:]: write.digest for write in action.writes})
         if {name: file.digest for name, file in node.files.items()} != made:
             raise _RefusedError(f"{action.target}: written since")
         if node.below:
@@ -254,19 +266,24 @@ class _Undo:
         puts = []
         for place in sorted({*expected, *self.past.kept}, key=str):
             name = place.path.removeprefix(start)
-            if place.side is not action.target.side or not place.path.startswith(start):
-                continue
-            if not is_of_another(name, self.rules.format.id_of):
+            there = place.side is action.target.side and place.path.startswith(start)
+            if there and not is_of_another(name, self.rules.format.id_of):
                 old = self._old(place, expected.get(place))
                 puts.append(Put(old.named(name), kept=old.vault))
-        if found is not None and found.files == self._seen({put.file.name: put.file for put in puts}):
+        seen = self._seen({put.file.name: put.file for put in puts})
+        if found is not None and found.files == seen:
             return
         if found is not None:
             raise _RefusedError(f"{action.target}: something is there again")
         self._may_write(action, action.target.side)
         node = Node(action.target.side, *self._spot(action.target))
         self.draft.create(self._step(action, _MADE[node.side]), node, puts)
+        node.files = seen
         self._enter(node, action.conversation)
+
+    def _seen(self, files: Mapping[str, T]) -> dict[str, T]:
+        """Return those files of a directory that a scan finds; what is in no unit comes and goes with it unseen."""
+        return {name: file for name, file in files.items() if self.rules.format.unit_of(name) is not None}
 
     def _may_write(self, action: Action, side: Side) -> None:
         """Refuse to publish what is local, whatever was there before (section 11)."""
@@ -309,6 +326,11 @@ class _Undo:
         container = self._there(Place(place.side, above)) if above else None
         prefix, _, name = rest.rpartition("/")
         return container, prefix + "/" if prefix else "", name
+
+
+def _remembered_alone(conversation: str) -> Note:
+    message = "nothing to put back on disk; what was remembered of it before that run holds again"
+    return Note(conversation=conversation, reason=Reason.TAKEN_BACK, message=message)
 
 
 def _and_above(path: str) -> Iterator[str]:

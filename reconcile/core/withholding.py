@@ -11,7 +11,7 @@ from reconcile.core.plan import Item, Kind
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from reconcile.core.board import Board
     from reconcile.core.model import Snapshot
@@ -70,9 +70,16 @@ def without_git(plan: Plan, busy: str | None) -> Plan:
     if busy is None or not touching:
         return plan
     refused = withheld(plan.actions, touching)
-    message = f"git is in the middle of something here ({busy}): {len(refused)} changes wait for its end"
     kept = [action for action in plan.actions if action.id not in refused]
-    return replace(plan, actions=renumbered(kept), held=(*plan.held, _whole(Reason.GIT_BUSY, message)))
+    return replace(plan, actions=renumbered(kept), held=(*plan.held, *git_is_busy(busy, refused)))
+
+
+def git_is_busy(busy: str | None, waiting: Collection[object]) -> tuple[Item, ...]:
+    """Return what is held where something waits for the end of what git is in the middle of."""
+    if busy is None or not waiting:
+        return ()
+    message = f"git is in the middle of something here ({busy}): {len(waiting)} changes wait for its end"
+    return (_whole(Reason.GIT_BUSY, message),)
 
 
 def _whole(reason: Reason, message: str, *resolve: str) -> Item:

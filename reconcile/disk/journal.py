@@ -110,8 +110,23 @@ class Journal:
             rows = select(self._connection, sql, (run,))
         return {conversation: _remembered_from_json(content) for conversation, content in rows}
 
-    def concerned_since(self, run: str) -> dict[str, tuple[str, ...]]:
-        """Return, by conversation, the later runs that concerned it, oldest first."""
+    def untouched(self, run: str) -> set[str]:
+        """Return the conversations of which a run has planned steps, and done none."""
+        sql = "SELECT conversation FROM step WHERE run = ? GROUP BY conversation HAVING max(state = 'done') = 0"
+        with state_errors(self._path):
+            rows = select(self._connection, sql, (run,))
+        return {conversation for (conversation,) in rows}
+
+    def unconcerned(self, run: str, conversations: Iterable[str]) -> None:
+        """A run has changed nothing of these after all, neither on disk nor of what is remembered."""
+        rows = encoded((run, conversation) for conversation in conversations)
+        if rows:
+            with transaction(self._connection, self._path):
+                sql = "DELETE FROM remembered WHERE run = ? AND conversation = ?"
+                self._connection.executemany(sql, rows)
+
+    def concerned_since(self, run: str = "") -> dict[str, tuple[str, ...]]:
+        """Return, by conversation, the runs that changed something of it, oldest first: all, or those after one."""
         sql = "SELECT conversation, run FROM remembered WHERE run > ? ORDER BY run"
         found: dict[str, tuple[str, ...]] = {}
         with state_errors(self._path):

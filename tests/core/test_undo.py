@@ -9,7 +9,7 @@ import pytest
 
 from reconcile.core.memory import Intent, IntentKind, Remembered, remembered
 from reconcile.core.model import WHOLE, Place, Side
-from reconcile.core.past import Kept, PastRun, Since, changed_since
+from reconcile.core.past import Kept, PastRun, Since, changed_since, taken_back
 from reconcile.core.plan import Heading, Kind
 from reconcile.core.policy import Missing, Policy
 from reconcile.core.reasons import Reason
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 LONGER_A = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]'
 B = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
+LONGER_B = '2-b  metadata 09:00 title "B"  stream 10:00 [1 2]'
 CHILD_B = '2-b  metadata 10:00 title "B" parent 1  stream 09:00 [1]'
 NESTED_B = '1-a/conversations/2-b  metadata 10:00 title "B" parent 1  stream 09:00 [1]'
 
@@ -199,6 +200,67 @@ def test_a_run_and_its_undo_cancel_each_other_out() -> None:
     assert changed_since("0", {"c": ("4",)}, undoes, {"4": {"c"}}) == Since({}, frozenset())
     assert changed_since("0", {"c": ("3", "6")}, undoes, {}) == Since({"c": "6"}, frozenset())
     assert changed_since("0", {"c": ("3",)}, undoes, {"3": {"c"}}) == Since({"c": "3"}, frozenset())
+
+
+def test_only_an_undo_that_came_to_its_end_takes_back() -> None:
+    """1 takes back 0, 3 takes back 2, 4 and 5 take back 3, and 6 takes back what was before 0."""
+    undoes = {"0": None, "1": "0", "2": None, "3": "2", "4": "3", "5": "3", "6": "older"}
+    assert taken_back(("0", "1"), undoes) == {"0": "1"}
+    assert taken_back(("0", "1"), undoes, {"1"}) == {}
+    assert taken_back(("2", "3", "4"), undoes) == {"3": "4"}
+    assert taken_back(("2", "3", "4"), undoes, {"4"}) == {"2": "3"}
+    assert taken_back(("2", "3", "4", "5"), undoes, {"4"}) == {"3": "5"}
+    assert taken_back(("2", "3", "4", "5"), undoes) == {"3": "5"}
+
+
+def test_a_run_stands_in_the_way_until_its_undo_came_to_its_end() -> None:
+    undoes = {"1": None, "2": "1", "3": "2", "4": "1", "5": "older"}
+    assert changed_since("0", {"c": ("1", "2")}, undoes, {"2": {"c"}}) == Since({"c": "1"}, frozenset())
+    assert changed_since("0", {"c": ("1", "2")}, undoes, {"2": {"d"}}) == Since({}, frozenset())
+    assert changed_since("0", {"c": ("1", "2", "3")}, undoes, {}) == Since({"c": "1"}, frozenset())
+    assert changed_since("0", {"c": ("1", "2", "4")}, undoes, {"2": {"c"}}) == Since({}, frozenset())
+    assert changed_since("0", {"c": ("5",)}, undoes, {}) == Since({"c": "5"}, frozenset())
+    assert changed_since("1", {"c": ("2",), "d": ("2",)}, undoes, {"2": {"c"}}) == Since({}, frozenset("d"))
+
+
+def test_nothing_is_remembered_of_what_git_puts_off() -> None:
+    """Nor of what was forked from it, or lies in a directory that isn't moved back yet."""
+    old, new = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]', '1-a  metadata 09:00 title "A"  stream 11:00 [1 3]'
+    plan = plan_of(stored(new, B), here(old, LONGER_B), agreed_on(A, B))
+    known = remembered(agreed_on(A, B), [action.conversation for action in plan.actions])
+    past = PastRun("run", plan.actions, kept_of(plan, listing_of(stored(new, B), here(old, LONGER_B))), known)
+    (fork,) = (action for action in plan.actions if action.kind is Kind.FORK)
+    forked = f'{fork.target.path}  metadata 09:00 title "[diverged] A" parent 1  stream 10:00 [1 2]'
+    busy = undo(past, stored(new, LONGER_B, forked), here(new, LONGER_B), Policy(git_busy="a merge"))
+    assert [action.conversation for action in busy.actions] == ["jp-c2"]
+    assert [key for key, _ in busy.remembered] == ["jp-c2"]
+    assert [key for key, _ in busy.asides] == [("jp-c2", WHOLE)]
+    (held,) = busy.held
+    assert (held.reason, held.conversation) == (Reason.GIT_BUSY, None)
+    assert busy.notes == ()
+
+
+def test_what_was_only_remembered_is_told() -> None:
+    known = remembered(agreed_on(A), ["jp-c1"])
+    plan = undo(PastRun("run", (), remembered=known), stored(A), here(A))
+    assert [(note.conversation, note.reason) for note in plan.notes] == [("jp-c1", Reason.TAKEN_BACK)]
+
+
+def test_what_is_foreign_comes_back_unseen() -> None:
+    """With its directory, but not what was another conversation's; and it doesn't count as the conversation's own."""
+    names = ["README.md", ".archive/7-x.md", "drafts/2-b/x", "2-b/metadata.json", ".trash/2-b/events.json"]
+    places = [Place(Side.WORKSPACE, f"1-a/conversations/{name}") for name in names]
+    kept = {**REMOVED.kept, **{place: (Kept(1, 1, "any", "vault:any"),) for place in places}}
+    past = replace(REMOVED, kept=kept)
+    plan = undo(past, stored(B), here(B))
+    (made,) = plan.actions
+    found = [write.target.path for write in made.writes if "/conversations/" in write.target.path]
+    assert found == ["1-a/conversations/README.md", "1-a/conversations/drafts/2-b/x"]
+    assert plan.asides == undo(REMOVED, stored(B), here(B)).asides
+    already = undo(past, stored(B), here(A, B))
+    assert (already.actions, already.held) == ((), ())
+    undone = PastRun("undo", plan.actions, is_undo=True)
+    assert [action.kind for action in undo(undone, stored(B), here(A, B)).actions] == [Kind.REMOVE_STALE]
 
 
 def test_what_lay_in_a_directory_that_does_not_come_back_is_refused() -> None:

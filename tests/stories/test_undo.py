@@ -255,6 +255,35 @@ def test_an_undo_that_was_saved_refuses_what_was_written_meanwhile(world: World,
     assert [path.name for path in world.store.iterdir()] == [f"{SECOND_ID}-it"]
 
 
+def test_what_is_left_of_a_run_is_undone_next(world: World) -> None:
+    """A part by --only, a part that was written since: `undo` stays with the run, and `log` says how far it is."""
+    three(world)
+    world.reconcile()
+    for number in (FIRST, SECOND_ID, THIRD):
+        append(world.workspace / f"{number}-it", 1, "b", LONG_AGO + SECOND)
+    world.reconcile()
+    run = runs(world)[0]["id"]
+
+    def said() -> str:
+        lines = world.reconcile("log", settled=False).stdout.splitlines()
+        return next(line for line in lines if line.startswith(run))
+
+    assert "undone" not in said()
+    world.reconcile("undo", "--only", str(FIRST))
+    first = runs(world)[0]["id"]
+    assert f"(undone in part by {first})" in said()
+    set_key(world.store / f"{SECOND_ID}-it", "user", "me", LONG_AGO + 2 * SECOND)
+    append(world.store / f"{THIRD}-it", 1, "c", LONG_AGO + 2 * SECOND)
+    result = world.reconcile("undo", code=4, settled=False)
+    assert f"undo of {run}" in result.stderr
+    assert "1 copy; 1 held" in result.stdout
+    second = runs(world)[0]["id"]
+    assert f"(undone in part by {first} and {second})" in said()
+    again = world.reconcile("undo", code=4, settled=False)
+    assert f"undo of {run}" in again.stderr
+    assert runs(world)[0]["id"] == second, "nothing was done, so there was no run"
+
+
 def test_a_damaged_version_stops_its_conversation_alone(world: World) -> None:
     three(world)
     set_key(world.workspace / f"{FIRST}-it", "user", "somebody", LONG_AGO)

@@ -103,8 +103,13 @@ def read_command(text: str) -> Command:
     name, *ids = given.words or [""]
     if program == "reconcile" and name in _REQUESTS:
         try:
-            accepted = given.accept is not None
-            policy = Policy(layout=given.layout, accept_bulk=accepted, request=_REQUESTS[name](ids, given))
+            policy = Policy(
+                layout=given.layout,
+                accept_bulk=given.accept is not None,
+                only=frozenset(given.only),
+                below=frozenset(given.below),
+                request=_REQUESTS[name](ids, given),
+            )
         except IndexError:
             raise ScenarioError(f"found {text!r}, expected more words after {name}") from None
         return Command(tuple(argv), checkout, policy, given.dry_run)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import remembered
-from reconcile.core.past import Kept, PastRun, changed_since
+from reconcile.core.past import Kept, PastRun, changed_since, taken_back
 from reconcile.core.requests import TakeBack
 from reconcile.core.simulate import simulate
 from tests.support.carrying_out import inside, is_directory_removal
@@ -54,13 +54,17 @@ class PastRuns:
 
     def resolved(self, workspace: str, text: str) -> str:
         """Return the run that is meant."""
-        undone: set[str | None] = set()
+        undoes = {name: past.undoes for name, past in self.runs.items()}
         for name, past in reversed(self.runs.items()):
-            fits = past.workspace == workspace and past.undoes is None and name not in undone
-            if text == name or (text == LATEST and fits):
+            if text == name:
                 return name
-            undone |= set() if name in undone else {past.undoes}
+            here = text == LATEST and past.workspace == workspace and past.undoes is None
+            if here and any(self._holds(name, each, undoes) for each in past.concerned):
+                return name
         raise ScenarioError(f"there is no run {text!r} to undo")
+
+    def _holds(self, run: str, conversation: str, undoes: dict[str, str | None]) -> bool:
+        return run not in taken_back([n for n, p in self.runs.items() if conversation in p.concerned], undoes)
 
     def find(self, name: str) -> PastRun:
         """Return a run, with what later ones have changed."""
