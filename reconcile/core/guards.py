@@ -58,6 +58,12 @@ class Sides:
         """Tell whether a workspace directory may be there although the scan has not seen it."""
         return any(not path or place == path or place.startswith(f"{path}/") for path in self.workspace_hidden)
 
+    def link_above(self, place: str) -> str | None:
+        """Return the symbolic link of the workspace in a directory's place, or above it."""
+        parts = place.split("/")
+        above = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+        return next((path for path in above if path in self.workspace_links), None)
+
     def may_forget(self, conversation: str, place: str) -> bool:
         """Tell whether absence on both sides may be believed (row 6)."""
         return self.believes_removal(conversation) and not self.workspace_emptied and not self.hides(place)

@@ -91,16 +91,19 @@ def _hold_unplaced(board: Board, view: View) -> None:
 
 
 def _link_in_place(board: Board, view: View) -> str | None:
-    """Return what is said where a side has a symbolic link in the place of the conversation, which is then not seen."""
+    """Return what is said where a side has a symbolic link in the place of the conversation, or above it in the
+    workspace: it is not seen then.
+    """
     path = board.sides.linked.get(view.id)
     place = f"store:{path}" if path is not None and view.store.main is None else None
-    if view.workspace.main is None and view.agreed is not None and view.agreed.place in board.sides.workspace_links:
-        place = f"workspace:{view.agreed.place}"
+    if view.workspace.main is None and view.agreed is not None:
+        link = board.sides.link_above(view.agreed.place)
+        place = place if link is None else f"workspace:{link}"
     if place is None:
         return None
     return (
-        f"{place}: found a symbolic link, expected its directory; links are never followed, so nothing is inferred "
-        "until the directory itself is there, or the link is removed"
+        f"{place}: found a symbolic link, expected the directory that was there; links are never followed, so nothing "
+        "is inferred until the directory itself is there, or the link is removed"
     )
 
 

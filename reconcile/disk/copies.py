@@ -132,6 +132,8 @@ class Reader:
             if name == CHILDREN:
                 listing.children = entry.is_dir(follow_symlinks=False)
                 listing.obstructed = not listing.children
+                if entry.is_symlink():
+                    self.foreign.append(Foreign(f"{path}/{name}", SYMLINK, link=True))
             elif entry.is_file(follow_symlinks=False):
                 unit = units[name] if name in units else self.unit_of(name)
                 if unit is not None:

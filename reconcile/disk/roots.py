@@ -112,6 +112,12 @@ def locate_lost(
     from reconcile.disk.jp_roots import locate_for_recovery
 
     roots = locate_for_recovery(Request(workspace_arg, store_arg, cwd, environ, platform), source)
+    if os.path.lexists(roots.workspace) and not os.path.isdir(roots.workspace):
+        found = "a symbolic link that leads nowhere" if os.path.islink(roots.workspace) else "a file"
+        raise LocateError(
+            f"{roots.workspace}: found {found}, expected a directory or nothing",
+            "move it away, then run reconcile recover again",
+        )
     _refuse_link(roots)
     _refuse_overlap(roots)
     return roots

@@ -144,6 +144,8 @@ def test_links_hide_what_they_are_named_after_and_files_hide_nothing() -> None:
     assert sides.linked == {"jp-c2": "8-h/conversations/2-b", "jp-c3": "3-c"}
     assert sides.workspace_hidden == ("1-a/link", "3-c", "8-h/conversations/2-b", "link")
     assert sides.workspace_links == set(sides.workspace_hidden)
+    above = {"3-c": "3-c", "3-c/conversations/4-d": "3-c", "3-cd": None, "8-h": None, "link/x": "link"}
+    assert {place: sides.link_above(place) for place in above} == above
     assert not sides.store_hidden
 
 

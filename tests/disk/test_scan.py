@@ -140,10 +140,12 @@ def test_links_at_conversation_level_are_foreign(tmp_path: Path) -> None:
     (side / C).symlink_to(tmp_path / "elsewhere")
     (side / ".archive").symlink_to(tmp_path)
     (side / A / "conversations" / C).symlink_to(tmp_path / "elsewhere")
+    (side / A / "conversations" / B / "conversations").symlink_to(tmp_path)
     snapshot = look(side)
     assert [copy.path for copy in snapshot.copies] == [A, f"{A}/conversations/{B}"]
-    words = "a symbolic link, never followed"
-    assert snapshot.foreign == tuple(Foreign(p, words, link=True) for p in (".archive", f"{A}/conversations/{C}", C))
+    assert [copy.obstructed for copy in snapshot.copies] == [False, True]
+    paths = (".archive", f"{A}/conversations/{B}/conversations", f"{A}/conversations/{C}", C)
+    assert snapshot.foreign == tuple(Foreign(path, "a symbolic link, never followed", link=True) for path in paths)
 
 
 def test_managed_files_that_are_none(tmp_path: Path) -> None:

@@ -177,3 +177,18 @@ def test_what_lies_below_a_local_one_is_left_out_and_named(known: World) -> None
     assert "left out: 1 conversation below what doesn't come" in result.stderr
     assert "nothing to do" in result.stdout
     assert not listing(known.workspace)
+
+
+@pytest.mark.parametrize("kind", ["a symbolic link that leads nowhere", "a file"])
+def test_something_else_in_the_place_of_jp_is_named(known: World, kind: str) -> None:
+    marker = known.project / ".jp"
+    shutil.rmtree(marker)
+    if kind == "a file":
+        marker.write_text("somebody's")
+    else:
+        marker.symlink_to("nowhere")
+    refused = recover(known, "--yes", code=2).stderr
+    assert f"{marker}: found {kind}, expected a directory or nothing" in refused
+    assert "move it away" in refused
+    marker.unlink()
+    recover(known, "--yes")

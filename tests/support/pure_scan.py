@@ -67,6 +67,8 @@ class _Scan:
         )
         below = children(self.tree, path)
         obstructed = CHILDREN in below and not is_directory(below[CHILDREN])
+        if obstructed and isinstance(below[CHILDREN], Link):
+            self.foreign.append(Foreign(f"{path}/{CHILDREN}", _kind(below[CHILDREN]), link=True))
         contents = {name: blob.content for name, blob in blobs.items()}
         metadata = faults.get(METADATA) or self._metadata(contents)
         stream = faults.get(STREAM) or self._stream(contents, conversation)
