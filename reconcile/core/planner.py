@@ -120,7 +120,6 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
         states=tuple(sorted(_states(board, actions).items())),
         outline=_outline(board, actions),
         voided=_voided(board),
-        policy=board.policy,
         now_ns=board.now_ns,
         places=tuple((key, node.path) for key, node in sorted(board.present.items())),
         rooted=tuple(

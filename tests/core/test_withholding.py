@@ -194,7 +194,8 @@ def test_where_nothing_has_changed_the_plan_says_so() -> None:
 
 def test_a_plan_knows_what_was_asked_for_and_not_what_became_of_that() -> None:
     policy = Policy(request=Localize(("jp-c1",)))
-    assert plan_of(stored(*LINES), here(*LINES), KNOWN, policy).policy == policy
+    plan = plan_of(stored(*LINES), here(*LINES), KNOWN, policy)
+    assert (plan.policy, plan.now_ns) == (policy, NOW_NS)
 
 
 def test_what_is_strange_in_the_store_is_said_first() -> None:
