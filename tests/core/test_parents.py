@@ -165,3 +165,14 @@ def test_while_metadata_is_kept_apart_nothing_is_said_of_the_parent() -> None:
     ):
         verdict = Verdict(METADATA, 5, Outcome.ASIDE, record=AsideRecord(kind, "x", "y"))
         assert decide_parent(view, verdict) == parentage
+
+
+def test_nonsense_may_stay_whatever_the_parent_is() -> None:
+    for said, parent, stays in (
+        (SAYS["nonsense"], "jp-c2", True),
+        (SAYS["2"], "jp-c2", True),
+        (SAYS["3"], "jp-c2", False),
+    ):
+        metadata = view_of(stored(f'1-a  metadata 09:00 title "A" {said}'), here()).store.metadata
+        assert metadata is not None
+        assert states(metadata, parent) is stays

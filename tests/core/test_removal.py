@@ -8,7 +8,7 @@ from reconcile.core.model import STREAM
 from reconcile.core.plan import Action, Kind, Plan
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Localize, Remove
+from reconcile.core.requests import Children, Localize, Remove
 from tests.support.building import agreed_on, here, plan_of, stored, view_of
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -140,3 +140,10 @@ def test_and_that_goes_after_what_lies_in_it_left_it() -> None:
     assert [action.kind for action in (first, gone, last)] == [Kind.MOVE, Kind.REMOVE_STALE, Kind.MOVE]
     assert first.id in gone.needs
     assert {first.id, gone.id} <= set(last.needs)
+
+
+def test_a_parent_goes_after_its_children_have_another_one() -> None:
+    policy = Policy(request=Remove(("jp-c1",), Children.PROMOTE))
+    plan = plan_of(stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), policy)
+    (gone,) = steps(plan, Kind.REMOVE).values()
+    assert {action.id for action in steps(plan, Kind.PROMOTE).values()} <= set(gone.needs)

@@ -263,3 +263,21 @@ def test_a_directory_of_the_workspace_that_has_to_stay_keeps_what_was_kept_apart
     store, workspace = stored(A.replace('"A"', '"S"')), here(A.replace('"A"', '"W"'), older, *below)
     plan = plan_of(store, workspace, Memory(), Policy(decisions={"jp-c1": Take.KEEP}))
     assert not of(plan, Kind.PROJECT)
+
+
+def test_nor_is_what_is_incomplete_in_it_mended() -> None:
+    below = ["1-z/conversations/2-b  stream 09:00 [1]", '1-z/conversations/2-b/metadata.json  09:00 "{"']
+    incomplete = '1-z  metadata 09:00 title "A"  stream 08:00 nobase [1]'
+    plan = plan_of(stored(A), here(A, incomplete, *below))
+    assert Reason.SUBTREE_HELD in [item.reason for item in plan.held]
+    assert not plan.actions
+
+
+def test_where_the_stores_own_directory_has_no_stream_nothing_is_aged() -> None:
+    newer = A.replace("[1]", "[1 2]")
+    memory = agreed_on(newer)
+    known = view_of(stored(A), here()).store.digest(STREAM) or ""
+    history = {**memory.history, ("jp-c1", STREAM): (known, *memory.history["jp-c1", STREAM])}
+    store = stored('1-a  metadata 09:00 title "A"', "1-z  stream 09:00 [1 2]")
+    plan = plan_of(store, here(A), replace(memory, history=history))
+    assert not of(plan, Kind.AGE)

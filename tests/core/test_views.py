@@ -47,6 +47,7 @@ def test_the_parent_that_was_agreed_on_is_known_though_no_other_checkout_knows_o
     assert (view.known_parent, view.base_parent, view.parent_is_known) == ("jp-c2", "jp-c2", True)
     elsewhere = view_of(stored(A), here(A), Memory(agreed={"jp-c1": agreed}, parents={"jp-c1": "jp-c3"}))
     assert (elsewhere.known_parent, elsewhere.base_parent) == ("jp-c3", "jp-c2")
+    assert view_of(stored(A), here(A), Memory(parents={"jp-c1": None})).parent_is_known
     assert not view_of(stored(A), here(A)).parent_is_known
 
 
@@ -136,6 +137,8 @@ def test_what_was_carried_into_the_trash_speaks_but_is_not_there() -> None:
     found = view_of(stored(A), here(carried, thrown, PARENT)).workspace
     assert (kept(found), speaker(found), found.husks) == ((None, []), ".trash/2-b/conversations/1-a", ())
     assert not view_of(stored(A), here(thrown, PARENT)).workspace.units
+    husk = here('2-b/conversations/1-a/NOTE.md  09:00 "x"', PARENT)
+    assert not view_of(stored(A), husk).workspace.units
     found = view_of(stored(A), here(carried, A)).workspace
     assert (kept(found), speaker(found), found.husks) == (("1-a", []), "1-a", ())
 
@@ -165,6 +168,8 @@ def test_the_newest_edit_speaks_and_others_are_its_rivals() -> None:
     assert of(A, *broken, memory=Memory()) == ("1-a", [])
     replaced = replace(KNOWN, history={("jp-c1", STREAM): (stream_of(A), stream_of(NEW))})
     assert of(A, at("1-y", NEW), memory=replaced) == ("1-y", [])
+    long = replace(KNOWN, history={("jp-c1", STREAM): ("first", stream_of(OLD), stream_of(A))})
+    assert of(A, at("1-z", OLD), memory=long) == ("1-a", [])
 
 
 def test_a_side_may_be_told_to_let_the_directory_that_stays_speak() -> None:
