@@ -119,7 +119,7 @@ def views_of(
         archived = ours.main is not None and ours.main.archived
         theirs = replace(inputs, known_parent=base, enclosing=enclosing, stored=ours.main is not None)
         intent = memory.intents.get(conversation)
-        local = _is_local(ours, intent)
+        local = _is_local(copies[conversation][0], intent)
         views[conversation] = View(
             id=conversation,
             store=ours,
@@ -148,17 +148,13 @@ def _enclosing(workspace: Snapshot) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_local(store: SideView, intent: Intent | None) -> bool:
-    """A legacy flag in the store's metadata counts unless `project` has overruled it."""
+def _is_local(stored: Iterable[Copy], intent: Intent | None) -> bool:
+    """A legacy flag in the metadata of any of the store's directories counts unless `project` has overruled it."""
     if intent is not None and intent.kind is IntentKind.LOCAL:
         return True
     asked = intent is not None and intent.kind is IntentKind.PROJECTED and intent.waits_for is None
-    return _says_local(store) and not asked
-
-
-def _says_local(store: SideView) -> bool:
-    copies = (store.main, *store.stale) if store.main else ()
-    return any(isinstance(copy.metadata, Metadata) and copy.metadata.local for copy in copies)
+    there = (copy.metadata for copy in stored if copy.partition is not Partition.TRASH)
+    return not asked and any(isinstance(metadata, Metadata) and metadata.local for metadata in there)
 
 
 @dataclass(frozen=True, slots=True)

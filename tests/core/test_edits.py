@@ -343,7 +343,7 @@ def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else()
     assert edits_of(Project(("jp-c1",)), board).scope == {"jp-c1", "jp-c2", "jp-c4"}
     assert edits_of(Project(("jp-c5",), ancestors=True), board).scope == {"jp-c1", "jp-c2", "jp-c4", "jp-c5"}
     there = board_of(stored(A, apart, beside), here(A, apart), agreed_on(A))
-    assert edits_of(Project(("jp-c5",)), there).scope == {"jp-c1", "jp-c5"}
+    assert edits_of(Project(("jp-c5",)), there).scope == {"jp-c1", "jp-c4", "jp-c5"}  # as after a kill before it moved
 
 
 def test_who_goes_and_who_moves_up() -> None:

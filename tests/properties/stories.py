@@ -42,7 +42,22 @@ SUFFIX = st.sampled_from("ab")
 STREAM = st.builds("stream {} {}".format, TIME, st.sampled_from(STREAMS))
 TITLE = st.sampled_from(("A", "B", "A B"))
 LOCAL = st.sampled_from((*[""] * 15, "local"))
-DESCRIBED = st.builds('metadata {} title "{}" {} {}'.format, TIME, TITLE, st.sampled_from(PARENTS), LOCAL)
+EXPIRES = st.sampled_from((*[""] * 15, 'expires_at="2000-01-01 00:00:00.0"'))
+DESCRIBED = st.builds('metadata {} title "{}" {} {} {}'.format, TIME, TITLE, st.sampled_from(PARENTS), LOCAL, EXPIRES)
+TREE = st.sampled_from(
+    (
+        "local {}",
+        "project {}",
+        "project {} --with-ancestors",
+        "project --all",
+        "rm {} --cascade",
+        "rm {} --promote",
+        "set-parent {} {}",
+        "set-parent {} --none",
+        "gc",
+    )
+)
+"""Commands that change the tree, of one conversation and another."""
 OPTIONS = st.sampled_from((*[""] * 5, " --layout flat", " --prefer store", " --accept bulk"))
 
 
@@ -235,6 +250,26 @@ class Stories(RuleBasedStateMachine):
         known = {path.rpartition("/")[2].split("-")[0] for side in ("store", "workspace") for path in self.dirs(side)}
         if number in known:
             self._run(f"reconcile resolve {number} {take}")
+
+    @rule(checkout=st.sampled_from((1, 1, 2)), command=TREE, pick=PICK, other=st.sampled_from(IDS))
+    def tree_command(self, checkout: int, command: str, pick: int, other: str) -> None:
+        """What can't be so changed is refused."""
+        if path := self.picked("store", pick):
+            number = path.rpartition("/")[2].split("-")[0]
+            self._run_at_rest(command.format(number, other), checkout)
+
+    @rule(checkout=st.sampled_from((1, 1, 2)), pick=PICK)
+    def undo(self, checkout: int, pick: int) -> None:
+        """The last run of a checkout, or an earlier one."""
+        known = self.world.past.of(WORKSPACES[checkout - 1])
+        if known:
+            self._run_at_rest(f"undo {known[pick % len(known)]}" if pick % 3 == 2 else "undo", checkout)
+
+    def _run_at_rest(self, command: str, checkout: int) -> None:
+        """What is limited to a part leaves the rest as it is: so that nothing is due after it, all is done before."""
+        at = f" @{checkout}" if checkout > 1 else ""
+        self._run(f"reconcile{at}")
+        self._run(f"reconcile {command}{at}")
 
     def _run(self, command: str) -> Outcome:
         trees = {side: None if tree is None else dict(tree) for side, tree in self.trees.items()}

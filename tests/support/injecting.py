@@ -151,11 +151,13 @@ def _check_census(level: DiskLevel, command: Command, before: dict[str, Tree]) -
 def _run_again(level: DiskLevel, command: Command, before: dict[str, Tree]) -> int:
     """Run a command again; where it was complete but for its end and is refused now, a plain one.
 
-    So too where a fork is there already, or an undo is noted as done: who asks again gets another one.
+    So too where a fork is there already: who asks again gets another one. So would who asks for an undo that the
+    journal has as done, with all that is remembered of it: there nothing is left to do.
     """
-    forked = command.argv[:1] == ("fork",) and (level.tree("store") or {}).keys() != before["store"].keys()
-    undone = command.argv == ("undo",) and _undone(level.state) > _undone(level.root / SAVED)
-    if forked or undone:
+    if command.argv == ("undo",) and _undone(level.state) > _undone(level.root / SAVED):
+        return 0
+    stored = {path for path in level.tree("store") or {} if not path.startswith(".reconcile-")}
+    if command.argv[:1] == ("fork",) and stored != before["store"].keys():
         return level.invoke(command.plain()).exit_code
     again = level.invoke(command)
     return level.invoke(command.plain()).exit_code if again.refused else again.exit_code

@@ -52,16 +52,20 @@ class PastRuns:
             )
             self.runs[run.id] = _Past(workspace, run, plan.concerned, undoes)
 
+    def of(self, workspace: str) -> list[str]:
+        """Return the runs of a checkout that are no undo, and not taken back as a whole, the oldest first."""
+        undoes = {name: past.undoes for name, past in self.runs.items()}
+        here = [name for name, past in self.runs.items() if past.workspace == workspace and past.undoes is None]
+        return [name for name in here if any(self._holds(name, each, undoes) for each in self.runs[name].concerned)]
+
     def resolved(self, workspace: str, text: str) -> str:
         """Return the run that is meant."""
-        undoes = {name: past.undoes for name, past in self.runs.items()}
-        for name, past in reversed(self.runs.items()):
-            if text == name:
-                return name
-            here = text == LATEST and past.workspace == workspace and past.undoes is None
-            if here and any(self._holds(name, each, undoes) for each in past.concerned):
-                return name
-        raise ScenarioError(f"there is no run {text!r} to undo")
+        if text in self.runs:
+            return text
+        known = self.of(workspace)
+        if text != LATEST or not known:
+            raise ScenarioError(f"there is no run {text!r} to undo")
+        return known[-1]
 
     def _holds(self, run: str, conversation: str, undoes: dict[str, str | None]) -> bool:
         return run not in taken_back([n for n, p in self.runs.items() if conversation in p.concerned], undoes)
