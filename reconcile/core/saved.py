@@ -35,6 +35,7 @@ def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[P
         actions=kept,
         quiet=False,
         intents=tuple(each for each in fresh.intents if each[0] not in decided),
+        asides=tuple(each for each in fresh.asides if each[0][0] not in drifted | partly),
         remembered=tuple(each for each in fresh.remembered if each[0] not in drifted | partly),
     )
     return changes, {action.id: wanted[_meaning(action)] for action in kept}

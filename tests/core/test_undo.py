@@ -14,6 +14,7 @@ from reconcile.core.plan import Heading, Kind
 from reconcile.core.policy import Missing, Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import TakeBack
+from reconcile.core.saved import agreeing
 from reconcile.core.simulate import listing_of
 from reconcile.core.undo import plan_undo
 from tests.support.building import agreed_on, here, plan_of, stored
@@ -238,6 +239,17 @@ def test_nothing_is_remembered_of_what_git_puts_off() -> None:
     (held,) = busy.held
     assert (held.reason, held.conversation) == (Reason.GIT_BUSY, None)
     assert busy.notes == ()
+
+
+def test_nothing_is_remembered_of_what_a_saved_undo_refuses() -> None:
+    """Somebody put one of two units back meanwhile: the conversation is refused, and still to be undone."""
+    edited = '1-a  metadata 10:00 title "A" user="me"  stream 10:00 [1 2]'
+    known = remembered(agreed_on(A, B), ["jp-c1", "jp-c2"])
+    past = replace(ran(stored(A, B), here(edited, LONGER_B), A, B), remembered=known)
+    saved = undo(past, stored(edited, LONGER_B), here(edited, LONGER_B))
+    fresh = undo(past, stored(LONGER_A, LONGER_B), here(edited, LONGER_B))
+    plan, _ = agreeing(saved, fresh)
+    assert plan.concerned == {"jp-c2"}
 
 
 def test_what_was_only_remembered_is_told() -> None:

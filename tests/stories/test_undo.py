@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.faults import dies_at
 from tests.support.three import FIRST, SECOND_ID, THIRD, three
 from tests.support.world import DATABASE, ID_FILE, LONG_AGO, SECOND, append, files, listing, make_project, set_key
 
@@ -282,6 +283,25 @@ def test_what_is_left_of_a_run_is_undone_next(world: World) -> None:
     again = world.reconcile("undo", code=4, settled=False)
     assert f"undo of {run}" in again.stderr
     assert runs(world)[0]["id"] == second, "nothing was done, so there was no run"
+
+
+@pytest.mark.parametrize("step", range(4, 60, 9))
+def test_an_undo_that_was_killed_has_undone_only_what_it_has_done(world: World, step: int) -> None:
+    """Wherever that was: what is not back in the workspace is still local, and `undo` goes on with the same run."""
+    three(world)
+    world.reconcile()
+    before = listing(world.workspace)
+    world.reconcile("local", str(FIRST), str(SECOND_ID))
+    made_local = runs(world)[0]["id"]
+    dies_at(step, lambda: world.run("undo", "-w", world.project))
+    world.reconcile()
+    back = {path.name.partition("-")[0] for path in world.workspace.iterdir()}
+    found = json.loads(world.run("status", "--json", "-w", world.project).stdout)
+    states = {each["conversation"]: each["word"] for each in found["conversations"]}
+    assert {states[f"jp-c{each}"] for each in (FIRST, SECOND_ID) if str(each) not in back} <= {"local"}
+    if listing(world.workspace) != before:
+        assert f"undo of {made_local}" in world.reconcile("undo").stderr
+    assert listing(world.workspace) == before
 
 
 def test_a_damaged_version_stops_its_conversation_alone(world: World) -> None:
