@@ -40,7 +40,7 @@ def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int) -> 
     match policy.request:
         case TakeBack(run):
             past = past_run(session.state, find_run(session.state, run), session.project)
-            return plan_undo(past, look.store, look.workspace, policy, session.rules, now_ns)
+            return plan_undo(past, look, policy, session.rules, now_ns)
         case PutBack(version):
             return _restored(session, version, look, policy, now_ns)
         case Branch() | Quarantine():

@@ -7,6 +7,7 @@ What was remembered before the run holds again, and what was undone is set aside
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, TypeVar
 
 from reconcile.core.draft import Draft, Put, Step
@@ -20,10 +21,11 @@ from reconcile.core.units import is_of_another
 from reconcile.core.withholding import bulk_undo, git_is_busy, renumbered, withheld
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from reconcile.core.look import Look
     from reconcile.core.memory import AsideRecord, Remembered
-    from reconcile.core.model import File, Snapshot
+    from reconcile.core.model import File
     from reconcile.core.past import Kept, PastRun
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
@@ -36,9 +38,10 @@ _PARENTS = (Kind.SET_PARENT, Kind.PROMOTE)
 _TAKEN = {Side.STORE: Kind.REMOVE, Side.WORKSPACE: Kind.REMOVE_STALE}
 
 
-def plan_undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Policy, rules: Rules, now_ns: int) -> Plan:
+def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: int) -> Plan:
     """Return the plan that takes a run back, as far as nobody has written since."""
-    undo = _Undo(past, (store, workspace), rules)
+    store, workspace = look.store, look.workspace
+    undo = _Undo(past, look, rules)
     chosen = ({action.conversation for action in past.steps} | past.remembered.keys()) - past.since.undone
     for action in reversed(past.steps):
         if action.conversation in chosen:
@@ -75,16 +78,19 @@ class _RefusedError(Exception):
 class _Undo:
     """The virtual sides while the steps are reversed, and who was refused with which words."""
 
-    def __init__(self, past: PastRun, sides: Iterable[Snapshot], rules: Rules) -> None:
+    def __init__(self, past: PastRun, look: Look, rules: Rules) -> None:
         self.past = past
         self.rules = rules
         self.draft = Draft()
         self.refused = {
             key: f"run {run} has changed it since; undo that one first" for key, run in past.since.changed.items()
         }
-        self.local = {key for key, each in past.remembered.items() if _is_local(each)}
+        now = {key for key, intent in look.memory.intents.items() if intent.kind is IntentKind.LOCAL}
+        before = {key for key, each in past.remembered.items() if _is_local(each)}
+        self.local = before | (now - past.remembered.keys())
         known = {key: each.agreed for key, each in past.remembered.items()}
         self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
+        self._kept_places = sorted(past.kept, key=str)
         self._kept = {above for place in past.kept for above in _and_above(str(place))}
         """Where something was kept: the files, and all that they lay in."""
         self._forks: dict[str, str | None] = {}
@@ -95,7 +101,7 @@ class _Undo:
         """The directories that a conversation has on a side."""
         self._at: dict[tuple[Side, int, str], Node] = {}
         """The same by side, container and path below that."""
-        for side in sides:
+        for side in (look.store, look.workspace):
             for node in nodes_of(side).values():
                 assert node.copy is not None  # noqa: S101 - those that the scan found have one
                 self._enter(node, node.copy.conversation)
@@ -264,10 +270,9 @@ class _Undo:
         expected = {expect.place: expect.digest for expect in action.expect}
         start = f"{action.target.path}/"
         puts = []
-        for place in sorted({*expected, *self.past.kept}, key=str):
+        for place in sorted({*expected, *self._kept_below(action.target)}, key=str):
             name = place.path.removeprefix(start)
-            there = place.side is action.target.side and place.path.startswith(start)
-            if there and not is_of_another(name, self.rules.format.id_of):
+            if place.path.startswith(start) and not is_of_another(name, self.rules.format.id_of):
                 old = self._old(place, expected.get(place))
                 puts.append(Put(old.named(name), kept=old.vault))
         seen = self._seen({put.file.name: put.file for put in puts})
@@ -275,8 +280,9 @@ class _Undo:
             return
         if found is not None:
             raise _RefusedError(f"{action.target}: something is there again")
-        self._may_write(action, action.target.side)
-        node = Node(action.target.side, *self._spot(action.target))
+        spot = self._spot(action.target)
+        self._may_write(action, action.target.side, spot[0])
+        node = Node(action.target.side, *spot)
         self.draft.create(self._step(action, _MADE[node.side]), node, puts)
         node.files = seen
         self._enter(node, action.conversation)
@@ -285,10 +291,21 @@ class _Undo:
         """Return those files of a directory that a scan finds; what is in no unit comes and goes with it unseen."""
         return {name: file for name, file in files.items() if self.rules.format.unit_of(name) is not None}
 
-    def _may_write(self, action: Action, side: Side) -> None:
-        """Refuse to publish what is local, whatever was there before (section 11)."""
-        if side is Side.WORKSPACE and action.conversation in self.local:
+    def _kept_below(self, directory: Place) -> list[Place]:
+        start = bisect_left(self._kept_places, f"{directory}/", key=str)
+        end = bisect_left(self._kept_places, f"{directory}0", key=str)  # the character after the slash
+        return self._kept_places[start:end]
+
+    def _may_write(self, action: Action, side: Side, container: Node | None = None) -> None:
+        """Refuse to publish what is local, or to make something below it, whatever was there before (section 11)."""
+        if side is Side.STORE:
+            return
+        if action.conversation in self.local:
             raise _RefusedError(f"{action.target}: it is local, and not written to the workspace")
+        while container is not None:
+            if (owner := self._owners[id(container)]) in self.local:
+                raise _RefusedError(f"{action.target}: it would lie below {owner}, which is local by now")
+            container = container.container
 
     def _old(self, place: Place, digest: str | None) -> Kept:
         """Return what was at a place: the version with that digest, or the newest where any will do."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.memory import Intent, IntentKind, Remembered, remembered
+from reconcile.core.look import Look
+from reconcile.core.memory import Intent, IntentKind, Memory, Remembered, remembered
 from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.past import Kept, PastRun, Since, changed_since, taken_back
 from reconcile.core.plan import Heading, Kind
@@ -41,7 +42,7 @@ def ran(store: Snapshot, workspace: Snapshot, *agreed: str) -> PastRun:
 
 def undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Policy | None = None) -> Plan:
     policy = replace(policy or Policy(), request=TakeBack(past.id))
-    return plan_undo(past, store, workspace, policy, RULES, 0)
+    return plan_undo(past, Look(store, workspace, Memory()), policy, RULES, 0)
 
 
 def refusals(plan: Plan) -> dict[str | None, str]:
@@ -178,7 +179,7 @@ def test_the_order_is_always_the_same() -> None:
     past = ran(stored(), here(*lines))
     ids = [f"jp-c{number}" for number in numbers]
     past = replace(past, remembered=remembered(agreed_on(*lines), ids))
-    plan = plan_undo(past, stored(*lines), here(*lines), Policy(accept_bulk=True), RULES, 7)
+    plan = plan_undo(past, Look(stored(*lines), here(*lines), Memory()), Policy(accept_bulk=True), RULES, 7)
     assert plan.outline == tuple(Heading(f"jp-c{number}", f"X{number}", 0) for number in numbers)
     assert [conversation for conversation, _ in plan.remembered] == sorted(ids)
     assert [conversation for (conversation, _), _ in plan.asides] == sorted(ids)

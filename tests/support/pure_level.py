@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from reconcile.core.edits import RefusedError
 from reconcile.core.fold import Changes, fold
+from reconcile.core.look import Look
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.policy import Prefer
@@ -140,7 +141,7 @@ class PureLevel:
         if isinstance(policy.request, TakeBack):
             request = TakeBack(self.past.resolved(command.workspace, policy.request.run))
             policy = replace(policy, request=request)
-            plan = plan_undo(self.past.find(request.run), store, workspace, policy, RULES, self.now_ns)
+            plan = plan_undo(self.past.find(request.run), Look(store, workspace, memory), policy, RULES, self.now_ns)
         else:
             try:
                 plan = self._plan(store, workspace, memory, policy)
