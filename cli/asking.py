@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
+from reconcile.core.policy import Take
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Project
 from reconcile.errors import ReconcileError
 
 from . import exits
@@ -19,6 +23,11 @@ from .options import options_of
 from .style import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reconcile.core.plan import Item
+    from reconcile.core.policy import Policy
+
     from .options import Options
 
 
@@ -49,6 +58,41 @@ def go_on(options: Options, question: str) -> None:
     if not click.confirm(f"\n{question}"):
         say("nothing was done")
         raise click.exceptions.Exit(exits.HELD)
+
+
+def is_question(item: Item) -> bool:
+    """Tell whether an answer settles what is held."""
+    return item.reason in (Reason.BULK, Reason.ANCESTORS_ABSENT) or bool(_takes(item))
+
+
+def answered(policy: Policy, held: Iterable[Item]) -> Policy:
+    """Ask about held things, one after the other; without an answer they stay held."""
+    decisions = dict(policy.decisions)
+    accept, request, private = policy.accept_bulk, policy.request, []
+    for item in held:
+        if item.reason is Reason.BULK:
+            accept = click.confirm(f"\n{clean(item.message)}.\n  Do it (what goes stays in the vault)?")
+        elif item.reason is Reason.ANCESTORS_ABSENT:
+            private.append(clean(item.title or str(item.conversation)))
+        elif item.conversation is not None and (takes := _takes(item)):
+            name = clean(item.title or item.conversation)
+            answer = click.prompt(
+                f"\n{name}: {clean(item.message)}\n  Take which side?",
+                type=click.Choice([*takes, "skip"]),
+                default="skip",
+            )
+            if answer != "skip":
+                decisions[item.conversation] = Take(answer)
+    if private and isinstance(request, Project):
+        names = ", ".join(private)
+        ancestors = click.confirm(f"\n{names}:\n  Project what is named above as well? It becomes public.")
+        request = replace(request, ancestors=ancestors)
+    return replace(policy, decisions=decisions, accept_bulk=accept, request=request)
+
+
+def _takes(item: Item) -> list[str]:
+    """Return the sides that an item's commands offer."""
+    return [command.rpartition("--take ")[2] for command in item.resolve if "--take " in command]
 
 
 def say(message: str) -> None:

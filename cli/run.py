@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from reconcile.apply.outcome import Result
-from reconcile.core.policy import Take
-from reconcile.core.reasons import Reason
 from reconcile.planjson import outcome_to_json, plan_to_json
 
 from . import exits
-from .asking import go_on, is_interactive, say
+from .asking import answered, go_on, is_interactive, is_question, say
 from .called import called
 from .context import find_roots, open_session, policy_of, selection, settings_of
 from .options import options_of
 from .progress import progress_bar
 from .render import PlanText, heading, results, summary
-from .style import Style, clean
+from .style import Style
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
     from reconcile.core.look import Look
-    from reconcile.core.plan import Item, Plan
+    from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
     from reconcile.session import Session
@@ -60,9 +58,10 @@ def run_pass(
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
-            if is_interactive(options) and any(_is_question(item) for item in plan.held):
+            if is_interactive(options) and any(is_question(item) for item in plan.held):
                 report(options, roots, session, plan, None)
-                policy, plan = _ask(session, look, policy, plan)
+                policy, before = answered(policy, plan.held), policy
+                plan = plan if policy == before else session.plan(look, policy)
             if confirm and plan.actions and not options.yes:
                 report(options, roots, session, plan, None)
                 go_on(options, confirm)
@@ -144,37 +143,6 @@ def exit_code(plan: Plan, outcome: Outcome | None, options: Options) -> int:
     return exits.DONE
 
 
-def _ask(session: Session, look: Look, policy: Policy, plan: Plan) -> tuple[Policy, Plan]:
-    """Ask about held things, one after the other; no answer leaves them held."""
-    decisions = dict(policy.decisions)
-    accept = policy.accept_bulk
-    for item in plan.held:
-        if item.reason is Reason.BULK:
-            accept = click.confirm(f"\n{clean(item.message)}.\n  Do it (what goes stays in the vault)?")
-        elif item.conversation is not None and (takes := _takes(item)):
-            name = clean(item.title or item.conversation)
-            answer = click.prompt(
-                f"\n{name}: {clean(item.message)}\n  Take which side?",
-                type=click.Choice([*takes, "skip"]),
-                default="skip",
-            )
-            if answer != "skip":
-                decisions[item.conversation] = Take(answer)
-    if decisions == policy.decisions and accept == policy.accept_bulk:
-        return policy, plan
-    policy = replace(policy, decisions=decisions, accept_bulk=accept)
-    return policy, session.plan(look, policy)
-
-
 def tell_waiting(who: str) -> None:
     """Say who holds reconcile's own lock, before waiting for it."""
     say(f"waiting for {who}")
-
-
-def _is_question(item: Item) -> bool:
-    return item.reason is Reason.BULK or bool(_takes(item))
-
-
-def _takes(item: Item) -> list[str]:
-    """Return the sides that an item's commands offer."""
-    return [command.rpartition("--take ")[2] for command in item.resolve if "--take " in command]

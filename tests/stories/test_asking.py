@@ -104,3 +104,32 @@ def test_each_group_is_asked_for_by_itself(known: World) -> None:
     code, shown = at_terminal("-w", known.project, "recover", answers="y\ny\n")
     assert (code, shown.count(str(SECOND_ID))) == (0, 2), shown
     assert listing(known.workspace) == before
+
+
+def test_ancestors_are_asked_for_and_named(known: World) -> None:
+    before = listing(known.workspace)
+    known.reconcile("local", str(FIRST))
+    args = ("-w", str(known.project), "project", str(SECOND_ID))
+    refused = known.run(*args)
+    assert (refused.exit_code, f"reconcile project jp-c{SECOND_ID} --with-ancestors" in refused.stdout) == (4, True)
+    code, shown = at_terminal(*args, answers="n\n")
+    assert (code, "It becomes public. [y/N]" in shown) == (4, True), shown
+    assert len(listing(known.workspace)) == 3
+    code, shown = at_terminal(*args, answers="y\n")
+    assert (code, "2 project" in shown) == (0, True), shown
+    assert listing(known.workspace) == before
+
+
+def test_many_removals_are_asked_for(known: World) -> None:
+    shutil.rmtree(known.workspace / f"{THIRD}-it")
+    for number in range(THIRD, THIRD + 4):
+        write_conversation(known.workspace / f"{number}-too", "Too", events(2))
+    known.reconcile()
+    for number in range(THIRD, THIRD + 4):
+        shutil.rmtree(next(known.store.glob(f"{number}-*")))
+    assert known.run("-w", known.project).exit_code == 4
+    code, shown = at_terminal("-w", known.project, answers="y\n")
+    assert (code, "4 of 6 directories would be removed" in shown) == (0, True), shown
+    code, shown = at_terminal("-w", known.project, "undo", answers="y\n")
+    assert (code, "would be made again" in shown) == (0, True), shown
+    assert len(list(known.workspace.iterdir())) == 5
