@@ -117,7 +117,7 @@ def _described(offer: Offer, board: Board) -> str:
     elif offer.run is None:
         why = "that were here at the end of the last run"
     else:
-        why = f"whose directories were gone when run {offer.run} looked"
+        why = f"whose {'directory was' if count == 1 else 'directories were'} gone when run {offer.run} looked"
     return f"{count} {kind} {why}: {_names(board, offer.conversations)}"
 
 

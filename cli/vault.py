@@ -47,8 +47,9 @@ def command(context: click.Context, prune: bool, older_than: str | None, purge: 
     limit = None if older_than is None else time.time_ns() - age(older_than)
     with open_session(roots, settings, readonly=True) as session:
         chosen = _chosen(session, limit, purge)
-        if options.is_dry or not planned or not chosen:
+        if not options.yes or options.is_dry or not planned or not chosen:
             _report(options, session, chosen, planned=planned)
+        if options.is_dry or not planned or not chosen:
             return
     go_on(options, f"Take {_counted(chosen)} out of the vault for good?")
     with (

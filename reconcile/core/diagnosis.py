@@ -110,7 +110,8 @@ def _invalid(plan: Plan) -> Iterator[Finding]:
 def _unreadable(*sides: Snapshot) -> Iterator[Finding]:
     for side in sides:
         for problem in side.problems:
-            yield Finding(Ailment.UNREADABLE, f"{side.side}:{problem.path or '.'}", problem.message)
+            place = f"{side.side}:{problem.path or '.'}"
+            yield Finding(Ailment.UNREADABLE, place, problem.message, mend=("see to its permissions, or to the disk",))
 
 
 def _copies(board: Board, view: View) -> Iterator[Finding]:
@@ -134,7 +135,7 @@ def _one(board: Board, view: View, main: Copy) -> Iterator[Finding]:
     metadata = main.metadata
     if isinstance(metadata, Metadata) and main.dirname != board.rules.format.dirname(view.id, metadata.title):
         name = board.rules.format.dirname(view.id, metadata.title)
-        yield _of(Ailment.NAME, main, f"the title makes it {name}")
+        yield _of(Ailment.NAME, main, f"the title makes it {name}", "jp, at its next write of it")
     if main.side is Side.WORKSPACE and view.agreed is not None and view.agreed.place != main.path:
         yield _of(Ailment.DRIFT, main, f"it was at {view.agreed.place}", f"reconcile project {view.id}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 from reconcile.core.diagnosis import Ailment, Finding
@@ -23,7 +24,7 @@ def temporary_files(side: Side, conversations: str, copies: Collection[Copy]) ->
         for name in _names(os.path.join(conversations, copy.path)):
             path = os.path.join(conversations, copy.path, name)
             if name.endswith(".tmp") and os.path.isfile(path):
-                mend = ("jp, at its next start", f"or look at it, and rm {side}:{copy.path}/{name}")
+                mend = ("jp, at its next start", f"or look at it, and rm {shlex.quote(path)}")
                 yield Finding(
                     Ailment.LEFTOVER, f"{side}:{copy.path}/{name}", "JP's half-written file", copy.conversation, mend
                 )

@@ -21,7 +21,7 @@ def found(
     sides = (stored(*store), here(*workspace))
     memory = agreed_on(*agreed) if agreed else None
     findings = diagnose(board_of(*sides, memory), plan_of(*sides, memory), *sides)
-    assert all(finding.ailment.matters for finding in findings)
+    assert all(finding.ailment.matters and finding.mend for finding in findings)
     return [(finding.ailment, finding.place, finding.repairable) for finding in findings]
 
 
