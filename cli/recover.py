@@ -16,7 +16,7 @@ from reconcile.disk.roots import locate_lost
 
 from .asking import go_on, is_interactive, say
 from .called import called
-from .context import open_session, policy_of, settings_of
+from .context import find_roots, open_session, policy_of, settings_of
 from .options import common_options, options_of
 from .run import apply_plan, exit_code, report, save_plan, tell_waiting
 from .style import clean
@@ -49,7 +49,7 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
     """
     options = options_of(context)
     cwd = os.getcwd()
-    roots = locate_lost(options.workspace, options.store, source, cwd, os.environ, sys.platform)
+    roots = _locate(options, source)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
         look = session.look()
@@ -68,8 +68,9 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
         plan = session.plan(look, policy)
         if not _is_to_be_done(options, roots, session, plan):
             context.exit(exit_code(plan, None, options))
-    put_marker_back(roots.workspace, roots.workspace_id or "")
-    roots = locate_lost(options.workspace, options.store, source, cwd, os.environ, sys.platform)
+    if roots.workspace_id is not None:
+        put_marker_back(roots.workspace, roots.workspace_id)
+        roots = _locate(options, source)
     with (
         open_session(roots, settings, readonly=False) as session,
         session.exclusively(called(context), settings.lock_timeout, tell_waiting),
@@ -81,6 +82,13 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
 
 
 _NOTHING: dict[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
+
+
+def _locate(options: Options, source: str | None) -> Roots:
+    """Find the two sides; those of JP's also where the workspace is gone."""
+    if options.format in (None, "jp"):
+        return locate_lost(options.workspace, options.store, source, os.getcwd(), os.environ, sys.platform)
+    return find_roots(options)
 
 
 def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], records: tuple[int, ...]) -> Policy:
@@ -140,7 +148,7 @@ def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan)
     if options.out is not None and not roots.workspace_identity:
         raise click.UsageError("--out: there is no .jp that a saved plan could be carried out in; recover at once")
     save_plan(options, roots, plan)
-    marked = os.path.lexists(os.path.join(roots.workspace, ".id"))
+    marked = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
     if not marked:
         say(f"writes {roots.workspace}/.id with the id {roots.workspace_id}")
     pending = not options.is_dry and bool(plan.actions or not marked)

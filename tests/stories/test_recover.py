@@ -192,3 +192,15 @@ def test_something_else_in_the_place_of_jp_is_named(known: World, kind: str) -> 
     assert "move it away" in refused
     marker.unlink()
     recover(known, "--yes")
+
+
+def test_a_workspace_of_the_plain_format_is_recovered_as_well(known: World, tmp_path: Path, run: Run) -> None:
+    plain = ("--format", "plain", "-w", tmp_path / "plain", "-s", tmp_path / "kept")
+    shutil.copytree(known.store, tmp_path / "plain" / "conversations")
+    (tmp_path / "kept").mkdir()
+    assert run(*plain).exit_code == 0
+    before = listing(tmp_path / "plain")
+    shutil.rmtree(tmp_path / "plain" / "conversations")
+    assert "reconcile recover" in run(*plain).stdout
+    assert run(*plain, "recover", "--yes").exit_code == 0
+    assert listing(tmp_path / "plain") == before
