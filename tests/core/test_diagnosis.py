@@ -84,4 +84,4 @@ def test_a_link_in_the_place_of_a_conversation() -> None:
     found = {finding.place: finding for finding in diagnose(board_of(*sides, memory), plan, *sides)}["workspace:1-a"]
     assert (found.ailment, found.conversation) == (Ailment.UNREADABLE, "jp-c1")
     (message,) = (item.message for item in plan.held if item.conversation == "jp-c1")
-    assert message.startswith("workspace:1-a: found a symbolic link, expected its directory; ")
+    assert message.startswith("workspace:1-a: found a symbolic link, expected the directory that was there; ")

@@ -66,8 +66,8 @@ def test_a_link_in_the_place_of_a_conversation_is_named_with_the_way_out(world: 
         shutil.move(side / f"{number}-it", tmp_path)
         (side / f"{number}-it").symlink_to(tmp_path / f"{number}-it")
     held = world.reconcile(code=4, settled=False).stdout
-    assert f"workspace:{FIRST}-it: found a symbolic link, expected its directory" in held
-    assert f"store:{SECOND_ID}-it: found a symbolic link, expected its directory" in held
+    assert f"workspace:{FIRST}-it: found a symbolic link, expected the directory that was there" in held
+    assert f"store:{SECOND_ID}-it: found a symbolic link, expected the directory that was there" in held
     found = findings(world)
     assert {(each["kind"], each["conversation"]) for each in found} == {
         ("unreadable", f"jp-c{FIRST}"),
