@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from reconcile.apply.drift import DriftError
 from reconcile.core.model import Place
 from reconcile.core.units import is_of_another
 from reconcile.disk.reading import Print, mtime_of, print_of
+from reconcile.disk.tree import kind_of
 from reconcile.disk.versions import Version, VersionKind
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ class Discard:
         """Put every file and link into the vault.
 
         Raises:
-            DriftError: something lies in it that the plan doesn't know and that can't be kept.
+            DriftError: something lies in it that the plan doesn't know.
+            OSError: something lies in it that can't be kept.
         """
         base = self.action.target.path
         expected = {expect.place.path: expect.digest for expect in self.action.expect}
@@ -52,8 +55,11 @@ class Discard:
                 self.kept[name] = print_of(self.stage.save(self.action, place, name, expected.get(path)).status)
             elif stat.S_ISLNK(status.st_mode):
                 self._save_link(path, name, status)
+            elif path in managed:
+                raise DriftError(f"{self.action.target.side}:{path}: found {kind_of(status.st_mode)}, expected a file")
             else:
-                raise DriftError(f"{self.action.target.side}:{path}: is no file; move it away")
+                words = f"found {kind_of(status.st_mode)}, which the vault can't keep; move it away, and run again"
+                raise OSError(errno.ENOTSUP, words, self.root.absolute(path))
 
     def _save_link(self, path: str, name: str, status: os.stat_result) -> None:
         kept = self.stage.vault.put_bytes(self.root.read_link(path))

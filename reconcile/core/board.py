@@ -12,6 +12,8 @@ from reconcile.core.plan import Item, Note, Preserve
 from reconcile.core.policy import Layout
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconcile.core.content import Verdict
     from reconcile.core.draft import Step
     from reconcile.core.guards import Sides
@@ -54,6 +56,8 @@ class Board:
     """The store directory of each conversation, new ones included."""
     doomed: dict[tuple[Side, str], set[str]] = field(default_factory=dict)
     """Directories that should not be there, by side and path, with the conversations that lay below them."""
+    unkept: Mapping[tuple[Side, str], str] = field(default_factory=dict)
+    """What the vault can't keep, in words, by side and path of the directory that it lies in: that can't go."""
     edits: Edits = field(default_factory=Edits)
     """What a command asks for besides."""
     forks: dict[str, str] = field(default_factory=dict)

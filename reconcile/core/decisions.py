@@ -15,7 +15,7 @@ from reconcile.core.directories import choose_directories
 from reconcile.core.edits import Edits
 from reconcile.core.guards import look_at_sides
 from reconcile.core.model import METADATA, STREAM, Side
-from reconcile.core.nodes import nodes_of
+from reconcile.core.nodes import nodes_of, owner_of
 from reconcile.core.parents import Parentage, decide_parent, states
 from reconcile.core.presence import Goal, Presence, decide_presence, lacking
 from reconcile.core.reasons import Reason
@@ -26,8 +26,11 @@ from reconcile.core.units import units_of
 from reconcile.core.views import views_of, without_speakers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
+    from reconcile.core.nodes import Node
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules, Unit
     from reconcile.core.views import View
@@ -51,6 +54,7 @@ def decide(
     views = views_of(store, workspace, memory, rules)
     # What leaves is compared like any other copy: only there is nothing to be written to it.
     views |= {each: replace(views[each], local=False) for each in edits.leaving}
+    nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
     board = Board(
         views=views,
         memory=memory,
@@ -58,7 +62,8 @@ def decide(
         rules=rules,
         sides=sides,
         now_ns=now_ns,
-        nodes={Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)},
+        nodes=nodes,
+        unkept=_unkept((store, workspace), nodes),
         tree=TreeIndex({}, rules.format.order),
         edits=edits,
         held=list(edits.held),
@@ -73,6 +78,16 @@ def decide(
     board.frozen = _frozen(board)
     choose_directories(board)
     return board
+
+
+def _unkept(sides: Iterable[Snapshot], nodes: Mapping[Side, Mapping[str, Node]]) -> dict[tuple[Side, str], str]:
+    """Return what the vault can't keep, by the directory that it lies in."""
+    return {
+        (snapshot.side, owner): f"{snapshot.side}:{foreign.path}: found {foreign.what}"
+        for snapshot in sides
+        for foreign in snapshot.foreign
+        if foreign.special and (owner := owner_of(foreign.path, nodes[snapshot.side])) is not None
+    }
 
 
 def _frozen(board: Board) -> frozenset[str]:

@@ -177,6 +177,8 @@ class Foreign:
     what: str
     link: bool = False
     """A symbolic link: what it stands for is not looked at, so that it says nothing about what is there."""
+    special: bool = False
+    """A pipe, socket or device, which the vault can't keep: what it lies in isn't removed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.model import CHILDREN, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from reconcile.core.model import Copy, File, Side, Snapshot
 
@@ -103,6 +103,16 @@ def nodes_of(snapshot: Snapshot) -> dict[str, Node]:
         node.files = {file.name: file for file in copy.files}
         nodes[copy.path] = node
     return nodes
+
+
+def owner_of(path: str, nodes: Mapping[str, Node]) -> str | None:
+    """Return the path of the copy that something lies in, None where it lies in none."""
+    above = path
+    while above:
+        above = above.rpartition("/")[0]
+        if above in nodes:
+            return above
+    return None
 
 
 def _enclosing(path: str, nodes: dict[str, Node]) -> tuple[Node | None, str]:

@@ -72,9 +72,13 @@ def remove(board: Board, copy: Copy) -> int | None:
     view = board.views[copy.conversation]
     node = board.node(copy)
     staying = node.inhabitants()
+    unkept = board.unkept.get((copy.side, copy.path))
     if staying:
         message = f"its directory stays: {', '.join(sorted(staying))} below it can't be saved or moved now"
         board.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
+    elif unkept is not None:
+        board.hold(view, WHOLE, Reason.OBSTRUCTED, f"{unkept}, which the vault can't keep; move it away, and run again")
+    if staying or unkept is not None:
         keep_in_step(board, view, copy)
         return None
     broken = [unit for unit in units_of(copy, board.rules, None).values() if unit.fault and not unit.fault.incomplete]

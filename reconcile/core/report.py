@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind, Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
+from reconcile.core.nodes import owner_of
 from reconcile.core.placement import is_complete, is_sound
 from reconcile.core.plan import Item, Kind
 from reconcile.core.presence import Goal, lacking
@@ -246,12 +247,7 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
 
 def _goes_along(board: Board, side: Side, path: str, going: Collection[str]) -> bool:
     """Tell whether the conversation's directory that something lies in goes; another one above may have let it out."""
-    above = path
-    while going and above:
-        above = above.rpartition("/")[0]
-        if above in board.nodes[side]:
-            return above in going
-    return False
+    return bool(going) and owner_of(path, board.nodes[side]) in going
 
 
 def _whole_side(reason: Reason, message: str, *resolve: str) -> Item:

@@ -20,7 +20,7 @@ from reconcile.core.model import (
 )
 from reconcile.disk.index import Index, Row, make_row, pack, settled
 from reconcile.disk.reading import print_of, reason
-from reconcile.disk.tree import kind_of
+from reconcile.disk.tree import is_special, kind_of
 from reconcile.disk.units import Listing, Work
 
 if TYPE_CHECKING:
@@ -132,25 +132,29 @@ class Reader:
             if name == CHILDREN:
                 listing.children = entry.is_dir(follow_symlinks=False)
                 listing.obstructed = not listing.children
-                if entry.is_symlink():
-                    self.foreign.append(Foreign(f"{path}/{name}", SYMLINK, link=True))
+                if listing.obstructed and not entry.is_file(follow_symlinks=False):
+                    self._not_ours(f"{path}/{name}", entry.stat(follow_symlinks=False).st_mode)
             elif entry.is_file(follow_symlinks=False):
                 unit = units[name] if name in units else self.unit_of(name)
                 if unit is not None:
                     status = entry.stat(follow_symlinks=False)
                     prints[name] = print_of(status)
-            elif not entry.name.startswith("."):
+            else:
                 mode = entry.stat(follow_symlinks=False).st_mode
                 unit = self.unit_of(name)
                 if unit in (METADATA, STREAM):
                     listing.faults[unit] = Fault(name, kind_of(mode), "a regular file")
-                elif stat.S_ISDIR(mode):
+                    unit = None
+                elif stat.S_ISDIR(mode) and not entry.name.startswith("."):
                     below.append(name + "/")
-                elif unit is not None:
-                    link = stat.S_ISLNK(mode)
-                    words = SYMLINK if link else kind_of(mode)
-                    self.foreign.append(Foreign(f"{path}/{name}", words, link))
+                if is_special(mode) or (stat.S_ISLNK(mode) and unit is not None):
+                    self._not_ours(f"{path}/{name}", mode)
         return below
+
+    def _not_ours(self, path: str, mode: int) -> None:
+        """Note a link, or what has no content, which keeps its directory from being removed."""
+        link = stat.S_ISLNK(mode)
+        self.foreign.append(Foreign(path, SYMLINK if link else kind_of(mode), link, is_special(mode)))
 
     def _assemble(self, directory: Directory, spot: Spot, listing: Listing, row: Row | None) -> Copy:
         """The copy where the index doesn't know all of it: only what it doesn't know is read."""

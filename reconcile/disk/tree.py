@@ -42,6 +42,11 @@ def kind_of(mode: int) -> str:
     return _KINDS.get(stat.S_IFMT(mode), "something unknown")
 
 
+def is_special(mode: int) -> bool:
+    """Whether an entry with this mode has no content that could be kept: a pipe, a socket, a device."""
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
+
+
 class Directory:
     """An open directory. Names passed in are relative to it; the last component is never followed."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconcile.core.model import CHILDREN, Copy, Foreign, Partition, Problem, Side, Snapshot
 from reconcile.disk.copies import SYMLINK, Reader, Spot
 from reconcile.disk.reading import reason
-from reconcile.disk.tree import Directory, kind_of
+from reconcile.disk.tree import Directory, is_special, kind_of
 
 if TYPE_CHECKING:
     from reconcile.core.format import Format
@@ -117,7 +117,7 @@ class Walk:
             except FileNotFoundError:
                 return None
             link = entry.is_symlink()
-            self.reader.foreign.append(Foreign(path, SYMLINK if link else kind_of(mode), link))
+            self.reader.foreign.append(Foreign(path, SYMLINK if link else kind_of(mode), link, is_special(mode)))
         return None
 
     def _copy(self, level: Directory, spot: Spot, pending: list[_Level]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconcile.core.model import STREAM
+from reconcile.core.model import STREAM, Foreign
 from reconcile.core.plan import Action, Kind, Plan
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
@@ -25,6 +25,24 @@ def test_a_directory_goes_after_all_that_was_in_it_is_saved() -> None:
     assert saved.keys() == gone.keys() == {"jp-c1", "jp-c2"}
     assert saved["jp-c2"] in gone["jp-c2"].needs
     assert {saved["jp-c1"], saved["jp-c2"], gone["jp-c2"].id} <= set(gone["jp-c1"].needs)
+
+
+def test_what_the_vault_cannot_keep_holds_the_directory_that_it_lies_in_alone() -> None:
+    odd = Foreign("1-a/conversations/2-b/conversations/x", "a named pipe", special=True)
+    beside = Foreign("pipe", "a named pipe", special=True)
+    workspace = replace(here(A, NESTED_B, OTHER), foreign=(beside, odd))
+    store = stored(A, B, OTHER)
+    plan = plan_of(store, workspace, agreed_on(A, NESTED_B, OTHER), Policy(request=Localize(("jp-c1", "jp-c3"))))
+    assert [str(action.target) for action in plan.actions] == ["workspace:3-c"]
+    assert [(item.conversation, item.reason, item.message) for item in plan.held] == [
+        (
+            "jp-c2",
+            Reason.OBSTRUCTED,
+            f"workspace:{odd.path}: found a named pipe, which the vault can't keep; move it away, and run again",
+        ),
+        ("jp-c1", Reason.SUBTREE_HELD, "its directory stays: jp-c2 below it can't be saved or moved now"),
+    ]
+    assert {note.reason for note in plan.notes if note.conversation is None} == {Reason.FOREIGN}
 
 
 STALE = '1-z  metadata 08:00 title "A"  stream 08:00 [1]'

@@ -168,6 +168,9 @@ def test_odd_entries_inside_a_copy(tmp_path: Path) -> None:
     (directory / "sub" / "link").symlink_to("/etc/passwd")
     (directory / "up").symlink_to("..")
     (directory / ".hidden-link").symlink_to("..")
+    os.mkfifo(directory / ".hidden-pipe")
+    (directory / ".cache").mkdir()
+    os.mkfifo(directory / ".cache" / "unseen")
     with socket.socket(socket.AF_UNIX) as server:
         here = Path.cwd()
         os.chdir(directory)  # the name of a socket has a short limit
@@ -177,11 +180,14 @@ def test_odd_entries_inside_a_copy(tmp_path: Path) -> None:
             os.chdir(here)
         snapshot = look(tmp_path)
     assert {entry.path.removeprefix(f"{A}/"): entry.what for entry in snapshot.foreign} == {
+        ".hidden-pipe": "a named pipe",
         "pipe": "a named pipe",
         "socket": "a socket",
         "sub/link": "a symbolic link, never followed",
         "up": "a symbolic link, never followed",
     }
+    special = [entry.path.removeprefix(f"{A}/") for entry in snapshot.foreign if entry.special]
+    assert special == [".hidden-pipe", "pipe", "socket"]
     assert len(snapshot.copies[0].files) == 3
     assert not isinstance(snapshot.copies[0].metadata, Fault)
 

@@ -179,6 +179,40 @@ def test_a_directory_that_becomes_a_link_while_it_is_walked(world: World, side: 
     assert stored <= contents(world.store)
 
 
+@pytest.mark.parametrize("name", ["pipe", ".pipe", "swap.tmp", "deep/pipe", "conversations/pipe", "metadata.json"])
+@pytest.mark.parametrize("asked", [("rm", "--cascade", "--yes"), ("local",)])
+def test_what_cannot_be_kept_holds_the_directory_that_it_lies_in(
+    world: World, name: str, asked: tuple[str, ...]
+) -> None:
+    """It is no drift: it would be there at every run, until somebody moves it away."""
+    put(world, world.workspace, name, pipe)
+    command, *options = asked
+    for _ in range(2):
+        result = world.run(command, str(NUMBER), *options, "-w", world.project)
+        assert result.exit_code == 4, result.output
+        place = f"workspace:{NAME}/{name}"
+        assert f"{place}: found a named pipe, " in result.stdout
+        assert "changed meanwhile" not in result.stdout
+        assert "goes into the vault" not in result.stdout
+        assert (world.workspace / NAME / name).is_fifo()
+    (world.workspace / NAME / name).unlink()
+    if name != "metadata.json":
+        assert world.run(command, str(NUMBER), *options, "-w", world.project).exit_code in (0, 2)
+        world.reconcile()
+        assert not (world.workspace / NAME).exists()
+
+
+def test_what_no_scan_sees_and_cannot_be_kept_fails_with_its_name(world: World) -> None:
+    hidden = world.workspace / NAME / ".cache"
+    hidden.mkdir()
+    os.mkfifo(hidden / "pipe")
+    result = world.run("local", str(NUMBER), "-w", world.project)
+    assert result.exit_code == 1
+    assert f"{hidden}/pipe: found a named pipe, which the vault can't keep; move it away" in result.stdout
+    shutil.rmtree(hidden)
+    assert world.run("local", str(NUMBER), "-w", world.project).exit_code == 0
+
+
 def test_second_names_of_one_file(world: World) -> None:
     """A hard link into a side, or between the two: replacing gives the name another file and leaves the other one."""
     ours, theirs = world.workspace / NAME / "events.json", world.store / NAME / "events.json"
