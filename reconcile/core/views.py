@@ -252,7 +252,7 @@ def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs:
     for name in sorted(voices):
         units[name], lost = _speaker(main, voices[name], inputs)
         rivals.extend(lost)
-    stale = tuple(sorted((c for c in kept if c is not main), key=lambda copy: copy.path))
+    stale = tuple(copy for copy in kept if copy is not main)
     return SideView(main, stale, units, tuple(rivals), own)
 
 

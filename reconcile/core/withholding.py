@@ -107,7 +107,7 @@ def selected(board: Board, actions: list[Action]) -> list[Action]:
 
 def _select_rest(board: Board, wanted: set[str]) -> None:
     board.held = [item for item in board.held if item.conversation is None or item.conversation in wanted]
-    board.aside = [item for item in board.aside if item.conversation is None or item.conversation in wanted]
+    board.aside = [item for item in board.aside if item.conversation in wanted]
     board.preserve = [version for version in board.preserve if version.conversation in wanted]
     board.intents = {key: intent for key, intent in board.intents.items() if key in wanted}
     board.asides = {key: record for key, record in board.asides.items() if key[0] in wanted}

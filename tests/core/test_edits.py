@@ -232,6 +232,13 @@ def test_what_goes_along_is_told_in_the_order_of_the_tree(count: int, said: str)
     assert (note.conversation, note.reason, note.message) == ("jp-c1", Reason.TAKEN_ALONG, said)
 
 
+def test_the_order_of_the_tree_is_that_of_numbers() -> None:
+    lines = [f'{n}-x  metadata 09:00 title "X{n}" parent 1  stream 09:00 [1]' for n in (9, 10)]
+    board = board_of(stored(A, *lines), here(A, *inside_a(lines)), agreed_on(A, *inside_a(lines)))
+    (note,) = edits_of(Localize(("jp-c1",)), board).notes
+    assert note.message.endswith("back with it: X9 (jp-c9), X10 (jp-c10)")
+
+
 def test_what_is_private_in_there_stays_so_and_what_only_has_a_second_directory_there_stays() -> None:
     known = agreed_on(A, NESTED, C)
     local = board_of(stored(A, CHILD, C), here(A, NESTED, C), replace(known, intents={"jp-c2": LOCAL}))
@@ -301,9 +308,10 @@ def test_versions_that_are_behind_are_ended_when_that_is_asked_for() -> None:
 
 def test_what_is_archived_is_not_put_there_but_by_recover() -> None:
     board = board_of(stored(f".archive/{A}", B), here(B), agreed_on(B))
-    edits = edits_of(Project(("jp-c1",)), board)
+    edits = edits_of(Project(("jp-c1", "jp-c2")), board)
     (item,) = edits.held
-    assert (edits.intents, item.conversation, item.reason) == ({}, "jp-c1", Reason.ARCHIVED_HELD)
+    assert (edits.intents, item.conversation) == ({"jp-c2": PROJECTED}, "jp-c1")
+    assert item.reason is Reason.ARCHIVED_HELD
     assert item.message == "it is archived in the store; unarchive it first, with JP"
     assert edits_of(Project(("jp-c1",), records=(1,)), board).intents == {"jp-c1": PROJECTED}
 

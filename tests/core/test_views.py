@@ -84,8 +84,8 @@ WORKSPACES = {
     ),
     "the one that lies higher": (
         Memory(),
-        [at("2-b/conversations/1-a"), at("1-z")],
-        ("1-z", ["2-b/conversations/1-a"]),
+        [at("0/conversations/1-a"), at("1-z")],
+        ("1-z", ["0/conversations/1-a"]),
     ),
     "the first of them": (Memory(), [at("1-c"), at("1-a"), at("1-b")], ("1-a", ["1-b", "1-c"])),
     "a live one; what is archived beside it is left alone": (Memory(), [A, at(".archive/1-z", LATER)], ("1-a", [])),

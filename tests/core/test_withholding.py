@@ -12,7 +12,7 @@ from reconcile.core.plan import Kind, Plan
 from reconcile.core.planner import needs_events
 from reconcile.core.policy import Policy, Take
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Collect, Localize, Remove
+from reconcile.core.requests import Children, Collect, Localize, Project, Remove
 from reconcile.core.withholding import without_git
 from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
@@ -59,6 +59,33 @@ def test_what_the_others_do_goes_on_and_what_was_asked_for_is_no_bulk() -> None:
     targets = tuple(f"jp-c{number}" for number in range(1, 13))
     removed = plan_of(stored(*LINES), here(*LINES), KNOWN, Policy(request=Remove(targets, Children.CASCADE)))
     assert (len(removed.actions), removed.held) == (24, ())
+
+
+def test_notes_are_no_directories() -> None:
+    notes = [f'{number}-x/NOTE.md  09:00 "x"' for number in range(1, 13)]
+    memory = agreed_on(*LINES)
+    for line_ in notes:
+        key = f"jp-c{line_.partition('-')[0]}"
+        digest = next(file.digest for copy in stored(line_).copies for file in copy.files)
+        agreed = memory.agreed[key]
+        units = {**agreed.units, "extra:NOTE.md": digest or ""}
+        memory = replace(memory, agreed={**memory.agreed, key: replace(agreed, units=units)})
+    plan = plan_of(stored(*LINES), here(*LINES, *notes), memory)
+    assert ({action.kind for action in plan.actions}, len(plan.actions)) == ({Kind.REMOVE_STALE}, 12)
+    assert plan.held == ()
+
+
+def test_the_forks_of_others_are_made_though_many_removals_wait() -> None:
+    edited = line(12).replace("09:00 [1]", "09:30 [1 2]")
+    ours = line(12).replace("09:00 [1]", "09:20 [1 3]")
+    plan = plan_of(stored(*LINES[5:11], ours), here(*LINES[:11], edited), KNOWN)
+    assert [action.kind for action in plan.actions] == [Kind.FORK, Kind.COPY]
+
+
+def test_an_emptied_workspace_is_no_obstacle_for_recover() -> None:
+    targets = tuple(f"jp-c{number}" for number in range(1, 13))
+    plan = plan_of(stored(*LINES), here(), KNOWN, Policy(request=Project(targets, records=(1,))))
+    assert (len(plan.actions), plan.held) == (12, ())
 
 
 def test_of_duplicates_that_wait_nothing_else_is_done_either() -> None:
