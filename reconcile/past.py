@@ -117,8 +117,13 @@ def _since(state: State, run: str) -> Since:
 
 
 def _unfinished(state: State, run: Run) -> set[str]:
-    """Return the conversations of which a run has not done every step."""
-    return {step.conversation for step in state.journal.steps(run.id) if step.state is not StepState.DONE}
+    """Return the conversations of which a run has not done every step; all, where it ended without closing itself.
+
+    Who asks for it again then gets it, with nothing left to do, and not the run before.
+    """
+    steps = state.journal.steps(run.id)
+    open_ones = {step.conversation for step in steps if step.state is not StepState.DONE}
+    return open_ones or ({step.conversation for step in steps} if run.exit_code != 0 else set())
 
 
 def _action(step: Step) -> Action:
