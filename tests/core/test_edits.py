@@ -340,6 +340,15 @@ def test_what_a_branch_has_brought_of_a_local_one_is_private() -> None:
     }
 
 
+def test_what_lies_below_one_that_is_new_here_is_public_and_below_a_flagged_one_private() -> None:
+    new = board_of(stored(CHILD, C), here(A, C), agreed_on(C))
+    assert edits_of(Project(("jp-c2",)), new).intents == {"jp-c2": PROJECTED}
+    flagged = A.replace('"A"', '"A" local')
+    for workspace in (here(C), here(A, C)):
+        board = board_of(stored(flagged, CHILD, C), workspace, agreed_on(A, C))
+        assert edits_of(Project(("jp-c2",)), board).intents == {}
+
+
 def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else() -> None:
     waits = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place="1-a/conversations/2-b")
     apart, beside = (

@@ -9,7 +9,7 @@ import pytest
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.placement import NAME_LIMIT
-from reconcile.core.plan import Action, Kind, Plan
+from reconcile.core.plan import Action, Expect, Kind, Plan
 from reconcile.core.policy import Layout, Missing, Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize, Project
@@ -237,6 +237,12 @@ def test_in_a_new_directory_are_the_managed_files_and_what_had_come_from_a_works
     assert (made.events, made.title, made.case) == ((0, 1), "B", 12)
     (made,) = of(plan_of(stored(A, *notes, B, H), here(A, H), replace(ALL, agreed={}), AGAIN), Kind.PROJECT)
     assert len(made.writes) == 3
+
+
+def test_a_new_directory_expects_nothing_in_its_place_and_what_lies_in_it_comes_after() -> None:
+    first, second = of(plan_of(stored(A, B, H), here(H), agreed_on(H), AGAIN), Kind.PROJECT)
+    assert Expect(first.target, 0, 0, None) in first.expect
+    assert first.id in second.needs
 
 
 TAKEN = f'{IN_A}2-b/NOTE.md  09:00 "x"'
