@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import CHILDREN, EXTRA, WHOLE, Metadata, Place, Side
+from reconcile.core.model import EXTRA, WHOLE, Metadata, Place, Side
 from reconcile.core.nodes import Node, nodes_of
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan
 from reconcile.core.reasons import Reason
-from reconcile.core.undone import Standing, standing, undone_record
 from reconcile.core.units import is_of_another
+from reconcile.core.whereabouts import NotAsLeftError, Whereabouts
 from reconcile.core.withholding import bulk_undo, git_is_busy, renumbered, withheld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from reconcile.core.look import Look
-    from reconcile.core.memory import AsideRecord, Remembered
+    from reconcile.core.memory import Remembered
     from reconcile.core.model import File
     from reconcile.core.past import Kept, PastRun
     from reconcile.core.policy import Policy
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOVED_BACK = {Kind.MOVE: Kind.MOVE, Kind.ARCHIVE: Kind.UNARCHIVE, Kind.UNARCHIVE: Kind.ARCHIVE}
-_BELOW = f"/{CHILDREN}/"
 _MADE = {Side.STORE: Kind.COPY, Side.WORKSPACE: Kind.PROJECT}
 _PARENTS = (Kind.SET_PARENT, Kind.PROMOTE)
 _TAKEN = {Side.STORE: Kind.REMOVE, Side.WORKSPACE: Kind.REMOVE_STALE}
@@ -63,16 +62,12 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
         actions=renumbered(actions),
         held=(*(undo.item(each) for each in ordered if each in undo.refused), *git_is_busy(policy.git_busy, waits)),
         notes=tuple(_remembered_alone(each) for each in ordered if each in done and each not in changing),
-        asides=() if past.is_undo else tuple(((each, WHOLE), undo.record(each)) for each in done),
+        asides=() if past.is_undo else tuple(((each, WHOLE), undo.directories.record(each, rules)) for each in done),
         outline=tuple(Heading(each, undo.titles.get(each), 0) for each in ordered),
         policy=policy,
         now_ns=now_ns,
         remembered=tuple((each, past.remembered[each]) for each in done if each in past.remembered),
     )
-
-
-class _RefusedError(Exception):
-    """A step can't be taken back; the words say what is there instead."""
 
 
 class _Undo:
@@ -95,16 +90,11 @@ class _Undo:
         """Where something was kept: the files, and all that they lay in."""
         self._forks: dict[str, str | None] = {}
         """Those that go again, with what they were forked from."""
-        self._owners: dict[int, str] = {}
-        """The conversation of every directory that is there now."""
-        self._of: dict[tuple[str, Side], dict[int, Node]] = {}
-        """The directories that a conversation has on a side."""
-        self._at: dict[tuple[Side, int, str], Node] = {}
-        """The same by side, container and path below that."""
+        self.directories = Whereabouts()
         for side in (look.store, look.workspace):
             for node in nodes_of(side).values():
                 assert node.copy is not None  # noqa: S101 - those that the scan found have one
-                self._enter(node, node.copy.conversation)
+                self.directories.enter(node, node.copy.conversation)
                 if isinstance(node.copy.metadata, Metadata):
                     self.titles[node.copy.conversation] = node.copy.metadata.title
                     if node.side is Side.STORE and node.copy.metadata.local:
@@ -126,7 +116,7 @@ class _Undo:
                 self._take_away(action)
             else:
                 self._make_again(action)
-        except _RefusedError as refused:
+        except NotAsLeftError as refused:
             self.refused[conversation] = str(refused)
 
     def kept_of(self, chosen: set[str]) -> list[Action]:
@@ -170,15 +160,6 @@ class _Undo:
             resolve=(f"reconcile restore {conversation}@{self.past.id}",) if kept else (),
         )
 
-    def record(self, conversation: str) -> AsideRecord | None:
-        """Return the record of how a conversation stands once it is put back; None where it is nowhere."""
-        found: dict[Side, list[Standing]] = {side: [] for side in Side}
-        for side in Side:
-            for node in self._of.get((conversation, side), {}).values():
-                container = self._owners[id(node.container)] if node.container is not None else None
-                found[side].append(standing(node.path, container, node.files.values()))
-        return undone_record(found[Side.STORE], found[Side.WORKSPACE], self.rules)
-
     def _step(self, action: Action, kind: Kind) -> Step:
         return Step(
             kind=kind,
@@ -191,25 +172,25 @@ class _Undo:
 
     def _move_back(self, action: Action) -> None:
         assert action.source is not None  # noqa: S101 - a move has one
-        found = self._find(action.source)
-        if found is not None and self._find(action.target) is None:
+        found = self.directories.find(action.source)
+        if found is not None and self.directories.find(action.target) is None:
             return
-        node = self._there(action.target)
+        node = self.directories.there(action.target)
         if found is not None:
-            raise _RefusedError(f"{action.source}: something is there again")
-        spot = self._spot(action.source)
-        self._leave(node)
+            raise NotAsLeftError(f"{action.source}: something is there again")
+        spot = self.directories.spot(action.source)
+        self.directories.leave(node)
         self.draft.move(self._step(action, _MOVED_BACK[action.kind]), node, *spot)
-        self._enter(node, action.conversation)
+        self.directories.enter(node, action.conversation)
 
     def _age_back(self, action: Action) -> None:
-        node = self._there(action.target)
+        node = self.directories.there(action.target)
         before: dict[int, list[str]] = {}
         for expect in action.expect:
             name = expect.place.path[len(action.target.path) + 1 :]
             file = node.files.get(name)
             if file is None or file.digest != expect.digest or file.mtime_ns not in (action.mtime_ns, expect.mtime_ns):
-                raise _RefusedError(f"{expect.place}: written since")
+                raise NotAsLeftError(f"{expect.place}: written since")
             if file.mtime_ns == action.mtime_ns:
                 before.setdefault(expect.mtime_ns, []).append(name)
         for mtime_ns, names in before.items():
@@ -218,7 +199,7 @@ class _Undo:
     def _write_back(self, action: Action) -> None:
         """Give the files of one unit their old content, and take away those that weren't there."""
         places = [write.target for write in action.writes] + list(action.removes)
-        node = self._there(_directory_of(action, places[0]))
+        node = self.directories.there(_directory_of(action, places[0]))
         written = {write.target: write.digest for write in action.writes}
         expected = {expect.place: expect for expect in action.expect if not expect.absent}
         puts, gone = [], []
@@ -229,7 +210,7 @@ class _Undo:
             if _is_as_before(file, before):
                 continue
             if (file.digest if file else None) != written.get(place):
-                raise _RefusedError(f"{place}: written since")
+                raise NotAsLeftError(f"{place}: written since")
             if before is None:
                 gone.append(name)
             else:
@@ -243,30 +224,26 @@ class _Undo:
     def _take_away(self, action: Action) -> None:
         """Remove a directory that the run has made."""
         side = action.target.side
-        if not self._has(action.conversation, side):
+        if not self.directories.has(action.conversation, side):
             return
-        node = self._there(action.target)
+        node = self.directories.there(action.target)
         copied = action.source is not None and action.kind is not Kind.FORK
-        if copied and not self._has(action.conversation, side.other):
-            raise _RefusedError(f"{action.source}: gone since; {action.target} is the only copy by now")
+        if copied and not self.directories.has(action.conversation, side.other):
+            raise NotAsLeftError(f"{action.source}: gone since; {action.target} is the only copy by now")
         start = len(action.target.path) + 1
         made = self._seen({write.target.path[start:]: write.digest for write in action.writes})
         if {name: file.digest for name, file in node.files.items()} != made:
-            raise _RefusedError(f"{action.target}: written since")
+            raise NotAsLeftError(f"{action.target}: written since")
         if node.below:
-            raise _RefusedError(f"{action.target}: another conversation lies in it by now")
+            raise NotAsLeftError(f"{action.target}: another conversation lies in it by now")
         if action.kind is Kind.FORK and node.copy is not None and isinstance(node.copy.metadata, Metadata):
             self._forks[action.conversation] = node.copy.metadata.parent.id
-        self._leave(node)
-        del self._of[action.conversation, side][id(node)]
+        self.directories.leave(node)
         self.draft.remove(self._step(action, _TAKEN[node.side]), node, ())
-
-    def _has(self, conversation: str, side: Side) -> bool:
-        return bool(self._of.get((conversation, side)))
 
     def _make_again(self, action: Action) -> None:
         """Make a directory again that the run has removed."""
-        found = self._find(action.target)
+        found = self.directories.find(action.target)
         expected = {expect.place: expect.digest for expect in action.expect}
         start = f"{action.target.path}/"
         puts = []
@@ -279,13 +256,13 @@ class _Undo:
         if found is not None and found.files == seen:
             return
         if found is not None:
-            raise _RefusedError(f"{action.target}: something is there again")
-        spot = self._spot(action.target)
+            raise NotAsLeftError(f"{action.target}: something is there again")
+        spot = self.directories.spot(action.target)
         self._may_write(action, action.target.side, spot[0])
         node = Node(action.target.side, *spot)
         self.draft.create(self._step(action, _MADE[node.side]), node, puts)
         node.files = seen
-        self._enter(node, action.conversation)
+        self.directories.enter(node, action.conversation)
 
     def _seen(self, files: Mapping[str, T]) -> dict[str, T]:
         """Return those files of a directory that a scan finds; what is in no unit comes and goes with it unseen."""
@@ -301,10 +278,10 @@ class _Undo:
         if side is Side.STORE:
             return
         if action.conversation in self.local:
-            raise _RefusedError(f"{action.target}: it is local, and not written to the workspace")
+            raise NotAsLeftError(f"{action.target}: it is local, and not written to the workspace")
         while container is not None:
-            if (owner := self._owners[id(container)]) in self.local:
-                raise _RefusedError(f"{action.target}: it would lie below {owner}, which is local by now")
+            if (owner := self.directories.owner(container)) in self.local:
+                raise NotAsLeftError(f"{action.target}: it would lie below {owner}, which is local by now")
             container = container.container
 
     def _old(self, place: Place, digest: str | None) -> Kept:
@@ -312,37 +289,7 @@ class _Undo:
         for version in reversed(self.past.kept.get(place, ())):
             if digest is None or version.digest == digest:
                 return version
-        raise _RefusedError(f"{place}: what was there isn't in the vault any more")
-
-    def _enter(self, node: Node, conversation: str) -> None:
-        self._owners[id(node)] = conversation
-        self._of.setdefault((conversation, node.side), {})[id(node)] = node
-        self._at[_key(node)] = node
-
-    def _leave(self, node: Node) -> None:
-        del self._at[_key(node)]
-
-    def _there(self, place: Place) -> Node:
-        node = self._find(place)
-        if node is None:
-            raise _RefusedError(f"{place}: found nothing there")
-        return node
-
-    def _find(self, place: Place) -> Node | None:
-        """Return the directory at a place."""
-        node: Node | None = None
-        for number, part in enumerate(place.path.split(_BELOW)):
-            if number and node is None:
-                return None
-            node = self._at.get((place.side, id(node), part))
-        return node
-
-    def _spot(self, place: Place) -> tuple[Node | None, str, str]:
-        """Return a place as its container, its prefix below that, and its name."""
-        above, _, rest = place.path.rpartition(_BELOW)
-        container = self._there(Place(place.side, above)) if above else None
-        prefix, _, name = rest.rpartition("/")
-        return container, prefix + "/" if prefix else "", name
+        raise NotAsLeftError(f"{place}: what was there isn't in the vault any more")
 
 
 def _remembered_alone(conversation: str) -> Note:
@@ -354,10 +301,6 @@ def _and_above(path: str) -> Iterator[str]:
     while path:
         yield path
         path = path.rpartition("/")[0]
-
-
-def _key(node: Node) -> tuple[Side, int, str]:
-    return node.side, id(node.container), node.prefix + node.name
 
 
 def _is_local(before: Remembered) -> bool:
