@@ -167,7 +167,8 @@ def _undone(state: Path) -> int:
     """Return how many runs have taken one back, to their end."""
     (path,) = state.rglob(DATABASE)
     with contextlib.closing(sqlite3.connect(path)) as database:
-        sql = "SELECT count(*) FROM run WHERE undoes IS NOT NULL AND exit_code = 0"
+        sql = """SELECT count(*) FROM run WHERE undoes IS NOT NULL AND exit_code = 0
+            AND NOT EXISTS (SELECT 1 FROM step WHERE step.run = run.id AND state <> 'done')"""
         (count,) = database.execute(sql).fetchone()
     return int(count)
 
