@@ -71,8 +71,9 @@ class World:
         return contents(self.workspace) | contents(self.store)
 
     def kept(self) -> set[str]:
-        """Return every content that is anywhere."""
-        return self.sides() | contents(self.vault)
+        """Return every content that is anywhere; what a killed run has half written into the vault is none."""
+        objects = (path for path in files(self.vault) if not path.name.startswith(".tmp-"))
+        return self.sides() | {digest_of(path) for path in objects}
 
     def reconcile(self, *args: str | Path, code: int = 0, settled: bool = True) -> Result:
         """Run the command, demand this exit code, and that nothing is lost and nothing left to do.
@@ -84,7 +85,7 @@ class World:
         assert result.exit_code == code, result.output
         assert "Traceback" not in result.output
         lost = before - self.kept()
-        assert not lost, f"lost by the run:\n{result.output}"
+        assert not lost, f"lost by the run: {lost}\n{result.output}"
         self.check_clean()
         if settled:
             self.check_settled()
