@@ -33,7 +33,8 @@ def command(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     """
     if bool(ids) + everything + behind != 1:
         raise click.UsageError("name conversations, or --all, or --behind")
-    ancestors = with_ancestors or options_of(context).yes
+    # What --all meets is nobody's choice: a local ancestor becomes public only where it is said in so many words.
+    ancestors = with_ancestors or (options_of(context).yes and not everything)
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
         chosen = tuple(dict.fromkeys(find_ids(session, look, ids)))

@@ -120,6 +120,16 @@ def test_ancestors_are_asked_for_and_named(known: World) -> None:
     assert listing(known.workspace) == before
 
 
+def test_what_all_meets_is_never_made_public_by_a_yes(known: World) -> None:
+    known.reconcile("local", str(FIRST))
+    before = listing(known.workspace)
+    result = known.reconcile("project", "--all", "--yes", code=4)
+    assert f"reconcile project jp-c{SECOND_ID} --with-ancestors" in result.stdout
+    assert listing(known.workspace) == before
+    known.reconcile("project", "--all", "--with-ancestors")
+    assert len(listing(known.workspace)) > len(before)
+
+
 def test_many_removals_are_asked_for(known: World) -> None:
     shutil.rmtree(known.workspace / f"{THIRD}-it")
     for number in range(THIRD, THIRD + 4):
