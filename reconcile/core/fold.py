@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.guards import look_at_sides
@@ -155,12 +155,25 @@ def _fold_one(view: View, run: _Run, changes: Changes) -> None:
         if digest is not None and (view.id, name) in run.kept and known and known[-1] != digest:
             changes.history[view.id, name] = digest
     if workspace is None:
+        _remember_saved(view, run, changes)
         return
     agreed = _agreed(view, workspace, parent, run, changes)
     if agreed is not None and agreed != view.agreed:
         changes.agreed[view.id] = agreed
     if view.intent is not None and view.intent.kind is not IntentKind.LOCAL and not legacy:
         changes.intents[view.id] = None
+
+
+def _remember_saved(view: View, run: _Run, changes: Changes) -> None:
+    """Note the extras that were saved before the directory went: they were in the workspace, and come back with it."""
+    saved = {
+        name: digest
+        for name in view.store.units
+        if name.startswith(EXTRA) and (view.id, name) in run.written - run.unwritten - run.kept
+        if (digest := view.store.digest(name)) is not None
+    }
+    if view.agreed is not None and saved.items() - view.agreed.units.items():
+        changes.agreed[view.id] = replace(view.agreed, units={**view.agreed.units, **saved})
 
 
 def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes: Changes) -> Agreed | None:
