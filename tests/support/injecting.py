@@ -156,7 +156,7 @@ def _run_again(level: DiskLevel, command: Command, before: dict[str, Tree]) -> i
     So too where a fork is there already: who asks again gets another one. So would who asks for an undo that the
     journal has as done, with all that is remembered of it: there nothing is left to do.
     """
-    if command.argv == ("undo",) and _undone(level.state) > _undone(level.root / SAVED):
+    if command.argv in (("undo",), ("undo", "--accept", "bulk")) and _undone(level.state) > _undone(level.root / SAVED):
         return 0
     stored = {path for path in level.tree("store") or {} if not path.startswith(".reconcile-")}
     if command.argv[:1] == ("fork",) and stored != before["store"].keys():
