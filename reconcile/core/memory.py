@@ -25,13 +25,18 @@ class Intent:
     """The intent for one conversation in this checkout (``local``: in every checkout of the store).
 
     ``waits_for`` is the id of the ancestor whose directory took this one along; ``place`` is the path that
-    a removed directory had, ``run`` the run that noticed.
+    a directory had that isn't there any more, ``run`` the run that noticed.
     """
 
     kind: IntentKind
     waits_for: str | None = None
     place: str | None = None
     run: str | None = None
+
+    @property
+    def is_wish(self) -> bool:
+        """Tell whether a person asked for the projection; others are conclusions from what was there."""
+        return self.kind is IntentKind.PROJECTED and self.waits_for is None and self.place is None
 
 
 @dataclass(frozen=True, slots=True)

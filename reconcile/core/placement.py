@@ -180,7 +180,8 @@ def _may_return(board: Board, view: View) -> Presence:
     presence = board.presences[view.id]
     container = board.container_of(view.id)
     ready = is_sound(board, container)
-    awaited = presence.intent.waits_for if presence.intent else None
+    intent = presence.intent
+    awaited = intent.waits_for if intent else None
     if presence.goal is Goal.PROJECT:
         if ready and is_complete(view):
             return presence
@@ -194,7 +195,9 @@ def _may_return(board: Board, view: View) -> Presence:
     if not _was_here(board, awaited):
         return removed_here(view, presence.case)
     if ready and is_complete(view):
-        return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_LEFT)
+        # Said ahead: after a run cut short, its ancestor counts as removed, and nobody could tell that it was here.
+        here = replace(intent, waits_for=None) if intent else None
+        return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_LEFT, intent=here)
     return presence
 
 

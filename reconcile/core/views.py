@@ -152,7 +152,7 @@ def _is_local(stored: Iterable[Copy], intent: Intent | None) -> bool:
     """A legacy flag in the metadata of any of the store's directories counts unless `project` has overruled it."""
     if intent is not None and intent.kind is IntentKind.LOCAL:
         return True
-    asked = intent is not None and intent.kind is IntentKind.PROJECTED and intent.waits_for is None
+    asked = intent is not None and intent.is_wish
     there = (copy.metadata for copy in stored if copy.partition is not Partition.TRASH)
     return not asked and any(isinstance(metadata, Metadata) and metadata.local for metadata in there)
 

@@ -470,3 +470,22 @@ def test_asked_for_below_one_that_is_not_here_it_waits() -> None:
         "jp-c1",
         "jp-c2",
     ]
+
+
+def test_what_was_to_become_a_root_does_so_after_a_run_cut_short() -> None:
+    """The first run remembers ahead that its ancestor is removed; that was public until then (section 5, rule 3)."""
+    archived = stored(f".archive/{A}", B, H)
+    first = plan_of(archived, here(H), ALL)
+    (child,) = of(first, Kind.PROJECT)
+    assert (child.conversation, child.reason) == ("jp-c2", Reason.ANCESTOR_LEFT)
+    noted = {key: intent for key, intent in first.intents if intent is not None}
+    assert noted["jp-c1"].kind is IntentKind.REMOVED
+    again = plan_of(archived, here(H), replace(ALL, intents=noted))
+    assert [action.target for action in of(again, Kind.PROJECT)] == [child.target]
+
+
+def test_a_flag_of_jp_holds_for_what_nobody_asked_for() -> None:
+    flagged = stored(B.replace('"B"', '"B" local=true'), H)
+    for intent, projected in ((Intent(IntentKind.PROJECTED, place="2-b"), 0), (Intent(IntentKind.PROJECTED), 1)):
+        plan = plan_of(flagged, here(H), replace(agreed_on(H), intents={"jp-c2": intent}))
+        assert len(of(plan, Kind.PROJECT)) == projected
