@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome
@@ -59,6 +60,26 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
         held=tuple(held),
         notes=tuple(notes),
     )
+
+
+def unfinished(board: Board) -> Edits | None:
+    """Return what is still to go since a `local` was cut short, or skipped something busy; None for nothing.
+
+    Only with what that command was to take along: what came into the directory since keeps it there (section 5).
+    """
+    left = board.memory.localizing
+    due = [
+        each
+        for each in sorted(left & board.views.keys())
+        if _is_due(board, each) and left.issuperset(_inside(board, each))
+    ]
+    return replace(localize(board, tuple(due)), scope=frozenset()) if due else None
+
+
+def _is_due(board: Board, conversation: str) -> bool:
+    view = board.views[conversation]
+    wanted = view.intent is not None and view.intent.kind is IntentKind.LOCAL
+    return wanted and view.workspace.main is not None
 
 
 def _is_open(board: Board, conversation: str) -> bool:

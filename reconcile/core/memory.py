@@ -85,7 +85,8 @@ class Memory:
     ``history``: per id and unit, oldest first, the digests that were in sync in any checkout.
     ``parents``: the last parent known of each conversation, from any checkout; JP strips it from the files.
     ``tombstones``: per id, the unit digests of what was removed on purpose.
-    ``renames``: conversations of which the last run was to rename a directory, and was cut short.
+    ``renames``: conversations of which the last run was to rename a directory, and was cut short. ``localizing``:
+    those whose directory it was to take out of the workspace for good, alone or with another's, and didn't.
     """
 
     checkout_known: bool = False
@@ -98,6 +99,7 @@ class Memory:
     tombstones: Mapping[str, frozenset[Digest]] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord] = field(default_factory=dict)
     renames: frozenset[str] = frozenset()
+    localizing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.decisions import decide
+from reconcile.core.edit_local import unfinished
 from reconcile.core.edit_remove import keeping_parents
 from reconcile.core.model import STREAM
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
@@ -54,6 +55,8 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
         board = decide(store, workspace, memory, edits.deciding(policy), rules, now_ns, edits)
         if (fewer := keeping_parents(board)) is not None:
             board = decide(store, workspace, memory, fewer.deciding(policy), rules, now_ns, fewer)
+    elif (left := unfinished(board)) is not None:
+        board = decide(store, workspace, memory, policy, rules, now_ns, left)
     return replace(_written(board, store, workspace), policy=policy)
 
 

@@ -23,7 +23,8 @@ BULK_NAMES = 5
 
 def without_bulk(board: Board, actions: list[Action], directories: int) -> list[Action]:
     """Hold what would remove too many directories at once without having been told to."""
-    removals = [action for action in actions if _removes_a_directory(action)]
+    asked = board.edits.leaving
+    removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in asked]
     if board.policy.accept_bulk or board.edits.scope or not is_bulk(len(removals), directories):
         return actions
     # Whatever else becomes of these waits too: what lost now would speak again from a directory that stays.

@@ -11,7 +11,7 @@ from reconcile.disk.state_schema import encoded, select
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.model import Digest
 
@@ -67,15 +67,30 @@ def load(connection: sqlite3.Connection, checkout: int | None) -> Memory:
         tombstones={conversation: frozenset(digests) for conversation, digests in tombstones.items()},
         asides={(row[0], row[1]): AsideRecord(AsideKind(row[2]), row[3], row[4]) for row in asides},
         renames=_load_renames(connection, checkout),
+        localizing=_load_localizing(connection, checkout),
     )
 
 
 def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> frozenset[str]:
     """Return the conversations of which the newest run has left a directory with another name than it was to get."""
-    sql = """SELECT conversation, record FROM step WHERE kind = 'move' AND state <> 'done'
-        AND run = (SELECT max(id) FROM run WHERE checkout = ?)"""
-    moves = [(conversation, json.loads(record)) for conversation, record in select(connection, sql, (checkout,))]
+    moves = _left_by_newest(connection, checkout, "move")
     return frozenset(each for each, move in moves if _dirname(move["source"]) != _dirname(move["target"]))
+
+
+def _load_localizing(connection: sqlite3.Connection, checkout: int | None) -> frozenset[str]:
+    """Return the conversations whose directory the newest run has left although `local` was to take it out."""
+    removals = _left_by_newest(connection, checkout, "remove-stale")
+    return frozenset(each for each, removal in removals if removal["reason"] in ("localized", "with-ancestor"))
+
+
+def _left_by_newest(
+    connection: sqlite3.Connection, checkout: int | None, kind: str
+) -> Iterable[tuple[str, dict[str, str]]]:
+    """Return the conversation and the record of each step of a kind that the newest run has not done."""
+    sql = """SELECT conversation, record FROM step WHERE kind = ? AND state <> 'done'
+        AND run = (SELECT max(id) FROM run WHERE checkout = ?)"""
+    rows = select(connection, sql, (kind, checkout))
+    return [(conversation, json.loads(record)) for conversation, record in rows]
 
 
 def _dirname(place: str) -> str:

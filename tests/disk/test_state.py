@@ -631,6 +631,19 @@ def test_versions_are_found_by_content_conversation_run_and_digest(state: State)
     assert not state.versions.has("x1", "1", "stream")
 
 
+def test_what_local_has_left_is_remembered_until_the_next_run(state: State, here: int) -> None:
+    def gone(conversation: str, reason: str) -> Step:
+        return Step(conversation, conversation, "conversation", "remove-stale", f'{{"reason": "{reason}"}}')
+
+    run = state.journal.begin_run(here, "local", NOW)
+    steps = [gone("1", "localized"), gone("2", "with-ancestor"), gone("3", "with-ancestor"), gone("4", "duplicate")]
+    state.journal.plan_steps(run, steps, NOW)
+    state.journal.step_done(run, ["2"], NOW)
+    assert state.load(here).localizing == {"1", "3"}
+    state.journal.begin_run(here, "run", NOW)
+    assert not state.load(here).localizing
+
+
 def test_a_rename_that_the_newest_run_has_not_done_is_remembered(state: State, here: int) -> None:
     def move(conversation: str, target: str) -> Step:
         record = f'{{"source": "workspace:1-a/conversations/2-b", "target": "workspace:{target}"}}'

@@ -105,6 +105,18 @@ def test_no_directory_goes_while_jp_has_what_is_in_it_or_around_it(world: World,
     assert [str(path.relative_to(world.workspace)) for path in world.workspace.glob(f"{SECOND_ID}-*")]
 
 
+def test_what_local_could_not_take_out_goes_when_it_is_free(world: World, jp: JpProcess) -> None:
+    """The directory goes with all that is in it, or not at all; who has asked once need not ask again."""
+    assert jp.take(SECOND_ID)
+    before = contents(world.workspace)
+    world.reconcile("local", str(FIRST), "--yes", code=4, settled=False)
+    assert contents(world.workspace) == before
+    jp.release(SECOND_ID)
+    world.reconcile()
+    assert not list(world.workspace.rglob(f"{FIRST}-*"))
+    assert not list(world.workspace.rglob(f"{SECOND_ID}-*"))
+
+
 def test_a_parent_that_jp_has_is_not_renamed_around_its_child(world: World, jp: JpProcess) -> None:
     set_key(world.workspace / f"{FIRST}-it", "title", "New", LONG_AGO + 10 * SECOND)
     assert jp.take(SECOND_ID)

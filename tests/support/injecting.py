@@ -154,12 +154,15 @@ def _run_again(level: DiskLevel, command: Command, before: dict[str, Tree]) -> i
     """Run a command again; where it was complete but for its end and is refused now, a plain one.
 
     So too where a fork is there already: who asks again gets another one. So would who asks for an undo that the
-    journal has as done, with all that is remembered of it: there nothing is left to do.
+    journal has as done, with all that is remembered of it: there nothing is left to do. What `local` has decided is
+    finished by any run.
     """
     if command.argv in (("undo",), ("undo", "--accept", "bulk")) and _undone(level.state) > _undone(level.root / SAVED):
         return 0
     stored = {path for path in level.tree("store") or {} if not path.startswith(".reconcile-")}
     if command.argv[:1] == ("fork",) and stored != before["store"].keys():
+        return level.invoke(command.plain()).exit_code
+    if command.argv[:1] == ("local",) and _decided(level.state) > _decided(level.root / SAVED):
         return level.invoke(command.plain()).exit_code
     again = level.invoke(command)
     if _comes_twice(command):
@@ -176,10 +179,23 @@ def _comes_twice(command: Command) -> bool:
 
 def _undone(state: Path) -> int:
     """Return how many runs have taken one back, to their end."""
-    (path,) = state.rglob(DATABASE)
+    return _count(
+        state,
+        """SELECT count(*) FROM run WHERE undoes IS NOT NULL AND exit_code = 0
+            AND NOT EXISTS (SELECT 1 FROM step WHERE step.run = run.id AND state <> 'done')""",
+    )
+
+
+def _decided(state: Path) -> int:
+    """Return how many conversations are local by now."""
+    return _count(state, "SELECT count(*) FROM intent_local")
+
+
+def _count(state: Path, sql: str) -> int:
+    path = next(state.rglob(DATABASE), None)
+    if path is None:
+        return 0  # it was killed before there was any
     with contextlib.closing(sqlite3.connect(path)) as database:
-        sql = """SELECT count(*) FROM run WHERE undoes IS NOT NULL AND exit_code = 0
-            AND NOT EXISTS (SELECT 1 FROM step WHERE step.run = run.id AND state <> 'done')"""
         (count,) = database.execute(sql).fetchone()
     return int(count)
 

@@ -1,0 +1,88 @@
+"""What a `local` that was cut short leaves to the next run (DESIGN.md 5 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.policy import Policy
+from reconcile.core.reasons import Reason
+from tests.support.building import agreed_on, here, plan_of, stored
+
+if TYPE_CHECKING:
+    from reconcile.core.plan import Plan
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+C = '3-c  metadata 09:00 title "C" parent 1  stream 09:00 [1]'
+H = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
+IN_A = "1-a/conversations/"
+ALL = agreed_on(A, IN_A + B, IN_A + C, H)
+LOCAL = Intent(IntentKind.LOCAL)
+
+
+def cut_short(*left: str, intent: Intent = LOCAL) -> Memory:
+    return replace(ALL, intents={"jp-c1": intent}, localizing=frozenset(left))
+
+
+def gone(plan: Plan) -> list[tuple[str, Reason]]:
+    return [(action.conversation, action.reason) for action in plan.actions]
+
+
+def test_the_next_run_takes_out_what_was_left() -> None:
+    plan = plan_of(stored(A, B, C, H), here(A, IN_A + B, IN_A + C, H), cut_short("jp-c1", "jp-c2", "jp-c3"))
+    assert set(gone(plan)) == {
+        ("jp-c1", Reason.LOCALIZED),
+        ("jp-c2", Reason.WITH_ANCESTOR),
+        ("jp-c3", Reason.WITH_ANCESTOR),
+    }
+    assert not plan.aside
+    waiting = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place="1-a/conversations/2-b")
+    assert dict(plan.intents)["jp-c2"] == waiting
+
+
+def test_the_rest_of_the_run_goes_on_as_ever() -> None:
+    edited = H.replace("[1]", "[1 2]").replace("09:00 [", "10:00 [")
+    plan = plan_of(stored(A, H), here(A, edited), cut_short("jp-c1"))
+    assert [action.conversation for action in plan.actions] == ["jp-c8", "jp-c1"]
+
+
+def test_it_is_no_bulk_change() -> None:
+    """Who was asked once isn't asked again."""
+    many = [f'1{n:02}-x  metadata 09:00 title "X" parent 1  stream 09:00 [1]' for n in range(60)]
+    inside = [IN_A + each for each in many]
+    memory = replace(agreed_on(A, *inside, H), intents={"jp-c1": LOCAL})
+    left = frozenset(each for each in memory.agreed if each != "jp-c8")
+    plan = plan_of(stored(A, *many, H), here(A, *inside, H), replace(memory, localizing=left))
+    assert len(plan.actions) == 61
+    assert not plan.held
+
+
+@pytest.mark.parametrize(
+    ("memory", "what"),
+    [
+        pytest.param(cut_short("jp-c1", "jp-c2"), "another came into the directory since", id="another inside"),
+        pytest.param(cut_short(), "a later run has not taken it up", id="later"),
+        pytest.param(
+            cut_short("jp-c1", "jp-c2", "jp-c3", intent=Intent(IntentKind.PROJECTED)), "it is wanted again", id="wanted"
+        ),
+        pytest.param(cut_short("jp-c2", "jp-c3"), "the children were never local themselves", id="children"),
+    ],
+)
+def test_a_directory_stays_where(memory: Memory, what: str) -> None:
+    plan = plan_of(stored(A, B, C, H), here(A, IN_A + B, IN_A + C, H), memory)
+    assert not plan.actions, what
+
+
+def test_it_keeps_to_what_the_run_is_limited_to() -> None:
+    memory = cut_short("jp-c1")
+    for only, count in ((frozenset({"jp-c8"}), 0), (frozenset({"jp-c1"}), 1)):
+        plan = plan_of(stored(A, H), here(A, H), memory, policy=Policy(only=only))
+        assert len(plan.actions) == count
+
+
+def test_what_went_before_the_end_is_nobodys_business() -> None:
+    assert not plan_of(stored(A, H), here(H), cut_short("jp-c1")).actions
