@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reconcile.core.memory import IntentKind
 from reconcile.core.model import Place, Side
 from reconcile.core.past import Kept, PastRun, Since, changed_since, taken_back
 from reconcile.core.plan import Action, Expect, Kind, Write
@@ -75,15 +77,18 @@ def _projects(state: State) -> dict[int | None, str]:
     return {each.id: each.project for each in state.checkouts()}
 
 
+def _is_there(project: str | None) -> bool:
+    return project is not None and os.path.isdir(project)
+
+
 def _named(project: str | None) -> str:
     if project is None:
         return "a checkout that was forgotten"
-    return project if os.path.isdir(project) else f"{project}, which is gone"
+    return project if _is_there(project) else f"{project}, which is gone"
 
 
 def _way_on(run: Run, project: str | None) -> str:
-    there = project is not None and os.path.isdir(project)
-    hints = [f"undo it there: reconcile undo {run.id} --workspace {project}"] if there else []
+    hints = [f"undo it there: reconcile undo {run.id} --workspace {project}"] if _is_there(project) else []
     return "\n".join([*hints, f"one conversation can be brought back here: reconcile restore ID@{run.id}"])
 
 
@@ -105,15 +110,37 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
         steps=tuple(_action(step) for step in steps),
         kept=_kept(state.versions.of_run(run.id)),
         remembered=state.journal.remembered(run.id),
-        since=_since(state, run.id),
+        since=_since(state, run.id, project),
         is_undo=run.undoes is not None,
     )
 
 
-def _since(state: State, run: str) -> Since:
-    runs = [each for each in state.journal.runs() if each.id > run]
-    unfinished = {each.id: _unfinished(state, each) for each in runs if each.undoes is not None}
-    return changed_since(run, state.journal.concerned_since(run), {each.id: each.undoes for each in runs}, unfinished)
+def _since(state: State, run: str, project: str) -> Since:
+    later = {each.id: each for each in state.journal.runs() if each.id > run}
+    projects = _projects(state)
+    made_in = {each.id: projects.get(each.checkout) for each in later.values()}
+    found = changed_since(
+        run,
+        state.journal.concerned_since(run),
+        {each.id: each.undoes for each in later.values()},
+        {each.id: _unfinished(state, each) for each in later.values() if each.undoes is not None},
+        {each.id: _shared(state, each) for each in later.values() if made_in[each.id] != project and not each.undoes},
+    )
+    return replace(found, gone=frozenset(each for each, path in made_in.items() if not _is_there(path)))
+
+
+def _shared(state: State, run: Run) -> set[str]:
+    """Return the conversations of which a run has changed what all checkouts share: the store, or whether it is local.
+
+    An undo made elsewhere puts back more than that.
+    """
+    saved = {step.conversation for step in state.journal.steps(run.id) if _action(step).target.side is Side.STORE}
+    decided = {
+        change.conversation
+        for change in state.journal.intent_changes(run.id)
+        if any(each is not None and each.kind is IntentKind.LOCAL for each in (change.before, change.after))
+    }
+    return saved | decided
 
 
 def _unfinished(state: State, run: Run) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import File
@@ -61,10 +62,14 @@ class KeptUnit:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """What came of a run's conversations later: ``changed`` by which newest run, or ``undone`` already."""
+    """What came of a run's conversations later: ``changed`` by which newest run, or ``undone`` already.
+
+    ``gone``: the runs that nothing takes back any more, as their checkout is no more.
+    """
 
     changed: Mapping[str, str]
     undone: frozenset[str]
+    gone: frozenset[str] = frozenset()
 
 
 def taken_back(
@@ -89,18 +94,21 @@ def changed_since(
     concerned: Mapping[str, tuple[str, ...]],
     undoes: Mapping[str, str | None],
     unfinished: Mapping[str, Collection[str]],
+    reach: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> Since:
     """Return what later runs did to each conversation of a run.
 
     ``concerned`` are the later runs by conversation, oldest first, ``unfinished`` the conversations for which a run did
     not come to its end. A run and the undo of it cancel each other out; before that is complete, it is the run that
-    counts.
+    counts. ``reach``: for runs of other checkouts, the conversations of which they changed what all checkouts share;
+    what they did in their own workspace alone is no obstacle here.
     """
     changed: dict[str, str] = {}
     undone = set()
     for conversation, later in concerned.items():
         back = taken_back(later, undoes, {each for each in later if conversation in unfinished.get(each, ())})
         left = [each for each in later if each not in back and undoes[each] not in (run, *later)]
+        left = [each for each in left if conversation in reach.get(each, (conversation,))]
         if run in back:
             undone.add(conversation)
         elif left:

@@ -78,7 +78,9 @@ class _Undo:
         self.rules = rules
         self.draft = Draft()
         self.refused = {
-            key: f"run {run} has changed it since; undo that one first" for key, run in past.since.changed.items()
+            key: f"run {run} has changed it since; "
+            + ("its checkout is gone" if run in past.since.gone else "undo that one first")
+            for key, run in past.since.changed.items()
         }
         now = {key for key, intent in look.memory.intents.items() if intent.kind is IntentKind.LOCAL}
         before = {key for key, each in past.remembered.items() if _is_local(each)}

@@ -75,7 +75,13 @@ REMOVED = ran(stored(B), here(A, B), A, B)
             replace(IMPORTED, since=Since({"jp-c1": "later"}, frozenset())),
             stored(A),
             here(A),
-            "run later has changed it since",
+            "run later has changed it since; undo that one first",
+        ),
+        (
+            replace(IMPORTED, since=Since({"jp-c1": "later"}, frozenset(), gone=frozenset({"later"}))),
+            stored(A),
+            here(A),
+            "run later has changed it since; its checkout is gone",
         ),
     ],
 )

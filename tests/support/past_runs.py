@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.memory import remembered
+from reconcile.core.memory import IntentKind, remembered
+from reconcile.core.model import Side
 from reconcile.core.past import Kept, PastRun, changed_since, taken_back
 from reconcile.core.requests import TakeBack
 from reconcile.core.simulate import simulate
@@ -28,6 +29,8 @@ class _Past:
     run: PastRun
     concerned: frozenset[str]
     undoes: str | None
+    shared: frozenset[str]
+    """The conversations of which it changed what all checkouts share."""
 
 
 @dataclass(slots=True)
@@ -50,7 +53,7 @@ class PastRuns:
                 remembered=remembered(memory, plan.concerned),
                 is_undo=undoes is not None,
             )
-            self.runs[run.id] = _Past(workspace, run, plan.concerned, undoes)
+            self.runs[run.id] = _Past(workspace, run, plan.concerned, undoes, _shared(plan, memory))
 
     def of(self, workspace: str) -> list[str]:
         """Return the runs of a checkout that are no undo, and not taken back as a whole, the oldest first."""
@@ -79,7 +82,22 @@ class PastRuns:
             for conversation in self.runs[each].concerned:
                 concerned[conversation] = (*concerned.get(conversation, ()), each)
         undoes = {each: past.undoes for each, past in self.runs.items()}
-        return replace(self.runs[name].run, since=changed_since(name, concerned, undoes, {}))
+        ours = self.runs[name].workspace
+        reach = {
+            each: past.shared for each, past in self.runs.items() if past.workspace != ours and past.undoes is None
+        }
+        return replace(self.runs[name].run, since=changed_since(name, concerned, undoes, {}, reach))
+
+
+def _shared(plan: Plan, memory: Memory) -> frozenset[str]:
+    saved = {action.conversation for action in plan.actions if action.target.side is Side.STORE}
+    local = {
+        conversation
+        for conversation, now in plan.intents
+        for each in (memory.intents.get(conversation), now)
+        if each is not None and each.kind is IntentKind.LOCAL
+    }
+    return frozenset(saved | local)
 
 
 def kept_of(plan: Plan, listing: Listing) -> dict[Place, tuple[Kept, ...]]:
