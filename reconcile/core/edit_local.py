@@ -53,7 +53,7 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
             message = f"{which} along, and back with it: {names(board, inside)}"
             notes.append(Note(conversation=target, reason=Reason.TAKEN_ALONG, message=message))
     return Edits(
-        intents=intents,
+        intents={each: intent for each, intent in intents.items() if not _is_said_again(board, each, intent)},
         leaving=leaving,
         together=together,
         scope=frozenset(scope) or NOBODY,
@@ -80,6 +80,12 @@ def _is_due(board: Board, conversation: str) -> bool:
     view = board.views[conversation]
     wanted = view.intent is not None and view.intent.kind is IntentKind.LOCAL
     return wanted and view.workspace.main is not None
+
+
+def _is_said_again(board: Board, conversation: str, intent: Intent | None) -> bool:
+    """Tell whether it is local already, so that there is nothing to decide, and nothing that an undo could take back."""
+    known = board.memory.intents.get(conversation)
+    return known is not None and intent is not None and known.kind is intent.kind is IntentKind.LOCAL
 
 
 def _is_open(board: Board, conversation: str) -> bool:

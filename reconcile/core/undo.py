@@ -280,7 +280,8 @@ class _Undo:
         if side is Side.STORE:
             return
         if action.conversation in self.local:
-            raise NotAsLeftError(f"{action.target}: it is local, and not written to the workspace")
+            again = f"`reconcile project {action.conversation}` makes it public"
+            raise NotAsLeftError(f"{action.target}: it is local, and not written to the workspace; {again}")
         while container is not None:
             if (owner := self.directories.owner(container)) in self.local:
                 raise NotAsLeftError(f"{action.target}: it would lie below {owner}, which is local by now")
