@@ -83,7 +83,7 @@ def _is_due(board: Board, conversation: str) -> bool:
 
 
 def _is_said_again(board: Board, conversation: str, intent: Intent | None) -> bool:
-    """Tell whether it is local already, so that there is nothing to decide, and nothing that an undo could take back."""
+    """Tell whether it is local already, so that there is nothing to decide, or to take back."""
     known = board.memory.intents.get(conversation)
     return known is not None and intent is not None and known.kind is intent.kind is IntentKind.LOCAL
 
