@@ -52,7 +52,8 @@ def _text(file: str) -> str:
 def command(context: click.Context, file: str) -> None:
     """Carry out a plan that was saved with --out, and nothing else.
 
-    What has changed since is refused, conversation by conversation; the rest is done (exit 4).
+    Nothing is asked: to apply a saved plan is to say yes to it, removals included. What has changed since is refused,
+    conversation by conversation; the rest is done (exit 4).
     """
     from reconcile.planfile import read_plan
 

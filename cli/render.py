@@ -32,6 +32,7 @@ COLORS = {
     Kind.REMOVE_STALE: "red",
     Kind.REMOVE: "red",
 }
+REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
 PLACES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
 
@@ -103,9 +104,9 @@ class PlanText:
         if action.kind is Kind.AGE:
             return f"{action.unit}  time put back"
         unit = "all files" if action.unit == WHOLE else clean(action.unit.removeprefix(EXTRA))
-        if action.kind is Kind.REMOVE_STALE:
+        if action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
             return f"{_short(action.target.path)}  {size(action.bytes)}"
-        way = f"{'from' if action.kind is Kind.REMOVE else '->'} {action.target.side}"
+        way = f"{'from' if action.kind in REMOVALS else '->'} {action.target.side}"
         return f"{pad(unit, 10)} {pad(way, 12)} {pad(size(action.bytes), 9)} {_events(action)}"
 
     def _summed(self) -> Iterator[str]:

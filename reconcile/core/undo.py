@@ -214,14 +214,22 @@ class _Undo:
             if (file.digest if file else None) != written.get(place):
                 raise NotAsLeftError(f"{place}: written since")
             if before is None:
+                self._leave_the_only_one(action, place, name)
                 gone.append(name)
             else:
                 old = self._old(place, before.digest)
                 puts.append(Put(old.named(name), kept=old.vault))
-        if puts or gone:
+        if puts:
             self._may_write(action, node.side)
             kind = Kind.SET_PARENT if action.kind in _PARENTS else _MADE[node.side]
             self.draft.write(self._step(action, kind), node, puts, removes=gone)
+        elif gone:
+            self.draft.remove(self._step(action, _TAKEN[node.side]), node, (), gone)
+
+    def _leave_the_only_one(self, action: Action, place: Place, name: str) -> None:
+        """Refuse to take away an extra that the run has copied, where it is gone since from where it came from."""
+        if action.unit.startswith(EXTRA) and not self.directories.has(action.conversation, place.side.other, name):
+            raise NotAsLeftError(f"{name} is gone since from the {place.side.other}; {place} is the only copy by now")
 
     def _take_away(self, action: Action) -> None:
         """Remove a directory that the run has made."""

@@ -45,9 +45,10 @@ class Whereabouts:
         """Return the conversation that a directory belongs to."""
         return self._owners[node]
 
-    def has(self, conversation: str, side: Side) -> bool:
-        """Tell whether a side has the conversation."""
-        return bool(self._of.get((conversation, side)))
+    def has(self, conversation: str, side: Side, name: str | None = None) -> bool:
+        """Tell whether a side has the conversation, or a file of it."""
+        nodes = self._of.get((conversation, side), {}).values()
+        return any(name is None or name in node.files for node in nodes)
 
     def find(self, place: Place) -> Node | None:
         """Return the directory at a place."""
