@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from reconcile.apply.outcome import Outcome
 from reconcile.core.reasons import Reason
-from reconcile.core.saved import agreeing, moved_on
+from reconcile.core.saved import DONE_ALREADY, agreeing, moved_on
 from reconcile.errors import ReconcileError
 
+from .asking import say
 from .called import called
 from .context import find_roots, open_session, settings_of
 from .options import common_options, options_of
@@ -24,9 +25,13 @@ if TYPE_CHECKING:
 
     from reconcile.config import Settings
     from reconcile.core.format import Format
+    from reconcile.core.look import Look
     from reconcile.core.plan import Action, Plan
     from reconcile.core.policy import Policy
+    from reconcile.disk.roots import Roots
     from reconcile.session import Session
+
+    from .options import Options
 
 
 class PlanElsewhereError(ReconcileError):
@@ -74,21 +79,43 @@ def command(context: click.Context, file: str) -> None:
     with open_session(roots, settings, readonly=dry) as session:
         _check_ids(plan, session.format, file)
         if dry:
-            look = session.look()
-            policy, decided = session.surroundings(_as_asked(plan, settings)), _decided_since(session, plan)
-            _, saved = agreeing(plan, session.plan(look, policy, plan.now_ns), decided)
-            refused = _of_saved(plan, Outcome(), saved, moved_on(plan, look, decided))
-            report(options, roots, session, plan, refused if refused.deeds else None)
-            context.exit(exit_code(plan, refused, options))
+            present = _present(session, plan, settings)
+            outcome = _of_saved(plan, Outcome(), present)
+            _report(options, roots, session, plan, outcome if outcome.deeds else None)
+            context.exit(exit_code(plan, outcome, options))
         with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
-            look = session.look()
-            policy, decided = session.surroundings(_as_asked(plan, settings)), _decided_since(session, plan)
-            kept, saved = agreeing(plan, session.plan(look, policy, plan.now_ns), decided)
-            with progress_bar(options, len(kept.actions)) as progress:
-                achieved = session.apply(kept, look, policy, called(context), progress)
-            outcome = _of_saved(plan, achieved, saved, moved_on(plan, look, decided))
-            report(options, roots, session, plan, outcome)
+            present = _present(session, plan, settings)
+            with progress_bar(options, len(present.kept.actions)) as progress:
+                achieved = session.apply(present.kept, present.look, present.policy, called(context), progress)
+            outcome = _of_saved(plan, achieved, present)
+            _report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """A saved plan now: what of it is ``kept``, the saved actions that this carries out, and what the others met."""
+
+    look: Look
+    policy: Policy
+    kept: Plan
+    saved: Mapping[str, Action]
+    changes: Mapping[str, str]
+
+
+def _present(session: Session, plan: Plan, settings: Settings) -> _Present:
+    look = session.look()
+    policy, decided = session.surroundings(_as_asked(plan, settings)), _decided_since(session, plan)
+    fresh = session.plan(look, policy, plan.now_ns)
+    kept, saved = agreeing(plan, fresh, decided)
+    return _Present(look, policy, kept, saved, moved_on(plan, fresh, look, decided))
+
+
+def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
+    report(options, roots, session, plan, outcome)
+    deeds = outcome.deeds.values() if outcome is not None else ()
+    if any(deed.reason is Reason.OUTDATED and deed.message != DONE_ALREADY for deed in deeds):
+        say("what was skipped is not as the plan was made for; make it again with --out")
 
 
 def _decided_since(session: Session, plan: Plan) -> frozenset[str]:
@@ -96,15 +123,16 @@ def _decided_since(session: Session, plan: Plan) -> frozenset[str]:
     return session.state.journal.decided_since(plan.now_ns) & dict(plan.intents).keys()
 
 
-def _of_saved(plan: Plan, achieved: Outcome, saved: Mapping[str, Action], changes: Mapping[str, str]) -> Outcome:
+def _of_saved(plan: Plan, achieved: Outcome, present: _Present) -> Outcome:
     """Say of each saved action what became of it; what isn't in the present's plan was refused."""
     outcome = Outcome(achieved.run)
     for key, deed in achieved.deeds.items():
-        outcome.deeds[saved[key].id] = replace(deed, action=saved[key])
-    agreed = {action.id for action in saved.values()}
+        reason = Reason.OUTDATED if deed.reason is Reason.DRIFT else deed.reason
+        outcome.deeds[present.saved[key].id] = replace(deed, action=present.saved[key], reason=reason)
+    agreed = {action.id for action in present.saved.values()}
     for action in plan.actions:
         if action.id not in agreed:
-            outcome.skip(action, Reason.DRIFT, changes[action.id])
+            outcome.skip(action, Reason.OUTDATED, present.changes[action.id])
     return outcome
 
 

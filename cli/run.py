@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconcile.apply.outcome import Result
+from reconcile.core.reasons import Reason
 from reconcile.planjson import outcome_to_json, plan_to_json
 
 from . import exits
@@ -108,11 +109,22 @@ def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome
         return
     click.echo(heading(roots, plan.layout, style))
     click.echo("")
-    for line in PlanText(plan, style, verbose=options.verbose).lines():
+    for line in PlanText(_carried_out(plan, outcome), style, verbose=options.verbose).lines():
         click.echo(line)
     for line in undone:
         click.echo(line)
     click.echo(summary(plan, style, done=outcome))
+
+
+def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
+    """Return a plan without what was not done, which is listed with the reason; nothing went along with that either."""
+    left = outcome.undone() if outcome is not None else frozenset()
+    stays = {action.conversation for action in plan.actions if action.id in left}
+    return replace(
+        plan,
+        actions=tuple(action for action in plan.actions if action.id not in left),
+        notes=tuple(n for n in plan.notes if n.reason is not Reason.TAKEN_ALONG or n.conversation not in stays),
+    )
 
 
 def save_plan(options: Options, roots: Roots, plan: Plan) -> None:

@@ -107,6 +107,7 @@ class Reason(Enum):
     # why an action was not carried out
     BUSY = "busy", "held by another process"
     DRIFT = "drift", "changed meanwhile, run again"
+    OUTDATED = "outdated", "not as the saved plan was made for, make it again"
     FAILED = "failed", "failed"
     NEEDS_SKIPPED = "needs-skipped", "needed something that was not done"
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reconcile.core.model import WHOLE
+from reconcile.core.plan import Kind
 from reconcile.core.withholding import renumbered, withheld
 
+DONE_ALREADY = "found it done already"
+_MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
+_REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.look import Look
-    from reconcile.core.model import File, Place
+    from reconcile.core.model import File, Place, Side
     from reconcile.core.plan import Action, Expect, Plan, Write
 
 
@@ -41,9 +47,9 @@ def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[P
     return changes, {action.id: wanted[_meaning(action)] for action in kept}
 
 
-def moved_on(saved: Plan, look: Look, decided: Collection[str] = ()) -> dict[str, str]:
-    """Say of each saved action in what way the present isn't what it was made for: its own files, or the others of
-    its conversation.
+def moved_on(saved: Plan, fresh: Plan, look: Look, decided: Collection[str] = ()) -> dict[str, str]:
+    """Say of each saved action in what way the present isn't what it was made for: it is done already, its own files
+    changed, something else would come before it, or the other files of its conversation changed.
     """
     present = {
         replace(copy.place, path=f"{copy.path}/{file.name}"): file
@@ -51,21 +57,81 @@ def moved_on(saved: Plan, look: Look, decided: Collection[str] = ()) -> dict[str
         for copy in snapshot.copies
         for file in copy.files
     }
+    before = _unforeseen(saved, fresh)
+    moves: dict[tuple[str, Side], list[Action]] = {}
+    for action in saved.actions:
+        if action.kind in _MOVES:
+            moves.setdefault((action.conversation, action.target.side), []).append(action)
+    made = _Made()
     found: dict[str, str] = {}
     first: dict[str, str] = {}
     for action in saved.actions:
-        if action.writes and all(_is_there(present.get(each.target), each) for each in action.writes):
-            found[action.id] = f"{action.target}: found it done already"
+        expected = [each for each in action.expect if each.place not in made]
+        if _is_done(action, present, moves.get((action.conversation, action.target.side), ())):
+            found[action.id] = DONE_ALREADY
         elif action.conversation in decided:
-            found[action.id] = f"{action.target}: what belongs here was decided otherwise since (`reconcile log`)"
-        elif words := next(filter(None, (_change(each, present) for each in action.expect)), ""):
+            found[action.id] = "what belongs here was decided otherwise since (`reconcile log`)"
+        elif words := next(filter(None, (_change(each, present) for each in expected)), ""):
             found[action.id] = words
             first.setdefault(action.conversation, words)
-    rest = "something else would be done with it now; make the plan again"
-    return {
-        each.id: found.get(each.id) or first.get(each.conversation) or f"{each.target}: {rest}"
-        for each in saved.actions
-    }
+        elif other := before.get(_meaning(action)):
+            found[action.id] = f"needs something else first by now: {other.kind} {other.target} ({other.reason.words})"
+        made.add(action)
+    rest = "something else would be done with it now"
+    return {each.id: found.get(each.id) or first.get(each.conversation) or rest for each in saved.actions}
+
+
+def _unforeseen(saved: Plan, fresh: Plan) -> dict[Action, Action]:
+    """Return, by what they mean, the actions of now that need one that wasn't planned then, with that one."""
+    wanted = {_meaning(action) for action in saved.actions}
+    blocked: dict[str, Action] = {}
+    for action in fresh.actions:
+        if _meaning(action) not in wanted:
+            blocked[action.id] = action
+        elif other := next((blocked[need] for need in action.needs if need in blocked), None):
+            blocked[action.id] = other
+    return {_meaning(action): blocked[action.id] for action in fresh.actions if action.id in blocked}
+
+
+class _Made:
+    """The places of which the actions of a plan so far decide what is there: the present says nothing about them."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
+
+    def add(self, action: Action) -> None:
+        whole = action.unit == WHOLE and action.kind is not Kind.AGE
+        places = [write.target for write in action.writes] + list(action.removes) + ([action.target] if whole else [])
+        places += [expect.place for expect in action.expect if action.kind is Kind.AGE]
+        self._paths |= {str(place) for place in (*places, *([action.source] if action.kind in _MOVES else []))}
+
+    def __contains__(self, place: Place) -> bool:
+        path = str(place)
+        while path and path not in self._paths:
+            path = path.rpartition("/")[0]
+        return bool(path)
+
+
+def _is_done(action: Action, present: Mapping[Place, File], moves: Iterable[Action]) -> bool:
+    """Tell whether what an action is to achieve is there already; ``moves`` are its conversation's on that side."""
+    if action.writes:
+        return all(_is_there(present.get(_moved(each.target, moves)), each) for each in action.writes)
+    was = [each for each in action.expect if not each.absent]
+    if action.kind in _REMOVALS:
+        return not any(each.place in present for each in was)
+    return (
+        action.kind in _MOVES
+        and bool(was)
+        and all(_is_there(present.get(_moved(each.place, moves)), each) for each in was)
+    )
+
+
+def _moved(place: Place, moves: Iterable[Action]) -> Place:
+    """Return where a file is once its directory was moved."""
+    for move in moves:
+        if move.source is not None and place.path.startswith(f"{move.source.path}/"):
+            place = replace(place, path=move.target.path + place.path[len(move.source.path) :])
+    return place
 
 
 def _is_there(file: File | None, wanted: Expect | Write) -> bool:

@@ -228,7 +228,8 @@ class _Undo:
 
     def _leave_the_only_one(self, action: Action, place: Place, name: str) -> None:
         """Refuse to take away an extra that the run has copied, where it is gone since from where it came from."""
-        if action.unit.startswith(EXTRA) and not self.directories.has(action.conversation, place.side.other, name):
+        copied = action.unit.startswith(EXTRA) and action.source is not None
+        if copied and not self.directories.has(action.conversation, place.side.other, name):
             raise NotAsLeftError(f"{name} is gone since from the {place.side.other}; {place} is the only copy by now")
 
     def _take_away(self, action: Action) -> None:

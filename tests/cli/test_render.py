@@ -97,7 +97,7 @@ def test_nothing_that_a_title_or_a_name_brings_acts_on_the_terminal() -> None:
     title = f"A{evil}"
     one = replace(action(1), title=title, unit=f"extra:{evil}")
     move = replace(action(1, Kind.MOVE), source=Place(Side.STORE, "1-a"), target=Place(Side.STORE, f"1-{evil}"))
-    gone = replace(action(1, Kind.REMOVE_STALE), target=Place(Side.WORKSPACE, f"1-{evil}"))
+    gone = replace(action(1, Kind.REMOVE_STALE), unit="conversation", target=Place(Side.WORKSPACE, f"1-{evil}"))
     item = Item(conversation="jp-c1", title=title, unit=f"extra:{evil}", reason=Reason.INVALID, message=evil)
     item = replace(item, conversation=evil, resolve=(f"reconcile resolve {evil}",))
     note = Note(conversation=evil, reason=Reason.CONFLICT, message=evil)

@@ -17,6 +17,7 @@ from tests.support.world import (
     copy_tree,
     events,
     listing,
+    set_key,
     write_conversation,
 )
 
@@ -35,7 +36,7 @@ def test_a_saved_plan_refuses_what_was_edited_meanwhile_and_does_the_rest(world:
     result = world.reconcile("apply", saved, "--json", code=4, settled=False)
     assert results(json.loads(result.stdout)) == {
         f"jp-c{FIRST}": {("done", None)},
-        f"jp-c{SECOND_ID}": {("skipped", "drift")},
+        f"jp-c{SECOND_ID}": {("skipped", "outdated")},
         f"jp-c{THIRD}": {("done", None)},
     }
     again = world.reconcile("apply", saved, code=4, settled=False).stdout
@@ -64,7 +65,28 @@ def test_a_saved_removal_is_carried_out_once(world: World, tmp_path: Path) -> No
     world.reconcile("apply", saved)
     assert not list(world.store.glob(f"{FIRST}*"))
     result = world.reconcile("apply", saved, code=4)
-    assert f"store:{FIRST}-it/base_config.json: found nothing, expected the file that the plan was" in result.output
+    assert f"skipped: remove store:{FIRST}-it: found it done already" in result.stdout
+    assert "make it again" not in result.stderr
+    assert "removed, as asked" not in result.stdout, "nothing of it was done this time"
+
+
+def test_a_saved_move_is_carried_out_once_and_says_what_it_would_need_first(world: World, tmp_path: Path) -> None:
+    """Not that its own file has changed: what it expects there is what the step before it writes."""
+    three(world, parent=FIRST)
+    world.reconcile()
+    saved = tmp_path / "plan.json"
+    world.reconcile("set-parent", str(FIRST), str(THIRD), "--out", saved, settled=False)
+    child = world.workspace / f"{FIRST}-it" / "conversations" / f"{SECOND_ID}-it"
+    set_key(child, "user", "me", LONG_AGO + SECOND)
+    result = world.reconcile("apply", saved, code=4, settled=False)
+    metadata = f"store:{SECOND_ID}-it/metadata.json"
+    assert f"needs something else first by now: copy {metadata} (edited in the workspace)" in result.stdout
+    assert f"into {THIRD}-it" not in result.stdout, "the move was not done"
+    world.reconcile("set-parent", str(FIRST), "--none", settled=False)
+    world.reconcile()
+    world.reconcile("set-parent", str(FIRST), str(THIRD), "--out", saved, settled=False)
+    world.reconcile("apply", saved)
+    assert world.reconcile("apply", saved, code=4).stdout.count("found it done already") == 3
 
 
 def test_an_edit_without_another_time_or_size_is_noticed(world: World, tmp_path: Path) -> None:
@@ -107,7 +129,8 @@ def test_a_saved_removal_is_refused_when_the_conversation_is_back(world: World, 
     world.reconcile("--out", saved, settled=False)
     copy_tree(tmp_path / "aside", world.store / f"{FIRST}-it")
     result = world.reconcile("apply", saved, code=4, settled=False)
-    assert "something else would be done with it now; make the plan again" in result.output
+    assert "something else would be done with it now" in result.stdout
+    assert "make it again with --out" in result.stderr
     assert (world.workspace / f"{FIRST}-it" / "events.json").exists()
 
 
