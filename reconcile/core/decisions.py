@@ -100,8 +100,6 @@ def _frozen(board: Board) -> frozenset[str]:
 
 
 def _decide_one(board: Board, view: View) -> None:
-    if view.store.main is not None:
-        board.homes[view.id] = board.node(view.store.main)
     presence = _presence(board, view)
     board.presences[view.id] = presence
     if presence.goal is Goal.SYNC:

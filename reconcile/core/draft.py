@@ -194,7 +194,6 @@ class Draft:
         if names is None:
             self._uses(index, *(() if node.container is None else (node.container,)))
             node.leave()
-            self._placed[id(node)] = index
         else:
             self._uses(index, node)
             for name in names:

@@ -58,10 +58,10 @@ def keeping_parents(board: Board) -> Edits | None:
     if not staying:
         return None
     parents = {child: edits.parents[child] for children in stuck.values() for child in children}
-    kept_above: dict[str, str | None] = {}
+    kept_above: dict[str | None, str | None] = {}
     for each in edits.deleted:
         at = above.get(each)
-        kept_above[each] = at if at in staying else kept_above.get(at or "")
+        kept_above[each] = at if at in staying else kept_above.get(at)
         if each not in staying:
             parents |= {child: kept_above[each] or edits.parents[child] for child in edits.heirs[each]}
     return replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import ARCHIVE, TRASH, Partition
@@ -60,8 +61,7 @@ class Sides:
 
     def link_above(self, place: str) -> str | None:
         """Return the symbolic link of the workspace in a directory's place, or above it."""
-        parts = place.split("/")
-        above = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+        above = accumulate(place.split("/"), "{}/{}".format)
         return next((path for path in above if path in self.workspace_links), None)
 
     def may_forget(self, conversation: str, place: str) -> bool:

@@ -77,7 +77,7 @@ def without_git(plan: Plan, busy: str | None) -> Plan:
 
 def git_is_busy(busy: str | None, waiting: Collection[object]) -> tuple[Item, ...]:
     """Return what is held where something waits for the end of what git is in the middle of."""
-    if busy is None or not waiting:
+    if not waiting:
         return ()
     message = f"git is in the middle of something here ({busy}): {len(waiting)} changes wait for its end"
     return (_whole(Reason.GIT_BUSY, message),)

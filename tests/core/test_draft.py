@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.model import File, Place, Side
 from reconcile.core.nodes import Node, nodes_of
-from reconcile.core.plan import Action, Kind
+from reconcile.core.plan import Action, Expect, Kind
 from reconcile.core.reasons import Reason
 from reconcile.core.withholding import renumbered, withheld
 from tests.support.building import here, stored
@@ -138,6 +138,37 @@ def written_after_it_was_aged(plan: Planned) -> None:
     plan.write(plan.d)
 
 
+def from_a_directory_that_was_moved(plan: Planned) -> None:
+    plan.move(plan.b, None)
+    plan.write(plan.home, NEW, plan.b)
+
+
+def move_out_of_what_was_moved(plan: Planned) -> None:
+    plan.move(plan.a, None, "1-x")
+    plan.move(plan.b, None)
+
+
+def removal_below_what_was_moved(plan: Planned) -> None:
+    plan.move(plan.b, None)
+    plan.remove(plan.c)
+
+
+def move_of_what_lost_a_directory(plan: Planned) -> None:
+    plan.remove(plan.c)
+    plan.move(plan.b, None)
+
+
+def move_of_what_was_aged(plan: Planned) -> None:
+    plan.draft.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
+    plan.move(plan.d, None, "4-x")
+
+
+def file_taken_out_beside_one_that_was_written(plan: Planned) -> None:
+    plan.d.files["NOTE.md"] = replace(NEW, name="NOTE.md")
+    plan.write(plan.d)
+    plan.draft.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
+
+
 def file_taken_out_after_it_was_written(plan: Planned) -> None:
     plan.write(plan.d, replace(NEW, name="NOTE.md"))
     plan.draft.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
@@ -167,6 +198,12 @@ STORIES: dict[str, tuple[Callable[[Planned], None], bool]] = {
     "a file is aged after it was written": (aged_after_a_write, True),
     "a file is written after it was aged": (written_after_it_was_aged, True),
     "a file is taken out after it was written": (file_taken_out_after_it_was_written, True),
+    "a file is taken from a directory that was moved": (from_a_directory_that_was_moved, True),
+    "a directory is moved out of one that was moved": (move_out_of_what_was_moved, True),
+    "a directory is removed below one that was moved": (removal_below_what_was_moved, True),
+    "a directory is moved after one in it was removed": (move_of_what_lost_a_directory, True),
+    "a directory is moved after a file in it was aged": (move_of_what_was_aged, True),
+    "a file is taken out beside one that was written": (file_taken_out_beside_one_that_was_written, False),
     "a directory is moved after a file was taken out": (moved_after_a_file_was_taken_out, True),
 }
 
@@ -186,6 +223,66 @@ def test_steps_are_kept_in_order_and_by_conversation() -> None:
     assert plan.draft.steps_of("jp-c1") == (first, second)
     assert plan.draft.steps_of("jp-c7") == (second,)
     assert plan.draft.steps_of("jp-c8") == ()
+    assert plan.draft.before_stale("jp-c7") == (second,)
+
+
+def test_needs_are_named_in_the_order_of_the_steps() -> None:
+    plan = Planned()
+    steps = [plan.write(plan.a, replace(NEW, name=f"{number}.md")) for number in range(10)]
+    moved = plan.draft.move(step(Kind.MOVE), plan.d, None, "", "4-x", (steps[8], steps[1]))
+    assert plan.needs(moved) == ("1", "8")
+
+
+def test_a_step_is_about_its_one_file_or_about_the_directories() -> None:
+    plan = Planned()
+    file = plan.draft.action(plan.write(plan.a, NEW, plan.home))
+    assert (str(file.source), str(file.target)) == ("store:1-a/metadata.json", "workspace:1-a/metadata.json")
+    made = step(Kind.PROJECT, "jp-c9")
+    whole = plan.draft.action(plan.draft.create(made, Node(Side.WORKSPACE, None, "", "9-i"), [Put(NEW, plan.home)]))
+    assert (str(whole.source), str(whole.target)) == ("store:1-a", "workspace:9-i")
+    assert whole.expect[-1] == Expect(whole.target, 0, 0, None)
+    fork = plan.draft.create(step(Kind.FORK), Node(Side.STORE, None, "", "8-h"), [Put(NEW, content=b"{}")])
+    assert plan.draft.action(fork).source is None
+    events = replace(plan.home.files["metadata.json"], name="events.json")
+    plan.home.files["events.json"] = events
+    puts = [Put(NEW, content=b"{}"), Put(events, plan.home)]
+    fork = plan.draft.create(step(Kind.FORK), Node(Side.STORE, None, "", "7-g"), puts)
+    assert str(plan.draft.action(fork).source) == "store:1-a"
+
+
+def test_what_a_step_expects_where_it_writes() -> None:
+    """Nothing, the file that is there, or one that nobody can read; that isn't nothing."""
+    plan = Planned()
+    new = plan.draft.action(plan.write(plan.d, replace(NEW, name="NOTE.md")))
+    assert new.expect == (Expect(plan.d.file("NOTE.md"), 0, 0, None),)
+    plan.a.files["metadata.json"] = replace(NEW, digest=None)
+    (expected,) = plan.draft.action(plan.write(plan.a, replace(NEW, digest="newer"))).expect
+    assert (expected.digest, expected.absent) == ("", False)
+
+
+def test_a_step_says_how_many_bytes_it_writes_or_takes_away() -> None:
+    plan = Planned()
+    size = plan.d.files["metadata.json"].size
+    assert plan.draft.action(plan.write(plan.a)).bytes == NEW.size
+    assert plan.draft.action(plan.remove(plan.d)).bytes == size
+
+
+def test_of_a_directory_that_stays_only_what_is_named_goes() -> None:
+    plan = Planned()
+    plan.d.files["NOTE.md"] = replace(NEW, name="NOTE.md")
+    index = plan.draft.remove(step(Kind.REMOVE_STALE, unit="extra:NOTE.md"), plan.d, (), ["NOTE.md"])
+    action = plan.draft.action(index)
+    assert [expect.place.path for expect in action.expect] == ["4-d/NOTE.md"]
+    assert list(plan.d.files) == ["metadata.json"]
+
+
+def test_a_file_that_was_aged_has_the_older_time_from_then_on() -> None:
+    plan = Planned()
+    plan.draft.age(step(Kind.AGE), plan.d, ["metadata.json"], 1)
+    assert plan.d.files["metadata.json"].mtime_ns == 1
+    moved = plan.draft.action(plan.move(plan.d, None, "4-x"))
+    assert moved.expect[0].mtime_ns == 1
+    assert moved.expect[-1] == Expect(moved.target, 0, 0, None)
 
 
 def test_a_move_names_the_conversations_below_and_expects_its_place_to_be_free() -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.decisions import decide
+from reconcile.core.edit_remove import keeping_parents
 from reconcile.core.edits import Edits, RefusedError
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import Problem
@@ -15,7 +17,8 @@ from reconcile.core.policy import Diverged, Layout, Policy, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Collect, Localize, Project, Remove, Reparent
 from reconcile.core.tree_edits import edits_of
-from tests.support.building import agreed_on, board_of, here, plan_of, stored, unreadable, view_of
+from tests.support.building import NOW_NS, agreed_on, board_of, here, plan_of, stored, unreadable, view_of
+from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
     from reconcile.core.model import Snapshot
@@ -48,6 +51,7 @@ def test_a_parent_or_child_that_is_gone_is_refused(request_: Reparent) -> None:
 A, B, C = (f'{name}  metadata 09:00 title "{name[2].upper()}"  stream 09:00 [1]' for name in ("1-a", "2-b", "3-c"))
 CHILD = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
 NESTED = f"1-a/conversations/{CHILD}"
+OTHER_PARENT = '9-p  metadata 09:00 title "P"  stream 09:00 [1]'
 LOCAL = Intent(IntentKind.LOCAL)
 PROJECTED = Intent(IntentKind.PROJECTED)
 
@@ -80,6 +84,25 @@ def test_what_lies_inside_goes_along_and_waits() -> None:
     both = edits_of(Localize(("jp-c2", "jp-c1", "jp-c3")), board)
     assert both.intents == dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), LOCAL)
     assert both.leaving == dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), Reason.LOCALIZED)
+
+
+def test_what_is_named_together_with_what_it_lies_in_goes_with_that() -> None:
+    """In whatever order they are named, whatever their ids are; others that lie as deep are not forgotten."""
+    deep = '1-a/conversations/2-b/conversations/4-d  metadata 09:00 title "D" parent 2  stream 09:00 [1]'
+    apart = '3-c/conversations/5-e  metadata 09:00 title "E" parent 3  stream 09:00 [1]'
+    tree_ = (A, NESTED, deep, C, apart)
+    board = board_of(stored(*(each.rpartition("/")[2] for each in tree_)), here(*tree_), agreed_on(*tree_))
+    edits = edits_of(Localize(("jp-c2", "jp-c5", "jp-c1")), board)
+    assert edits.intents == {
+        **dict.fromkeys(("jp-c1", "jp-c2", "jp-c5"), LOCAL),
+        "jp-c4": Intent(IntentKind.PROJECTED, waits_for="jp-c2", place=deep.partition(" ")[0]),
+    }
+    whole = frozenset({"jp-c1", "jp-c2", "jp-c4"})
+    assert edits.together == {**dict.fromkeys(whole, whole), "jp-c5": {"jp-c5"}}
+    assert [note.conversation for note in edits.notes] == ["jp-c1"]
+    younger = '9-p/conversations/2-b  metadata 09:00 title "B" parent 9  stream 09:00 [1]'
+    board = board_of(stored(OTHER_PARENT, younger[18:]), here(OTHER_PARENT, younger), agreed_on(OTHER_PARENT, younger))
+    assert edits_of(Localize(("jp-c2", "jp-c9")), board).intents == dict.fromkeys(("jp-c2", "jp-c9"), LOCAL)
 
 
 def test_what_is_in_the_store_alone_becomes_local_too() -> None:
@@ -160,7 +183,7 @@ def test_a_few_of_many_are_named() -> None:
     for count, end in ((5, "X6 (jp-c6)"), (6, "X6 (jp-c6) and 1 more"), (7, "X6 (jp-c6) and 2 more")):
         there = [A, *children[:count]]
         with pytest.raises(RefusedError) as refused:
-            plan_of(stored(*there), here(), agreed_on(), Policy(request=Remove(("jp-c1",))))
+            plan_of(stored(*there, OTHER), here(), agreed_on(), Policy(request=Remove(("jp-c1",))))
         assert f"has {count} descendants: " in str(refused.value)
         assert str(refused.value).endswith(end)
         assert [hint.rpartition(" ")[2] for hint in refused.value.hints] == ["--cascade", "--promote"]
@@ -270,6 +293,15 @@ def test_a_directory_stays_while_something_in_it_cannot_be_saved(lines: list[str
     assert item.message == "its directory stays, because of B (jp-c2): see `reconcile status`"
 
 
+def test_what_was_removed_from_the_store_or_is_damaged_here_stays_too() -> None:
+    """Neither is on its way into the store, so that it would be in the vault alone."""
+    removed = board_of(stored(C), here(A, C), agreed_on(A, C))
+    assert [item.conversation for item in edits_of(Localize(("jp-c1",)), removed).held] == ["jp-c1"]
+    damaged = here(A.partition("  stream")[0], '1-a/events.json  09:30 "[]"', C)
+    board = board_of(stored(A, C), damaged, agreed_on(A, C))
+    assert [item.conversation for item in edits_of(Localize(("jp-c1",)), board).held] == ["jp-c1"]
+
+
 def test_a_broken_note_keeps_a_directory_too() -> None:
     workspace = unreadable(here(A, '1-a/NOTE.md  09:00 "x"'), "1-a/NOTE.md")
     edits = edits_of(Localize(("jp-c1",)), board_of(stored(A), workspace, agreed_on(A)))
@@ -363,6 +395,14 @@ def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else()
     assert edits_of(Project(("jp-c5",)), there).scope == {"jp-c1", "jp-c4", "jp-c5"}  # as after a kill before it moved
 
 
+def test_what_it_lies_in_is_looked_at_up_to_the_root_and_what_lies_in_a_directory_that_is_filled() -> None:
+    deep = '1-a/conversations/2-b/conversations/3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
+    board = board_of(stored(A, CHILD, GRANDCHILD), here(A, NESTED), agreed_on(A, NESTED, deep))
+    assert edits_of(Project(("jp-c3",)), board).scope == {"jp-c1", "jp-c2", "jp-c3"}
+    hollow = board_of(stored(A, CHILD), here(NESTED), agreed_on())
+    assert edits_of(Project(("jp-c1",)), hollow).scope == {"jp-c1", "jp-c2"}
+
+
 def test_who_goes_and_who_moves_up() -> None:
     deep = '4-d  metadata 09:00 title "D" parent 3  stream 09:00 [1]'
     board = board_of(stored(A, CHILD, GRANDCHILD, deep), here(), agreed_on())
@@ -377,11 +417,76 @@ def test_who_goes_and_who_moves_up() -> None:
     assert promote.below == {"jp-c2": ("jp-c3",), "jp-c3": ()}
     assert promote.parents == {"jp-c4": "jp-c1"}
     assert promote.promoted == {"jp-c4"}
+    assert promote.heirs == {"jp-c2": (), "jp-c3": ("jp-c4",)}
     assert promote.scope == {"jp-c2", "jp-c3", "jp-c4"}
     apart = edits_of(Remove(("jp-c1", "jp-c3"), Children.PROMOTE), board)
     assert apart.parents == {"jp-c2": None, "jp-c4": "jp-c2"}
     assert edits_of(Remove(("jp-c4",)), board).deleted == {"jp-c4": Reason.REMOVED_AS_ASKED}
     assert edits_of(Remove(("jp-c4", "jp-c3")), board).below == {"jp-c3": ("jp-c4",), "jp-c4": ()}
+
+
+def keeping(ids: tuple[str, ...], store: Snapshot, workspace: Snapshot, memory: Memory) -> Edits | None:
+    """Remove these with --promote, and look at what can't be given up."""
+    policy = Policy(request=Remove(ids, Children.PROMOTE))
+    edits = edits_of(Remove(ids, Children.PROMOTE), board_of(store, workspace, memory))
+    return keeping_parents(decide(store, workspace, memory, edits.deciding(policy), RULES, NOW_NS, edits))
+
+
+def test_what_a_child_that_is_open_keeps_and_who_gets_whom_for_a_parent() -> None:
+    """1 > 2 > (3 > 9 > 4, and 5, which is open), and 6 > 7 > 8 beside them: all but the leaves and 6 should go."""
+    parents = {1: None, 2: 1, 3: 2, 4: 9, 5: 2, 6: None, 7: 6, 8: 7, 9: 3, 10: 1}
+    lines = {
+        n: f'{n}-x  metadata 09:00 title "X{n}"{f" parent {above}" if above else ""}  stream 09:00 [1]'
+        for n, above in parents.items()
+    }
+    store, broken = stored(*lines.values()), ("5-x  stream 09:00 [1]", '5-x/metadata.json  10:00 "<<<<<<< ours"')
+    memory, targets = agreed_on(lines[5]), ("jp-c1", "jp-c2", "jp-c3", "jp-c9", "jp-c7")
+    assert keeping(targets, store, here(lines[5]), memory) is None
+    edits = keeping(targets, store, here(*broken), memory)
+    assert edits is not None
+    assert list(edits.deleted) == ["jp-c3", "jp-c9", "jp-c7"]
+    assert edits.parents == {"jp-c5": None, "jp-c4": "jp-c2", "jp-c8": "jp-c6"}
+    assert edits.promoted == {"jp-c4", "jp-c5", "jp-c8"}
+    assert {item.conversation: item.message for item in edits.held} == {
+        "jp-c2": "it stays: X5 (jp-c5) can't get another parent before that is settled",
+        "jp-c1": "it stays, as X2 (jp-c2) below it does",
+    }
+
+
+def test_each_says_itself_what_keeps_it() -> None:
+    child, other = CHILD.replace("2-b", "4-d"), GRANDCHILD.replace("3-c", "5-e").replace('"C"', '"E"')
+    memory = agreed_on(child, other)
+    broken = [f'{name}/metadata.json  10:00 "<"' for name in ("4-d", "5-e")]
+    edits = keeping(("jp-c1", "jp-c2"), stored(A, CHILD, child, other), here(child, other, *broken), memory)
+    assert edits is not None
+    assert [item.message.partition(" can't")[0] for item in edits.held] == [
+        "it stays: B (jp-c4)",
+        "it stays: E (jp-c5)",
+    ]
+
+
+def test_rm_finishes_what_was_half_removed() -> None:
+    """The store has lost the parent, and the child states another one there; in the workspace nothing has happened."""
+    line = A.replace('"A"', '"A" parent 9')
+    workspace = OTHER_PARENT, f"9-p/conversations/{line}", f"9-p/conversations/{NESTED}"
+    store = stored(OTHER_PARENT, CHILD.replace("parent 1", "parent 9"))
+    edits = edits_of(Remove(("jp-c1",), Children.PROMOTE), board_of(store, here(*workspace), agreed_on(*workspace)))
+    assert edits.deleted == {"jp-c1": Reason.REMOVED_AS_ASKED}
+    assert edits.scope == {"jp-c1", "jp-c2"}
+
+
+def test_a_child_that_is_gone_from_both_sides_keeps_nothing() -> None:
+    edits = edits_of(Remove(("jp-c1",)), board_of(stored(A), here(A), agreed_on(A, NESTED)))
+    assert (edits.deleted, edits.parents) == ({"jp-c1": Reason.REMOVED_AS_ASKED}, {})
+
+
+def test_gc_looks_at_what_has_expired_alone() -> None:
+    over = '3-c  metadata 09:00 title "C" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
+    edited = [each.replace("stream 09:00 [1]", "stream 10:00 [1 2]") for each in (B, over)]
+    edits = edits_of(Collect(), board_of(stored(A, B, over), here(A, *edited), agreed_on(A, B, over)))
+    assert edits.deleted == {}
+    assert edits.scope == {"jp-c3"}
+    assert [note.conversation for note in edits.notes] == ["jp-c3"]
 
 
 def test_of_a_cycle_each_is_counted_once() -> None:

@@ -374,6 +374,16 @@ def test_an_extra_that_is_not_in_the_workspace_is_no_part_of_the_baseline_any_mo
         assert found.units == {**DIGEST, **left}
 
 
+def test_a_file_that_the_workspace_lost_is_still_agreed_on_and_one_that_both_lost_is_not() -> None:
+    """It is put back, and then nothing has changed."""
+    lost = "1-a  metadata 09:30"
+    left = folded(stored(ONE), here(lost), agreed_on(ONE)).agreed
+    assert "jp-c1" not in left
+    both = folded(stored(ONE.partition("  stream")[0]), here(lost), agreed_on(ONE)).agreed["jp-c1"]
+    assert both is not None
+    assert set(both.units) == {METADATA}
+
+
 def test_a_directory_that_stays_with_another_content_is_no_agreement() -> None:
     newer = ONE.replace("09:00 [1]", "10:00 [1 2]")
     plan = replace(PLAN, places=(("jp-c1", "1-z"),))

@@ -226,6 +226,16 @@ def test_what_waits_for_one_that_nobody_knows_is_removed() -> None:
     assert [(key, intent.kind) for key, intent in plan.intents if intent] == [("jp-c2", IntentKind.REMOVED)]
 
 
+def test_a_fork_of_what_is_local_goes_nowhere_though_everything_else_does() -> None:
+    ours, theirs = H.replace("[1]", "[1 2]"), H.replace("stream 09:00 [1]", "stream 09:30 [1 3]")
+    flat = Policy(layout=Layout.FLAT, missing=Missing.REPROJECT)
+    for intents, sides in (({}, [Side.STORE, Side.WORKSPACE]), ({"jp-c8": Intent(IntentKind.LOCAL)}, [Side.STORE])):
+        memory = replace(agreed_on(A, H), intents=intents, layout=Layout.FLAT)
+        plan = plan_of(stored(A, ours), here(A, theirs), memory, flat)
+        (fork,) = of(plan, Kind.FORK, Side.STORE)
+        assert [each.target.side for each in plan.actions if each.conversation == fork.conversation] == sides
+
+
 def test_in_a_new_directory_are_the_managed_files_and_what_had_come_from_a_workspace() -> None:
     notes = ['2-b/NOTE.md  09:00 "x"', '2-b/QUERY_MESSAGE.md  09:00 "private"']
     agreed = waiting().agreed["jp-c2"]

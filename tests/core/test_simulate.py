@@ -131,6 +131,11 @@ def test_a_later_step_is_judged_by_what_the_earlier_ones_made() -> None:
         after(move, action(Kind.COPY, "5-e", id="2", expect=(THERE,)))
 
 
+def test_names_are_kept_as_they_are() -> None:
+    strange: Listing = {at("?x/1-a"): STATE}
+    assert simulate(Plan(layout="nested"), strange) == strange
+
+
 def test_the_listing_of_two_sides_is_led_to_what_a_plan_says() -> None:
     one = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
     store, workspace = stored('1-a  metadata 09:30 title "B"  stream 09:00 [1]'), here(one)

@@ -77,10 +77,15 @@ def test_a_cycle_is_broken_at_its_smallest_member_wherever_it_is_entered(length:
 
 def test_a_cycle_is_listed_from_its_smallest_member_on_along_the_parents() -> None:
     assert index({5: 3, 3: 7, 7: 5, 9: 5}).cycles == (("jp-c3", "jp-c7", "jp-c5"),)
+    assert index({10: 9, 9: 10}).cycles == (("jp-c9", "jp-c10"),)
 
 
-def test_two_cycles_are_both_reported() -> None:
-    assert index({1: 2, 2: 1, 4: 4}).cycles == (("jp-c1", "jp-c2"), ("jp-c4",))
+def test_a_cycle_is_the_same_where_what_hangs_on_it_comes_first() -> None:
+    assert index({1: 7, 7: 5, 5: 3, 3: 7}).cycles == (("jp-c3", "jp-c7", "jp-c5"),)
+
+
+def test_two_cycles_are_both_reported_in_the_order_of_their_numbers() -> None:
+    assert index({10: 10, 9: 9, 1: 2, 2: 1}).cycles == (("jp-c1", "jp-c2"), ("jp-c9",), ("jp-c10",))
 
 
 def test_a_chain_of_5000_needs_no_recursion() -> None:
@@ -97,16 +102,16 @@ def test_a_cycle_of_5000_needs_no_recursion() -> None:
 
 
 def test_relatives() -> None:
-    tree = index({1: None, 2: 1, 3: 2, 4: 9})
+    tree = index({1: None, 2: 1, 3: 2, 4: 9, 5: 1})
     assert name(3) in tree
     assert name(9) not in tree
     assert tree.parent_of(name(1)) is None
     assert tree.parent_of(name(3)) == name(2)
-    assert numbers(tree.children_of(name(1))) == [2]
+    assert numbers(tree.children_of(name(1))) == [2, 5]
     assert numbers(tree.children_of(name(3))) == []
     assert (tree.has_children(name(1)), tree.has_children(name(3))) == (True, False)
     assert list(tree.ancestors(name(3))) == [name(2), name(1)]
-    assert list(tree.descendants(name(1))) == [name(2), name(3)]
+    assert list(tree.descendants(name(1))) == [name(2), name(3), name(5)]
 
 
 def test_only_a_stated_parent_can_be_gone() -> None:

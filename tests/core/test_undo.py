@@ -371,8 +371,28 @@ def test_many_directories_go_or_come_back_only_when_that_is_accepted() -> None:
     assert undo(imported, *sides).actions == ()
     assert len(undo(imported, *sides, Policy(accept_bulk=True)).actions) == 7
     assert undo(imported, *sides, Policy(only=frozenset({"jp-c1", "jp-c2", "jp-c3"}))).held == ()
+    longer = [each.replace("stream 09:00 [1]", "stream 10:00 [1 2]") for each in lines]
+    edits = undo(ran(stored(*lines), here(*longer), *lines), stored(*longer), here(*longer))
+    assert (len(edits.actions), edits.held) == (7, ())
     before = stored(lines[0]), here(*lines)
     plan = plan_of(*before, agreed_on(*lines), Policy(accept_bulk=True))
     removed = PastRun("run", plan.actions, kept_of(plan, listing_of(*before)))
     (held,) = undo(removed, stored(lines[0]), here(lines[0])).held
     assert held.message.startswith("workspace: 6 of 7 directories would be made again: ")
+
+
+def test_of_a_bulk_that_goes_and_comes_back_the_removals_are_named_first() -> None:
+    lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in range(1, 9)]
+    memory = agreed_on(*lines[:4])
+    memory = replace(memory, intents={f"jp-c{number}": Intent(IntentKind.PROJECTED) for number in range(5, 9)})
+    before = stored(*lines[4:]), here(*lines[:4])
+    plan = plan_of(*before, memory, Policy(accept_bulk=True))
+    past = PastRun("run", plan.actions, kept_of(plan, listing_of(*before)))
+    (held,) = undo(past, stored(*lines[4:]), here(*lines[4:])).held
+    count = "workspace: 8 of 8 directories would be removed or made again"
+    assert held.message == f"{count}: 8-x8, 7-x7, 6-x6, 5-x5, 4-x4 and 3 more"
+
+
+def test_where_git_is_busy_and_nothing_waits_for_it_nothing_is_said_of_it() -> None:
+    plan = undo(IMPORTED, stored(A, B), here(A, B), Policy(git_busy="merge"))
+    assert ([action.kind for action in plan.actions], plan.held) == ([Kind.REMOVE, Kind.REMOVE], ())

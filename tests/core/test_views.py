@@ -51,6 +51,17 @@ def test_the_parent_that_was_agreed_on_is_known_though_no_other_checkout_knows_o
     assert not view_of(stored(A), here(A)).parent_is_known
 
 
+def test_a_flag_in_the_trash_makes_nothing_local() -> None:
+    flagged = A.replace("title", "local title")
+    assert view_of(stored(flagged), here()).local
+    assert not view_of(stored(A, at(".trash/1-a", flagged)), here()).local
+
+
+def test_what_is_in_the_trash_comes_in_the_order_of_its_numbers_there() -> None:
+    trash = [at(f".trash/{name}") for name in ("1-a-10", "1-a", "1-a-2")]
+    assert paths(view_of(stored(A), here(*trash)).workspace.trash) == [".trash/1-a", ".trash/1-a-2", ".trash/1-a-10"]
+
+
 def test_the_title_is_the_last_one_known_where_no_metadata_says_it() -> None:
     assert view_of(stored("1-a  stream 09:00 [1]"), here(), KNOWN).title == "A"
     assert view_of(stored("1-a  stream 09:00 [1]"), here()).title is None

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from reconcile.core.memory import Memory
-from reconcile.core.model import Foreign, Side
-from reconcile.core.plan import Kind, Plan
+from reconcile.core.model import WHOLE, Foreign, Place, Side
+from reconcile.core.plan import Action, Kind, Plan
 from reconcile.core.planner import needs_events
 from reconcile.core.policy import Policy, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Collect, Localize, Project, Remove
-from reconcile.core.withholding import without_git
-from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored
+from reconcile.core.withholding import selected, without_git
+from tests.support.building import NOW_NS, agreed_on, board_of, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
 
 
@@ -168,6 +168,49 @@ def test_a_selection_is_about_all_that_a_plan_says() -> None:
     assert [key for key, _ in gone_.intents] == ["jp-c2"]
 
 
+def test_what_is_needed_is_kept_and_what_that_needs_in_turn() -> None:
+    board = board_of(stored(*LINES), here(*LINES), KNOWN, Policy(only=frozenset({"jp-c3"})))
+    needs = {1: (), 2: ("1",), 3: ("2",), 4: ("3",)}
+    actions = [
+        Action(
+            id=str(number),
+            kind=Kind.MOVE,
+            conversation=f"jp-c{number}",
+            title=None,
+            unit=WHOLE,
+            reason=Reason.LAYOUT,
+            target=Place(Side.STORE, f"{number}-x"),
+            needs=needed,
+        )
+        for number, needed in needs.items()
+    ]
+    assert [action.id for action in selected(board, actions)] == ["1", "2", "3"]
+
+
+def test_a_bulk_of_nested_directories_names_the_directories_alone() -> None:
+    lines = [line(1), *(line(number, " parent 1") for number in range(2, 10))]
+    places = [lines[0], *(f"1-x/conversations/{each}" for each in lines[1:])]
+    (held,) = plan_of(stored(lines[0]), here(*places), agreed_on(*places)).held
+    assert held.message == "8 of 9 directories would be removed: 2-x, 3-x, 4-x, 5-x, 6-x and 3 more"
+
+
+def test_a_plan_tells_what_is_remembered_in_the_order_of_ids() -> None:
+    """Whatever the tree's order is: parents come first in that, and directories further down are removed first."""
+    above, below = line(9), line(2, " parent 9")
+    places = [above, f"9-x/conversations/{below}"]
+    memory = agreed_on(*places, line(5))
+    gone_ = plan_of(stored(above, below, line(5)), here(line(5)), memory)
+    assert [key for key, _ in gone_.intents] == ["jp-c2", "jp-c9"]
+    assert [key for key, _ in plan_of(stored(above, below), here(*places)).places] == ["jp-c2", "jp-c9"]
+    behind = [each.replace("stream 09:00 [1]", "stream 09:30 []") for each in places]
+    aside = plan_of(stored(above, below, line(5)), here(*behind, line(5)), memory)
+    assert [key for (key, _), _ in aside.asides] == ["jp-c2", "jp-c9"]
+    nested_ = [line(2), f"2-x/conversations/{line(9, ' parent 2')}"]
+    buried = plan_of(stored(line(5)), here(*nested_, line(5)), agreed_on(*nested_, line(5)))
+    assert [action.conversation for action in buried.actions] == ["jp-c9", "jp-c2"]
+    assert [key for key, _ in buried.tombstones] == ["jp-c2", "jp-c9"]
+
+
 def test_what_is_held_of_a_side_concerns_every_selection() -> None:
     plan = plan_of(stored(*PARENTS), here(), agreed_on(*nested(PARENTS)), Policy(only=frozenset({"jp-c2"})))
     assert said(plan) == [(None, "conversation", Reason.WORKSPACE_EMPTIED)]
@@ -208,6 +251,12 @@ def test_the_outline_shows_what_a_plan_speaks_of_below_what_it_lies_in() -> None
     broken = ["4-x  metadata 09:00", '4-x/events.json  09:00 "["']
     held = plan_of(stored(*PARENTS), here(*nested(PARENTS)[:3], *broken), memory)
     assert [(each.conversation, each.depth) for each in held.outline] == [("jp-c4", 0)]
+    asked = plan_of(stored(PARENTS[3]), here(EDITED[3]), agreed_on(PARENTS[3]), Policy(decisions={"jp-c4": Take.KEEP}))
+    assert ([each.conversation for each in asked.outline], asked.actions) == (["jp-c4"], ())
+    open_ = plan_of(stored(*PARENTS), here(*nested(PARENTS), '4-x/events.json  09:00 "["'), memory)
+    assert ([each.conversation for each in open_.outline], open_.actions) == (["jp-c4"], ())
+    archived = plan_of(stored(f".archive/{PARENTS[3]}"), here(PARENTS[3]), agreed_on(PARENTS[3]))
+    assert [(each.conversation, each.depth) for each in archived.outline] == [("jp-c4", 0)]
     kept = plan_of(stored(*PARENTS), here(*nested(edited)), memory, Policy(decisions={"jp-c3": Take.KEEP}))
     assert [each.conversation for each in kept.outline] == ["jp-c1", "jp-c2", "jp-c3"]
 

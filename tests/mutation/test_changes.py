@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import subprocess
 import sys
+from importlib import import_module
 from textwrap import dedent
 
 import pytest
 
 from tests.mutation.changes import mutants_of
-from tests.mutation.trying import ROOT
+from tests.mutation.trying import ROOT, function_of, modules
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,13 @@ def test_a_change_is_made_in_place_and_knows_where_it_is() -> None:
     assert [list(each.lines) for each in found] == [[6], [7], [7]]
     found[1].apply()
     assert "break" in ast.unparse(tree)
+
+
+def test_every_change_in_a_function_finds_its_code() -> None:
+    """Also in properties and static methods: a change that is put elsewhere is noticed by nobody."""
+    for module in modules(["tree", "views", "simulate", "board", "edits"]):
+        for name in {mutant.function for mutant in module.mutants} - {""}:
+            assert inspect.isfunction(function_of(import_module(module.imported), name)), name
 
 
 @pytest.mark.slow

@@ -183,7 +183,7 @@ class Trials:
 
         def passes() -> bool:
             mutant.apply()
-            _function(import_module(module.imported), mutant.function).__code__ = _code(
+            function_of(import_module(module.imported), mutant.function).__code__ = _code(
                 module.compiled(), mutant.function
             )
             for number in tests:
@@ -199,12 +199,13 @@ class Trials:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
 
 
-def _function(module: ModuleType, name: str) -> FunctionType:
+def function_of(module: ModuleType, name: str) -> FunctionType:
     found: object = module
     for part in name.split("."):
         found = inspect.getattr_static(found, part)
-    found = getattr(found, "fget", found)
-    return cast("FunctionType", getattr(found, "__func__", found))
+    for wrapped in ("fget", "func", "__func__"):  # of a property, a cached one, a static method
+        found = getattr(found, wrapped, found)
+    return cast("FunctionType", found)
 
 
 def _code(code: CodeType, name: str) -> CodeType:
