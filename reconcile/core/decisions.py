@@ -51,9 +51,7 @@ def decide(
     if _recovers(policy):
         sides = replace(sides, workspace_emptied=False)
     memory = edits.remembering(memory)
-    views = views_of(store, workspace, memory, rules)
-    # What leaves is compared like any other copy: only there is nothing to be written to it.
-    views |= {each: replace(views[each], local=False) for each in edits.leaving}
+    views = views_of(store, workspace, memory, rules, leaving=edits.leaving)
     nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
     board = Board(
         views=views,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reconcile.core.content import Outcome
 from reconcile.core.draft import Step
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.plan import Kind
@@ -27,7 +28,7 @@ def doomed_copies(board: Board) -> list[Copy]:
     doomed: list[Copy] = []
     for view in board.views.values():
         goal = board.presences[view.id].goal
-        goes = goal is Goal.REMOVE or view.id in board.edits.leaving
+        goes = goal is Goal.REMOVE or (view.id in board.edits.leaving and not _is_held(board, view))
         if goes and view.workspace.main is not None:
             doomed.append(view.workspace.main)
         if view.id in board.edits.deleted and view.store.main is not None:
@@ -42,6 +43,11 @@ def doomed_copies(board: Board) -> list[Copy]:
         doomed,
         key=lambda copy: (-copy.path.count("/"), rank.get(copy.conversation, 0), copy.side, copy.path),
     )
+
+
+def _is_held(board: Board, view: View) -> bool:
+    """Tell whether something of it can't be saved before that is decided, so that its directory doesn't leave."""
+    return any(verdict.outcome is Outcome.HELD for verdict in board.verdicts.get(view.id, {}).values())
 
 
 def inhabitants(board: Board) -> dict[tuple[Side, str], set[str]]:

@@ -28,6 +28,7 @@ def report_conversation(board: Board, view: View) -> None:
     """Say what is held, set aside or noted of one conversation."""
     presence = board.presences[view.id]
     if view.id in board.edits.leaving:
+        _report_leaving(board, view)
         return
     linked = _link_in_place(board, view)
     if linked is not None:
@@ -72,6 +73,14 @@ def report_conversation(board: Board, view: View) -> None:
     _report_rivals(board, view)
     _report_parent(board, view)
     _remember(board, view)
+
+
+def _report_leaving(board: Board, view: View) -> None:
+    """Of what leaves the workspace only that counts which keeps it there, or what was edited on both sides."""
+    for verdict in board.verdicts.get(view.id, {}).values():
+        if verdict.outcome is Outcome.HELD:
+            _report_held(board, view, verdict)
+        _note_conflict(board, view, verdict)
 
 
 def _hold_unplaced(board: Board, view: View) -> None:
@@ -145,10 +154,14 @@ def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
         board.set_aside(
             view, verdict.unit, reason, reason.words, *(f"reconcile resolve {view.id} --take {side}" for side in Side)
         )
-    if verdict.conflict:
-        board.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept", verdict.unit)
+    _note_conflict(board, view, verdict)
     if verdict.record is not None and board.memory.asides.get((view.id, verdict.unit)) != verdict.record:
         board.asides[view.id, verdict.unit] = verdict.record
+
+
+def _note_conflict(board: Board, view: View, verdict: Verdict) -> None:
+    if verdict.conflict:
+        board.note(view.id, Reason.CONFLICT, f"{verdict.unit}: edited on both sides; the loser is kept", verdict.unit)
 
 
 def _report_held(board: Board, view: View, verdict: Verdict) -> None:

@@ -99,9 +99,18 @@ class View:
 
 
 def views_of(
-    store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules, only: Collection[str] | None = None
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    rules: Rules,
+    only: Collection[str] | None = None,
+    leaving: Collection[str] = (),
 ) -> dict[str, View]:
-    """Return the view of every id that is on either side or remembered, in the order of ids; or of some."""
+    """Return the view of every id that is on either side or remembered, in the order of ids; or of some.
+
+    ``leaving``: what `reconcile local` takes out of the workspace. It is seen like any other conversation, so that all
+    of its directories speak and are saved; only there is nothing to be written to them.
+    """
     copies: dict[str, tuple[list[Copy], list[Copy]]] = {}
     for index, snapshot in enumerate((store, workspace)):
         for copy in snapshot.copies:
@@ -119,7 +128,7 @@ def views_of(
         archived = ours.main is not None and ours.main.archived
         theirs = replace(inputs, known_parent=base, enclosing=enclosing, stored=ours.main is not None)
         intent = memory.intents.get(conversation)
-        local = _is_local(copies[conversation][0], intent)
+        local = conversation not in leaving and _is_local(copies[conversation][0], intent)
         views[conversation] = View(
             id=conversation,
             store=ours,
