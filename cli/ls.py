@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconcile import listing
+from reconcile.core.withholding import named
 
 from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from .options import common_options, options_of
@@ -41,22 +42,25 @@ def command(context: click.Context, *, tree: bool, root: str | None, archived: b
         look = session.look()
         policy = policy_of(options, settings, selection(session, look, options))
         board = session.board(look, policy)
-        drawn = tree and root != ""
+        drawn, wanted = tree and root != "", named(board)
         if root:
             (top,) = find_ids(session, look, [root])
             if top not in board.tree:
                 raise click.UsageError(f"{root!r} isn't live, so nothing is below it")
-            rows = tuple(listing.tree(board, top)) if tree else listing.below(board, top)
+            rows = tuple(listing.tree(board, top, wanted)) if tree else listing.below(board, top)
         elif root is not None:
             rows = listing.roots(board)
         elif tree and not archived:
-            rows = tuple(listing.tree(board))
+            rows = tuple(listing.tree(board, None, wanted))
         else:
             rows = listing.flat(board, archived=archived)
+        if wanted is not None and not drawn:
+            rows = tuple(row for row in rows if row.conversation in wanted)
     if options.json:
         click.echo(json.dumps({"format": "reconcile.ls/1", "conversations": [_json(row) for row in rows]}, indent=2))
         return
-    hidden = 0 if archived else len(listing.flat(board, archived=True))
+    part = archived or root or wanted is not None
+    hidden = 0 if part else len(listing.flat(board, archived=True))
     _show(rows, Style.choose(options.color), with_root=not drawn and root is None and not archived)
     if hidden:
         click.echo(f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})")

@@ -12,6 +12,7 @@ import click
 from reconcile.conflicts import unseen
 from reconcile.core.model import Side
 from reconcile.core.standing import standings
+from reconcile.core.withholding import named
 from reconcile.describe import describe
 
 from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
@@ -48,8 +49,7 @@ def command(context: click.Context, conversation: str | None) -> None:
             standing = next(each for each in found if each.conversation == one)
             _show_one(options, standing, details)
             return
-        if policy.only or policy.below:
-            wanted = {each.conversation for each in plan.outline} | policy.only | policy.below
+        if (wanted := named(board)) is not None:
             found = tuple(each for each in found if each.conversation in wanted)
         if options.json:
             _dump({"format": "reconcile.status/1", "conversations": [asdict(each) for each in found]})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.model import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from reconcile.core.board import Board
     from reconcile.core.views import View
@@ -47,14 +47,16 @@ def below(board: Board, conversation: str) -> tuple[Row, ...]:
     return tuple(_row(board, board.views[each]) for each in board.tree.descendants(conversation))
 
 
-def tree(board: Board, top: str | None = None) -> Iterator[Row]:
-    """Yield the whole tree, or that below and with ``top``, with its branches drawn."""
-    starts = board.tree.roots() if top is None else (top,)
+def tree(board: Board, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[Row]:
+    """Yield the whole tree, or that below and with ``top``, with its branches drawn; of ``wanted`` alone, if given."""
+    shown = board.tree.depths.keys() if wanted is None else wanted
+    tops = (each for each in board.tree.walk() if each in shown and board.tree.parent_of(each) not in shown)
+    starts = tuple(tops) if top is None else (top,)
     stack = [(each, "", "") for each in reversed(starts)]
     while stack:
         conversation, branch, indent = stack.pop()
         yield _row(board, board.views[conversation], branch)
-        children = board.tree.children_of(conversation)
+        children = [each for each in board.tree.children_of(conversation) if each in shown]
         for number, child in reversed(list(enumerate(children, 1))):
             last = number == len(children)
             stack.append((child, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   ")))

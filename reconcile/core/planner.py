@@ -26,7 +26,7 @@ from reconcile.core.tree_edits import edits_of
 from reconcile.core.undone import leave_undone
 from reconcile.core.units import joined_digest
 from reconcile.core.views import views_of
-from reconcile.core.withholding import renumbered, selected, without_bulk, without_git
+from reconcile.core.withholding import named, renumbered, selected, without_bulk, without_git
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,15 +135,19 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
 
 
 def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:
-    """Count every conversation once; ``changing`` and ``open`` are in sync but for what the plan says of them."""
+    """Count every conversation once, of a part those named and those changed with them; ``changing`` and ``open`` are
+    in sync but for what the plan says of them.
+    """
     changing = {action.conversation for action in actions}
+    wanted = named(board)
+    counted = board.views.keys() if wanted is None else wanted | changing
     mentioned = {item.conversation for item in board.held + board.aside}
     states: Counter[str] = Counter()
     for view in board.views.values():
         state = board.presences[view.id].state
         if state == "in-sync" and view.id in changing | mentioned:
             state = "changing" if view.id in changing else "open"
-        if state != "gone":
+        if state != "gone" and view.id in counted:
             states[state] += 1
     return states
 

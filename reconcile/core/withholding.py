@@ -87,32 +87,37 @@ def _whole(reason: Reason, message: str, *resolve: str) -> Item:
     return Item(conversation=None, title=None, unit=WHOLE, reason=reason, message=message, resolve=resolve)
 
 
-def selected(board: Board, actions: list[Action]) -> list[Action]:
-    """Keep what ``--only`` and ``--below`` name, and what that needs."""
+def named(board: Board) -> frozenset[str] | None:
+    """Return the conversations that ``--only`` and ``--below`` name, with their forks; None for all."""
     policy = board.policy
     if not policy.only and not policy.below:
-        return actions
+        return None
     below = set(policy.below)
     for conversation in board.tree.walk():
         if board.tree.parent_of(conversation) in below:
             below.add(conversation)
     wanted = below | policy.only
-    wanted.update(fork for fork, source in board.forks.items() if source in wanted)
+    return frozenset((*wanted, *(fork for fork, source in board.forks.items() if source in wanted)))
+
+
+def selected(board: Board, actions: list[Action]) -> list[Action]:
+    """Keep what was named, and what that needs; nothing is said or remembered of anything else."""
+    wanted = named(board)
+    if wanted is None:
+        return actions
     kept: set[str] = set()
     for action in reversed(actions):
         if action.conversation in wanted or action.id in kept:
             kept.update((action.id, *action.needs))
-    _select_rest(board, wanted)
-    return [action for action in actions if action.id in kept]
-
-
-def _select_rest(board: Board, wanted: set[str]) -> None:
-    board.held = [item for item in board.held if item.conversation is None or item.conversation in wanted]
+    spoken = {None, *wanted}
+    board.held = [item for item in board.held if item.conversation in spoken]
     board.aside = [item for item in board.aside if item.conversation in wanted]
+    board.notes = [note for note in board.notes if note.conversation in spoken or note in board.edits.notes]
     board.preserve = [version for version in board.preserve if version.conversation in wanted]
     board.intents = {key: intent for key, intent in board.intents.items() if key in wanted}
     board.asides = {key: record for key, record in board.asides.items() if key[0] in wanted}
     board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in wanted}
+    return [action for action in actions if action.id in kept]
 
 
 def withheld(actions: Sequence[Action], refused: Mapping[str, object] | set[str]) -> set[str]:

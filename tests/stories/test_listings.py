@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,8 +62,8 @@ def test_tree_has_no_effect_on_the_roots(world: World) -> None:
 
 
 def test_descendants(world: World) -> None:
-    assert ids(listed(world, f"--root={A}")[:-1]) == [B, C, D]
-    assert ids(listed(world, f"--root={B}")[:-1]) == [C]
+    assert ids(listed(world, f"--root={A}")) == [B, C, D]
+    assert ids(listed(world, f"--root={B}")) == [C]
     assert "no conversations" in listed(world, f"--root={E}")
 
 
@@ -78,7 +79,7 @@ def test_the_tree(world: World) -> None:
 
 
 def test_a_subtree_with_the_one_at_its_top(world: World) -> None:
-    titles = [line.partition("jp-c")[0].rstrip() for line in listed(world, "--tree", f"--root={B}")[1:-1]]
+    titles = [line.partition("jp-c")[0].rstrip() for line in listed(world, "--tree", f"--root={B}")[1:]]
     assert titles == ["Alternative approach", "└── Deeper exploration"]
 
 
@@ -100,3 +101,29 @@ def test_json_says_parent_and_root(world: World) -> None:
         (f"jp-c{D}", f"jp-c{A}", f"jp-c{A}"),
         (f"jp-c{E}", None, f"jp-c{E}"),
     ]
+
+
+def test_a_part(world: World) -> None:
+    """``--only`` and ``--below`` name what is listed, also in the drawing; what is archived elsewhere isn't counted."""
+    rows = listed(world, "--below", str(B))[1:]
+    assert [[row.split("jp-c")[number].split()[0] for number in (1, 2)] for row in rows] == [
+        [str(B), str(A)],
+        [str(C), str(A)],
+    ]
+    drawn = [line.split("jp-c")[0].rstrip() for line in listed(world, "--tree", "--below", str(B), "--only", str(E))]
+    assert drawn[1:] == ["Alternative approach", "└── Deeper exploration", "Fix the pipeline"]
+    assert ids(listed(world, "--tree", f"--root={A}", "--only", str(D))) == [A, D]
+    assert ids(listed(world, "--root", "--only", str(E), "--only", str(B))) == [E]
+    assert ids(listed(world, "--archived", "--only", str(E))) == []
+    assert "archived" not in listed(world, f"--root={A}")[-1]
+
+
+def test_a_part_is_counted_alone(world: World) -> None:
+    """Neither what a run over a part leaves out, nor what is said of it, is its business."""
+    write_conversation(world.workspace / str(E + 10), "New", events(1))
+    shutil.rmtree(world.workspace / str(E))
+    result = world.run("--only", str(B), "--dry-run", "--workspace", world.project).stdout
+    assert result.endswith("Plan: nothing to do. 1 conversation: 1 in-sync.\n")
+    assert "is gone from the workspace" not in result
+    status = world.run("status", "--below", str(B), "--workspace", world.project).stdout
+    assert status.endswith("2 conversations: 2 in-sync.\n")
