@@ -18,13 +18,14 @@ from reconcile.describe import describe
 from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from .options import common_options, options_of
 from .render import heading
-from .style import LONG, Style, clean, pad, shorten
+from .style import LONG, Style, clean, pad, shorten, width
 
 if TYPE_CHECKING:
     from reconcile.core.standing import Standing
 
     from .options import Options
 
+TITLE = 44
 COLORS = {"in-sync": "green", "invalid": "red", "conflict": "red", "busy": "yellow", "behind": "blue"}
 
 
@@ -65,14 +66,15 @@ def _dump(found: dict[str, Any]) -> None:
 
 def _show_all(found: tuple[Standing, ...], style: Style, *, verbose: bool) -> None:
     quiet = {"in-sync", "available", "local", "archived"}
-    for each in found:
-        if not verbose and each.settled and each.word in quiet:
-            continue
-        word = style(pad(each.word, 19), COLORS.get(each.word))
-        title = shorten(clean(each.title or "(no title)"), 44)
-        click.echo(f"{word} {pad('  ' * each.depth + title, 48)} {style(clean(each.conversation), dim=True)}")
+    shown = [each for each in found if verbose or not each.settled or each.word not in quiet]
+    titles = ["  " * each.depth + shorten(clean(each.title or "(no title)"), TITLE) for each in shown]
+    words = max((len(each.word) for each in shown), default=0)
+    columns = max((width(title) for title in titles), default=0)
+    for each, title in zip(shown, titles, strict=True):
+        word = style(pad(each.word, words), COLORS.get(each.word))
+        click.echo(f"{word}  {pad(title, columns)}  {style(clean(each.conversation), dim=True)}")
         if each.detail:
-            click.echo(" " * 20 + "  " * each.depth + style(clean(each.detail), dim=True))
+            click.echo(" " * (words + 2) + "  " * each.depth + style(clean(each.detail), dim=True))
     counts = Counter(each.word for each in found)
     line = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
     total = f"{len(found)} conversation{'' if len(found) == 1 else 's'}"
@@ -93,7 +95,8 @@ def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> 
         for path in details[side.value] or ["(not there)"]:
             click.echo(f"  {pad(side.value, 10)} {clean(path)}")
     for unit in details["units"]:
-        click.echo(f"  {clean(unit['unit'])}: case {unit['case']}: {unit['meaning']}")
+        case = f"case {unit['case']}: " if unit["case"] else ""
+        click.echo(f"  {clean(unit['unit'])}: {case}{unit['meaning']}")
         for name in ("baseline", "store", "workspace"):
             found = unit[name]
             if found is not None:

@@ -39,14 +39,16 @@ def _names(view: View) -> list[str]:
 
 def _unit(view: View, name: str) -> dict[str, Any]:
     base = view.agreed.units.get(name) if view.agreed else None
-    case = case_of(base, view.store.digest(name), view.workspace.digest(name))
+    seen = {side: view.side(side).units.get(name) for side in Side}
+    broken = [side.value for side, unit in seen.items() if unit is not None and unit.digest is None]
+    case = None if broken else case_of(base, view.store.digest(name), view.workspace.digest(name))
     return {
         "unit": name,
         "case": case,
-        "meaning": CASES[case][1],
+        "meaning": CASES[case][1] if case else f"can't be read in the {' and the '.join(broken)}",
         "baseline": {"digest": base} if base else None,
-        "store": _seen(view.store.units.get(name)),
-        "workspace": _seen(view.workspace.units.get(name)),
+        "store": _seen(seen[Side.STORE]),
+        "workspace": _seen(seen[Side.WORKSPACE]),
     }
 
 

@@ -134,7 +134,8 @@ def _presence(board: Board, view: View) -> Presence:
     if presence.goal in (Goal.IMPORT, Goal.PROJECT, Goal.WAIT) and lacking(view, board.policy):
         return replace(presence, goal=Goal.NOTHING, intent=None)
     if view.id in board.edits.asked and presence.goal is Goal.PROJECT:
-        return replace(presence, reason=Reason.RECOVERED if _recovers(board.policy) else Reason.ASKED)
+        recorded = _recovers(board.policy) and view.agreed is not None
+        return replace(presence, reason=Reason.RECOVERED if recorded else Reason.ASKED)
     return presence
 
 

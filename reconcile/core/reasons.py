@@ -56,7 +56,7 @@ class Reason(Enum):
     LOCALIZED = "localized", "made local, as asked"
     WITH_ANCESTOR = "with-ancestor", "lies in a directory that goes, and comes back with it"
     ASKED = "asked", "projected, as asked"
-    RECOVERED = "recovered", "was here, and is put back"
+    RECOVERED = "recovered", "put back, as the record has it"
     REMOVED_AS_ASKED = "removed-as-asked", "removed, as asked"
     PROMOTED = "promoted", "takes the parent of its removed parent"
     EXPIRED = "expired", "expired, with all that is below it"

@@ -214,7 +214,9 @@ def _edit(board: Board, view: View, node: Node, own: Metadata, content: bytes) -
     """Replace a metadata file by one that states the parent; its time stays."""
     name = board.rules.format.metadata_file
     parent = board.parentage[view.id].parent
-    stripped = own.parent.id is None and parent == view.known_parent
+    # Another checkout may have set the parent that is known by now: then this workspace's copy never had it.
+    before = view.known_parent if node.side is Side.STORE else view.base_parent
+    stripped = own.parent.id is None and parent == before
     promoted = view.id in board.edits.promoted
     kind = Kind.PROMOTE if promoted else Kind.SET_PARENT
     reason = Reason.PROMOTED if promoted else Reason.PARENT_STRIPPED if stripped else Reason.PARENT_CHANGED

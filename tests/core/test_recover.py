@@ -89,8 +89,9 @@ def test_what_is_archived_is_offered_too() -> None:
 def test_what_is_archived_comes_back_into_the_archive_also_after_a_run_that_was_cut_short() -> None:
     archived = f".archive/{B}"
     policy = Policy(request=Project(("jp-c2",), records=()))
-    (action,) = plan_of(stored(A, archived), here(A), agreed_on(A), policy).actions
-    assert (action.reason, str(action.target)) == (Reason.RECOVERED, "workspace:.archive/2-x")
+    for known, reason in ((agreed_on(A), Reason.ASKED), (agreed_on(A, B), Reason.RECOVERED)):
+        (action,) = plan_of(stored(A, archived), here(A), known, policy).actions
+        assert (action.reason, str(action.target)) == (reason, "workspace:.archive/2-x")
     cut_short = replace(agreed_on(A), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
     (action,) = plan_of(stored(A, archived), here(A), cut_short).actions
     assert (action.reason, str(action.target)) == (Reason.PROJECTED, "workspace:.archive/2-x")
