@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Fault, Side
+from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
 from reconcile.core.past import Kept, KeptUnit
 from reconcile.core.plan import Note
 from reconcile.core.reasons import Reason
@@ -190,7 +190,7 @@ def _note_other(version: Version, does: str, command: str) -> Note:
 def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> KeptUnit:
     contents_of = {name: _content(each, vault, form) for name, each in files.items()}
     partial = unit == STREAM and _lacks_its_base(contents_of, form)
-    _check(unit, {form.stream_files[0]: b"{}", **contents_of} if partial else contents_of, form)
+    facts = _facts(unit, {form.stream_files[0]: b"{}", **contents_of} if partial else contents_of, form)
     any_of_them = next(iter(files.values()))
     return KeptUnit(
         conversation=any_of_them.conversation,
@@ -198,6 +198,7 @@ def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> K
         dirname=_origin(any_of_them)[2].rpartition("/")[2],
         files={name: Kept(each.size, each.mtime_ns, each.xxh3, each.digest) for name, each in files.items()},
         partial=partial,
+        title=facts.title if isinstance(facts, Metadata) else None,
     )
 
 
@@ -214,8 +215,8 @@ def _lacks_its_base(contents: dict[str, StreamContent], form: Format) -> bool:
     return alone and isinstance(form.read_stream(contents, events=False), Fault)
 
 
-def _check(unit: str, contents: dict[str, StreamContent], form: Format) -> None:
-    """Refuse what isn't valid: it is never written to either side (section 4)."""
+def _facts(unit: str, contents: dict[str, StreamContent], form: Format) -> object:
+    """Return what a unit says; refuse what isn't valid, which is never written to either side (section 4)."""
     facts: object = None
     if unit == METADATA:
         content = contents[form.metadata_file]
@@ -225,3 +226,4 @@ def _check(unit: str, contents: dict[str, StreamContent], form: Format) -> None:
     if isinstance(facts, Fault):
         message = f"{facts.file}: found {facts.found}, expected {facts.expected}; that version isn't written anywhere"
         raise NoVersionError(message, "`reconcile show` prints it")
+    return facts

@@ -50,7 +50,7 @@ class PastRun:
 class KeptUnit:
     """One unit of a conversation from the vault: its files by name, and the directory's name that they were in.
 
-    ``partial``: its other files weren't replaced then, and stay as they are.
+    ``partial``: its other files weren't replaced then, and stay as they are. ``title``: what metadata says.
     """
 
     conversation: str
@@ -58,6 +58,7 @@ class KeptUnit:
     dirname: str
     files: Mapping[str, Kept]
     partial: bool = False
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def plan_restore(
     draft = Draft()
     known = any(copy.conversation == conversation for copy in (*store.copies, *workspace.copies))
     view = views_of(store, workspace, memory, rules, {conversation})[conversation] if known else None
-    title = view.title if view is not None else None
+    title = view.title if view is not None else next((unit.title for unit in units if unit.title), None)
     if view is None or view.store.main is None:
         _make(draft, units, title, now_ns)
     else:

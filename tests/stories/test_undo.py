@@ -184,7 +184,9 @@ def test_what_was_done_in_a_forgotten_checkout_can_still_be_restored(world: Worl
     refused = other.run("undo", newest, "-w", other.project).stderr
     assert f"run {newest} was made in a checkout that was forgotten" in refused
     assert f"reconcile restore ID@{newest}" in refused
-    assert other.run("restore", f"{FIRST}@{newest}", "-w", other.project).exit_code == 0
+    restored = other.run("restore", f"{FIRST}@{newest}", "-w", other.project)
+    assert restored.exit_code == 0
+    assert f"It  jp-c{FIRST}" in restored.stdout, "the title is that of the version, as nothing else knows it"
     assert (other.store / f"{FIRST}-it" / "events.json").exists()
 
 
