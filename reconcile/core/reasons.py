@@ -88,10 +88,10 @@ class Reason(Enum):
     REMOVED_BEFORE = "removed-before", "removed earlier, this is an old copy of it"
     KEPT = "kept", "left as it is, as decided, until a side changes"
     UNDONE = "undone", "undone, left as it is until a side changes"
-    PARENT_ABSENT = "parent-absent", "its parent isn't in this workspace"
 
     # why something is noted
     CONFLICT = "conflict", "edited on both sides, the loser is in the vault"
+    PARENT_ABSENT = "parent-absent", "its parent isn't in this workspace"
     PARENT_UNREADABLE = "parent-unreadable", "its parent_id is no conversation's id"
     DUPLICATE_CONFLICT = "duplicate-conflict", "two directories of one conversation were both edited"
     REMOVED_HERE = "removed-here", "removed from the workspace by somebody else"
@@ -99,7 +99,6 @@ class Reason(Enum):
     CYCLE = "cycle", "parents form a cycle"
     FOREIGN = "foreign", "not a conversation, never touched"
     STORE_REPLACED = "store-replaced", "the store is another directory than last time, no removals inferred"
-
     TAKEN_ALONG = "taken-along", "directories that go with the one that they lie in"
     ARCHIVED_COPY = "archived-copy", "archived, and left alone"
     LEFT_IN_VAULT = "left-in-vault", "kept by the same run, and stays in the vault"
