@@ -75,8 +75,9 @@ def fold(
     touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     only = unsettled(store, workspace, memory, rules) | (touched & there)
+    buried = {conversation for conversation, digests in plan.tombstones if digests}
     for view in views_of(store, workspace, memory, rules, only).values():
-        if view.store.main is None and view.workspace.main is None:
+        if _is_gone(view, buried):
             # What is still due may be due because this one is gone.
             if not left and (_may_forget(view, policy, sides) or view.id in memory.tombstones):
                 changes.agreed[view.id] = None
@@ -92,6 +93,11 @@ def fold(
         changes.layout = plan.layout
     changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes
+
+
+def _is_gone(view: View, buried: Collection[str]) -> bool:
+    """Tell whether neither side has it, but for an archived copy of what was removed: that one is nobody's baseline."""
+    return view.workspace.main is None and (view.store.main is None or (view.id in buried and view.archived))
 
 
 def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:

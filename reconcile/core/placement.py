@@ -76,7 +76,7 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
         board.set_aside(view, WHOLE, Reason.DISPLACED, message)
         target, reason = node.container, Reason.TITLE_CHANGED
     name = _dirname(board, view, main)
-    if node.is_at(target, "", name) or not _may_move(board, view, node, target, name):
+    if node.is_at(target, "", name) or not _has_room(board, view, target, name):
         return
     renamed = node.is_at(target, "", node.name)
     why = Reason.TITLE_CHANGED if renamed else reason
@@ -85,19 +85,27 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
 
 def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | None, str, str]) -> None:
     """Move a directory to (container, prefix, name); a duplicate there goes first, or the move waits for it."""
-    after = vacate(board, view, at, node.side)
     husk = _husk_at(board, view, node.side, at)
-    if after is None or (husk is not None and not husk.is_hollow()):
+    waits = _is_inside(node, at) or (husk is not None and not husk.is_hollow())
+    after = None if waits else vacate(board, view, at, node.side)
+    if after is None:
         board.blocked.append((view, step, node, at))
     else:
         board.draft.move(step, node, *at, after)
+
+
+def _is_inside(node: Node, at: tuple[Node | None, str, str]) -> bool:
+    return at[0] is not None and at[0].lies_below(node)
 
 
 def move_blocked(board: Board) -> None:
     """Move what found its place taken, now that everything has left that does; what is still blocked stays."""
     for view, step, node, at in board.blocked:
         husk = _husk_at(board, view, node.side, at)
-        if husk is not None and not husk.is_hollow():
+        if at[0] is not None and _is_inside(node, at):
+            message = f"its new place lies inside itself, in {at[0].path}"
+            board.hold(view, WHOLE, Reason.OBSTRUCTED, message)
+        elif husk is not None and not husk.is_hollow():
             _hold_for_husk(board, view, husk)
         elif vacate(board, view, at, node.side) is not None:
             after = {*board.draft.steps_of(view.id), *(board.draft.users(husk) if husk is not None else ())}
@@ -149,14 +157,6 @@ def _reason_to_move(board: Board, view: View, main: Copy, container: str | None)
 
 def _dirname(board: Board, view: View, main: Copy) -> str:
     return board.dirname_of(view, main, final_metadata(view, board.verdicts.get(view.id, {}).get(METADATA)))
-
-
-def _may_move(board: Board, view: View, node: Node, target: Node | None, name: str) -> bool:
-    if target is not None and target.lies_below(node):
-        message = f"its new place lies inside itself, in {target.path}"
-        board.hold(view, WHOLE, Reason.OBSTRUCTED, message)
-        return False
-    return _has_room(board, view, target, name)
 
 
 def _has_room(board: Board, view: View, target: Node | None, name: str) -> bool:

@@ -54,6 +54,8 @@ TREE = st.sampled_from(
         "rm {} --promote",
         "set-parent {} {}",
         "set-parent {} --none",
+        "fork {}",
+        "fork {} --last 1 --local",
         "gc",
     )
 )
@@ -262,7 +264,7 @@ class Stories(RuleBasedStateMachine):
     def undo(self, checkout: int, pick: int) -> None:
         """The last run of a checkout, or an earlier one."""
         known = self.world.past.of(WORKSPACES[checkout - 1])
-        if known:
+        if known and "forget state" not in self.verbs:
             self._run_at_rest(f"undo {known[pick % len(known)]}" if pick % 3 == 2 else "undo", checkout)
 
     def _run_at_rest(self, command: str, checkout: int) -> None:
@@ -294,7 +296,7 @@ class Stories(RuleBasedStateMachine):
             frame.play(self.beside)
             for side in frame.trees:
                 meant, found = (show_tree(level.tree(side) or {}) for level in (self.world, self.beside))
-                assert found == meant, f"the {side} is another than simulated: {found}"
+                assert found == meant, f"the {side} is another than simulated: {found} for {meant}"
         self.trees = {side: self.world.tree(side) for side in frame.trees}
         return outcome
 

@@ -238,9 +238,9 @@ class DiskLevel:
                 shutil.rmtree(self._directory(side))
 
     def _check_untouched(self, side: str, inodes: dict[str, int], same: set[str]) -> None:
-        """A file that did not change is the same file."""
-        now = self._inodes(side)
-        written = [path for path in sorted(same) if inodes.get(path) != now.get(path)]
+        """A file that did not change is the same file, or one that was moved to where its twin had been."""
+        now, known = self._inodes(side), set(inodes.values())
+        written = [path for path in sorted(same) if inodes.get(path) != now.get(path) and now.get(path) not in known]
         assert not written, f"written again although nothing changed: {written}"
 
     def look_again(self, command: Command) -> Outcome:

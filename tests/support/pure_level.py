@@ -6,16 +6,19 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from reconcile.core.branching import plan_branch
+from reconcile.core.decisions import decide
 from reconcile.core.edits import RefusedError
 from reconcile.core.fold import Changes, fold
 from reconcile.core.look import Look
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.policy import Prefer
-from reconcile.core.requests import TakeBack
+from reconcile.core.requests import Branch, TakeBack
 from reconcile.core.simulate import listing_of
 from reconcile.core.undo import plan_undo
 from reconcile.core.units import Rules
+from reconcile.core.withholding import without_git
 from reconcile.disk.hashing import digest
 from reconcile.formats import get_format
 from tests.support.carrying_out import blobs_of, carry_out
@@ -30,6 +33,7 @@ from tests.support.words import DAY_NS, HOUR_NS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from reconcile.core.board import Board
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
     from reconcile.core.plan import Plan
@@ -95,6 +99,17 @@ class Names:
         return self.known.setdefault(number, f"new{count}" if count > 1 else "new")
 
 
+def _ahead(plan: Plan) -> Changes:
+    """Return what a plan has remembered before its first step."""
+    return Changes(
+        agreed=dict.fromkeys(plan.voided),
+        intents=dict(plan.intents),
+        asides=dict(plan.asides),
+        tombstones=dict(plan.tombstones),
+        parents=dict.fromkeys(plan.rooted),
+    )
+
+
 @dataclass(slots=True)
 class PureLevel:
     """Trees in memory; planned with the real planner, carried out by `simulate`, remembered by `fold`."""
@@ -158,7 +173,7 @@ class PureLevel:
         check_laws(Carried(plan, store, workspace, memory, before, after))
         self.trees |= {"store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
         self.memories.put_back(command.workspace, dict(plan.remembered))
-        self.memories.remember(command.workspace, Changes(intents=dict(plan.intents)))
+        self.memories.remember(command.workspace, _ahead(plan))
         memory = self.memories.of(command.workspace)
         found = self._scan(command, memory)
         self.memories.remember(command.workspace, fold(*found, memory, plan, policy, RULES))
@@ -167,10 +182,21 @@ class PureLevel:
         return outcome_of(plan)
 
     def _plan(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Plan:
+        if isinstance(policy.request, Branch):
+            board = decide(store, workspace, memory, policy, RULES, self.now_ns)
+            return without_git(
+                plan_branch(board, policy.request, self._stored(board, policy.request.id)), self.git_busy
+            )
         plan = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
         again = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
         assert plan == again, "the same input gives another plan"
         return plan
+
+    def _stored(self, board: Board, conversation: str) -> dict[str, bytes]:
+        """Return a conversation's files in the store."""
+        copy, tree = board.views[conversation].store.main, self.trees["store"] or {}
+        files = {file.name: tree[f"{copy.path}/{file.name}"] for file in copy.files} if copy else {}
+        return {name: entry.content for name, entry in files.items() if isinstance(entry, Blob)}
 
     def _check_settled(self, command: Command, policy: Policy) -> None:
         """A second run has nothing to do: what is held stays held without actions, too."""
