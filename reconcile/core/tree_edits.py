@@ -46,4 +46,6 @@ def _reparent(board: Board, conversation: str, parent: str | None) -> Edits:
     if parent is not None and conversation in (parent, *board.tree.ancestors(parent)):
         chain = " > ".join([*reversed([parent, *board.tree.ancestors(parent)])])
         raise RefusedError(f"{conversation} would be its own ancestor: {chain}")
-    return Edits(parents={conversation: parent}, scope=frozenset({conversation}), asked=frozenset({conversation}))
+    circle = [each for cycle in board.tree.cycles if conversation in cycle for each in cycle]
+    scope = frozenset((conversation, *circle))  # they all get other places where it no longer is one
+    return Edits(parents={conversation: parent}, scope=scope, asked=frozenset({conversation}))

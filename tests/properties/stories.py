@@ -75,6 +75,7 @@ class Stories(RuleBasedStateMachine):
         self.verbs: list[str] = []
         self.branches: list[Tree] = []
         self.frames: list[Frame] = []
+        self.halves: set[str] = set()
         self.broken = False
 
     @initialize()
@@ -262,10 +263,11 @@ class Stories(RuleBasedStateMachine):
 
     @rule(checkout=st.sampled_from((1, 1, 2)), pick=PICK)
     def undo(self, checkout: int, pick: int) -> None:
-        """The last run of a checkout, or an earlier one."""
+        """The last run of a checkout, or an earlier one; on disk, a killed one is two."""
         known = self.world.past.of(WORKSPACES[checkout - 1])
-        if known and "forget state" not in self.verbs:
-            self._run_at_rest(f"undo {known[pick % len(known)]}" if pick % 3 == 2 else "undo", checkout)
+        run = known[pick % len(known) if pick % 3 == 2 else -1] if known else ""
+        if run and run not in self.halves and "forget state" not in self.verbs:
+            self._run_at_rest(f"undo {run}" if run != known[-1] else "undo", checkout)
 
     def _run_at_rest(self, command: str, checkout: int) -> None:
         """What is limited to a part leaves the rest as it is: so that nothing is due after it, all is done before."""
@@ -276,8 +278,10 @@ class Stories(RuleBasedStateMachine):
     def _run(self, command: str) -> Outcome:
         trees = {side: None if tree is None else dict(tree) for side, tree in self.trees.items()}
         frame = Frame(trees, command, tuple(self.verbs), frozenset(self.renewed))
-        self.verbs, self.renewed = [], set()
         self.frames.append(frame)
+        if any(verb.startswith("killed") for verb in self.verbs):
+            self.halves.add(f"run{len(self.frames)}")
+        self.verbs, self.renewed = [], set()
         try:
             return self._play(frame)
         except Exception as error:
