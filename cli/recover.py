@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.core.recover import Offer, absent, coming, offers
+from reconcile.core.recover import Offer, absent, coming, offers, remembering, taken_unasked
 from reconcile.core.requests import Project
 from reconcile.disk.lost import put_marker_back
 from reconcile.disk.roots import locate_lost
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
+    from reconcile.core.recover import Offers
     from reconcile.disk.roots import Roots
     from reconcile.session import Session
 
@@ -53,16 +54,18 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
         look = session.look()
-        board = session.board(look, policy_of(options, settings, _NOTHING))
         records = session.records(None if source is None else os.path.join(cwd, source))
         if source is not None and not records:
             raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
+        known = [session.state.load(each.id) for each in records]
+        look_back = replace(look, memory=remembering(look.memory, known))
+        board = session.board(look_back, policy_of(options, settings, _NOTHING))
         if everything:
-            chosen = coming(board, absent(board))
+            chosen = tuple(coming(board, absent(board)))
             left_out = tuple(each for each in absent(board) if each not in chosen)
         else:
-            found = offers(board, [session.state.load(each.id) for each in records])
-            chosen, left_out = _chosen(options, found.groups, board), found.left_out
+            found = offers(board, known)
+            chosen, left_out = _chosen(options, found, board), found.left_out
         _say_left_out(board, left_out)
         policy = _policy(options, settings, chosen, tuple(each.id for each in records))
         plan = session.plan(look, policy)
@@ -96,14 +99,13 @@ def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], recor
     return replace(policy, request=Project(chosen, records=records))
 
 
-def _chosen(options: Options, groups: Sequence[Offer], board: Board) -> tuple[str, ...]:
+def _chosen(options: Options, found: Offers, board: Board) -> tuple[str, ...]:
     """Return what is to be put back: asked group by group, or what was here last."""
     if is_interactive(options) and not options.yes and not options.is_dry:
-        return _asked(groups, board)
-    taken = groups[:1] if groups and groups[0].known else ()
-    for group in groups[len(taken) :]:
+        return _asked(found.groups, board)
+    for group in found.groups[len(found.unasked) :]:
         say(f"not taken: {_described(group, board)}")
-    return coming(board, taken[0].conversations) if taken else ()
+    return taken_unasked(board, found)
 
 
 def _asked(groups: Sequence[Offer], board: Board) -> tuple[str, ...]:
@@ -113,7 +115,7 @@ def _asked(groups: Sequence[Offer], board: Board) -> tuple[str, ...]:
         both = coming(board, {*chosen, *group.conversations})
         group = replace(group, conversations=tuple(each for each in both if each in group.conversations))  # noqa: PLW2901
         if group.conversations and click.confirm(clean(f"Put back {_described(group, board)}?")):
-            chosen = both
+            chosen = tuple(both)
     return chosen
 
 
@@ -144,16 +146,18 @@ def _say_left_out(board: Board, conversations: Sequence[str]) -> None:
 
 
 def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
-    """Show what will be done, and ask; tell whether there is anything to do."""
+    """Show what will be done, and ask; tell whether there is anything to do: if only what a killed run left."""
     if options.out is not None and not roots.workspace_identity:
         raise click.UsageError("--out: there is no .jp that a saved plan could be carried out in; recover at once")
     save_plan(options, roots, plan)
     marked = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
-    if not marked:
+    marks = not marked and plan.policy.git_busy is None
+    if marks:
         say(f"writes {roots.workspace}/.id with the id {roots.workspace_id}")
-    pending = not options.is_dry and bool(plan.actions or not marked)
-    if not pending or not options.yes:
+    asks = not options.is_dry and bool(plan.actions or marks)
+    pending = asks or (not options.is_dry and bool(session.state.journal.open_runs()))
+    if not pending or (asks and not options.yes):
         report(options, roots, session, plan, None)
-    if pending:
+    if asks:
         go_on(options, "Put this back?")
     return pending

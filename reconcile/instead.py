@@ -10,6 +10,7 @@ from reconcile.core.decisions import decide
 from reconcile.core.edits import RefusedError
 from reconcile.core.planner import make_plan
 from reconcile.core.quarantine import plan_quarantine
+from reconcile.core.recover import remembering
 from reconcile.core.requests import Branch, Project, PutBack, Quarantine, TakeBack
 from reconcile.core.restore import NoPlaceError, plan_restore
 from reconcile.core.undo import plan_undo
@@ -64,12 +65,9 @@ def _on_a_board(session: Session, request: Branch | Quarantine, look: Look, poli
 
 def _planned(session: Session, look: Look, policy: Policy, now_ns: int) -> Plan:
     memory = look.memory
-    if isinstance(policy.request, Project):
-        for record in policy.request.records or ():
-            # What the record knows of them: where they were, and which extras had come from there.
-            agreed = session.state.load(record).agreed
-            known = {each: agreed[each] for each in policy.request.ids if each in agreed and each not in memory.agreed}
-            memory = replace(memory, agreed={**known, **memory.agreed})
+    if isinstance(policy.request, Project) and policy.request.records is not None:
+        records = [session.state.load(record) for record in policy.request.records]
+        memory = remembering(memory, records, policy.request.ids)
     try:
         return make_plan(look.store, look.workspace, memory, policy, session.rules, now_ns)
     except RefusedError as error:

@@ -70,6 +70,7 @@ def decide(
     for view in views.values():
         _decide_one(board, view)
     live = {view.id: board.parentage[view.id].parent for view in views.values() if _is_live(board, view)}
+    live |= {each: container for each, container in edits.apart.items() if each in live}
     board.tree = TreeIndex(live, rules.format.order)
     walked = tuple(board.tree.walk())
     board.order = walked + tuple(conversation for conversation in views if conversation not in live)

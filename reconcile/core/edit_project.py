@@ -9,6 +9,7 @@ from reconcile.core.edits import NOBODY, Edits, held_item, names, still_there
 from reconcile.core.memory import Intent, IntentKind
 from reconcile.core.policy import Take
 from reconcile.core.reasons import Reason
+from reconcile.core.recover import coming
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -30,13 +31,15 @@ def project(board: Board, request: Project) -> Edits:
     intents: dict[str, Intent | None] = {}
     held: list[Item] = []
     scope = {*targets, *decisions}
+    back = coming(board, targets) if request.records is not None else {}
+    apart = _apart(board, back)
     private = _private_above(board, scope)
     for target in dict.fromkeys(targets):
         if views[target].archived and request.records is None:
             message = "it is archived in the store; unarchive it first, with JP"
             held.append(held_item(board, target, Reason.ARCHIVED_HELD, message))
             continue
-        above = _chain(private, target, intents)
+        above = [] if target in back else _chain(private, target, intents)
         if above and not request.ancestors:
             message = (
                 f"it lies below what doesn't belong in this workspace, and would be public with it: "
@@ -46,13 +49,32 @@ def project(board: Board, request: Project) -> Edits:
             held.append(held_item(board, target, Reason.ANCESTORS_ABSENT, message, again))
             continue
         intents |= dict.fromkeys((*above, target), Intent(IntentKind.PROJECTED))
+    former = {
+        each: intent
+        for each, intent in board.memory.former.items()
+        if each not in intents and each in views and _in_store_alone(board, each) and not views[each].local
+    }
     return Edits(
-        intents=intents,
+        intents=former | intents,
         asked=frozenset(intents),
+        apart=apart,
         decisions=decisions,
-        scope=frozenset(scope | _with_relatives(board, intents)) or NOBODY,
+        scope=frozenset(scope | _with_relatives(board, intents) | former.keys()) or NOBODY,
         held=tuple(held),
     )
+
+
+def _apart(board: Board, back: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return what will lie without its parent: what comes back so, and what is at the top so already, in which more
+    may come back.
+    """
+    apart = {each: home for each, home in back.items() if home != board.container_of(each)}
+    for each in board.tree.walk() if back else ():
+        parent, main = board.container_of(each), board.views[each].workspace.main
+        alone = parent is not None and parent not in back and board.views[parent].workspace.main is None
+        if alone and main is not None and main.container is None:
+            apart[each] = None
+    return apart
 
 
 def _in_store_alone(board: Board, conversation: str) -> bool:

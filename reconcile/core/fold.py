@@ -215,11 +215,13 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
 def _title(view: View, workspace: Copy, run: _Run) -> str | None:
     """Return the title that the directories are named by: a rename that was held or skipped is still due."""
     title = view.store.metadata.title if view.store.metadata is not None else None
-    if view.agreed is None:
-        return None if view.id in run.unmoved else title
     name = run.rules.format.dirname(view.id, title)
     assert view.store.main is not None  # noqa: S101 - the caller asked
     named = view.store.main.dirname == workspace.dirname == name
+    if view.agreed is None:
+        # A first run that was cut short before a rename may be followed by one that isn't about it.
+        due = view.id in run.unmoved or (view.id in run.memory.renames and not named)
+        return None if due else title
     return title if named else view.agreed.title
 
 

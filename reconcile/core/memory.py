@@ -87,6 +87,7 @@ class Memory:
     ``tombstones``: per id, the unit digests of what was removed on purpose.
     ``renames``: conversations of which the last run was to rename a directory, and was cut short. ``localizing``:
     those whose directory it was to take out of the workspace for good, alone or with another's, and didn't.
+    ``former``: for `recover`, what earlier records of this checkout say of conversations that this one doesn't know.
     """
 
     checkout_known: bool = False
@@ -100,6 +101,7 @@ class Memory:
     asides: Mapping[tuple[str, str], AsideRecord] = field(default_factory=dict)
     renames: frozenset[str] = frozenset()
     localizing: frozenset[str] = frozenset()
+    former: Mapping[str, Intent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

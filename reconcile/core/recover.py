@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.board import Board
     from reconcile.core.memory import Intent, Memory
@@ -32,6 +32,28 @@ class Offers:
     groups: tuple[Offer, ...] = ()
     left_out: tuple[str, ...] = ()
 
+    @property
+    def unasked(self) -> tuple[Offer, ...]:
+        """What is taken where nobody can be asked: what was here last; nothing where no record says so."""
+        return tuple(group for group in self.groups[:1] if group.known)
+
+
+def remembering(memory: Memory, records: Iterable[Memory], conversations: Collection[str] | None = None) -> Memory:
+    """Return what is remembered, and what the records know besides, the newest first.
+
+    Of these conversations (None: of all) that is where they were, and which extras had come from there; of any, that
+    it was removed, or waits: nothing else is to be made of what stays away (section 5).
+    """
+    agreed, former = dict(memory.agreed), dict(memory.former)
+    known = {*memory.agreed, *memory.intents}
+    for record in records:
+        named = record.agreed.keys() if conversations is None else record.agreed.keys() & set(conversations)
+        agreed |= {each: record.agreed[each] for each in named - agreed.keys()}
+        away = ((each, intent) for each, intent in record.intents.items() if each not in known)
+        former |= {each: intent for each, intent in away if intent.waits_for or intent.kind is IntentKind.REMOVED}
+        known |= record.agreed.keys() | record.intents.keys()
+    return replace(memory, agreed=agreed, former=former)
+
 
 def absent(board: Board) -> tuple[str, ...]:
     """Return what is in the store, live or archived, and not in the workspace; never what is local."""
@@ -40,7 +62,7 @@ def absent(board: Board) -> tuple[str, ...]:
 
 
 def offers(board: Board, records: Iterable[Memory]) -> Offers:
-    """Return what the records of this checkout offer; without any, all that is absent."""
+    """Return what the records of this checkout offer; without any, all that is absent. The board knows what they do."""
     candidates = absent(board)
     by_run: dict[str | None, set[str]] = {}
     seen: set[str] = set()
@@ -64,16 +86,49 @@ def offers(board: Board, records: Iterable[Memory]) -> Offers:
     return Offers(tuple(group for group in groups if group.conversations), left_out)
 
 
-def coming(board: Board, chosen: Collection[str]) -> tuple[str, ...]:
-    """Return those of them that can be put back: all that they lie below is here, or comes too. What is archived lies
-    below nothing. Parents come first.
+def taken_unasked(board: Board, found: Offers) -> tuple[str, ...]:
+    """Return what comes back where nobody can be asked."""
+    return tuple(coming(board, [each for group in found.unasked for each in group.conversations]))
+
+
+def coming(board: Board, chosen: Collection[str]) -> Mapping[str, str | None]:
+    """Return those of them that can be put back, parents first, with the conversation that each will lie in.
+
+    That is its parent where that is here or comes too. Where it is neither, it is what the conversation lay in when it
+    was here without its parent: nothing is published for it (section 3, rule 8). What is archived lies in nothing.
     """
-    come: dict[str, None] = {}
-    for each in board.order:
-        container = board.container_of(each)
-        if each in chosen and (container is None or container in come or _is_public_here(board, container)):
-            come[each] = None
-    return tuple(come)
+    homes = {each: _homes(board, each) for each in board.order if each in chosen}
+    inside: dict[str, list[str]] = {}
+    ready = []
+    for each, possible in homes.items():
+        for home in possible:
+            if home is None or _is_public_here(board, home):
+                ready.append(each)
+            else:
+                inside.setdefault(home, []).append(each)
+    come: set[str] = set()
+    while ready:
+        each = ready.pop()
+        if each not in come:
+            come.add(each)
+            ready += inside.get(each, ())
+    return {
+        each: next(home for home in possible if home is None or home in come or _is_public_here(board, home))
+        for each, possible in homes.items()
+        if each in come
+    }
+
+
+def _homes(board: Board, conversation: str) -> list[str | None]:
+    """Return what a conversation can lie in once it is back, the best first."""
+    parent, agreed = board.container_of(conversation), board.views[conversation].agreed
+    if parent is None or agreed is None or board.views[parent].workspace.main is not None:
+        return [parent]
+    before = agreed.container
+    if before is None or before not in board.tree:
+        return [parent, None]
+    is_above = conversation in (before, *board.tree.ancestors(before))
+    return [parent] if is_above else [parent, before]
 
 
 def _is_public_here(board: Board, conversation: str) -> bool:

@@ -34,7 +34,8 @@ def report_conversation(board: Board, view: View) -> None:
     if linked is not None:
         board.hold(view, WHOLE, Reason.UNREADABLE, linked)
     elif (
-        view.id in board.edits.intents
+        view.id in board.edits.asked
+        and view.id in board.edits.intents
         and view.workspace.main is None
         and view.id not in board.present
         and not view.local

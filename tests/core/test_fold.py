@@ -212,6 +212,13 @@ def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baselin
         agreed = fold(store, workspace, Memory(), plan, Policy(), RULES, undone).agreed["jp-c1"]
         assert agreed is not None
         assert agreed.title == title
+    elsewhere = replace(plan, actions=(), places=())
+    for found, title in ((store, None), (stored(ONE), "A")):
+        agreed = fold(found, workspace, Memory(renames=frozenset({"jp-c1"})), elsewhere, Policy(), RULES).agreed[
+            "jp-c1"
+        ]
+        assert agreed is not None
+        assert agreed.title == title, "a run that isn't about it leaves it due"
 
 
 def test_a_duplicate_that_was_not_replaced_keeps_its_unit_open() -> None:

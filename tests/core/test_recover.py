@@ -7,7 +7,7 @@ from dataclasses import replace
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
-from reconcile.core.recover import Offer, Offers, coming, offers
+from reconcile.core.recover import Offer, Offers, coming, offers, remembering
 from reconcile.core.requests import Project
 from tests.support.building import agreed_on, board_of, here, plan_of, stored
 
@@ -74,10 +74,59 @@ def test_what_went_with_something_local_is_not_offered_wherever_it_is_by_now() -
 def test_a_child_comes_with_its_parent_or_below_one_that_is_here() -> None:
     child = CHILD.format(1)
     gone, there = board_of(stored(A, child), here()), board_of(stored(A, child), here(A))
-    assert coming(gone, {"jp-c6"}) == ()
-    assert coming(gone, {"jp-c6", "jp-c1"}) == ("jp-c1", "jp-c6")
-    assert coming(there, {"jp-c6"}) == ("jp-c6",)
-    assert coming(board_of(stored(LOCAL, CHILD.format(5)), here(LOCAL)), {"jp-c6"}) == ()
+    assert not coming(gone, {"jp-c6"})
+    assert list(coming(gone, {"jp-c6", "jp-c1"}).items()) == [("jp-c1", None), ("jp-c6", "jp-c1")]
+    assert coming(there, {"jp-c6"}) == {"jp-c6": "jp-c1"}
+    assert not coming(board_of(stored(LOCAL, CHILD.format(5)), here(LOCAL)), {"jp-c6"})
+
+
+def lay_in(container: str | None) -> Memory:
+    """What is remembered of the child of 5 (``CHILD``), which wasn't in its parent's directory."""
+    known = agreed_on(A, CHILD.format("null"))
+    agreed = {**known.agreed, "jp-c6": replace(known.agreed["jp-c6"], container=container)}
+    return replace(known, agreed=agreed)
+
+
+def test_what_lay_apart_from_its_parent_comes_back_there_unless_the_parent_comes() -> None:
+    child = CHILD.format(5)
+    alone, whole = stored(A, LOCAL, child), stored(A, LOCAL.replace("local", ""), child)
+    assert coming(board_of(alone, here(), lay_in(None)), {"jp-c6"}) == {"jp-c6": None}
+    assert coming(board_of(whole, here(), lay_in(None)), {"jp-c6", "jp-c5"}) == {"jp-c5": None, "jp-c6": "jp-c5"}
+    assert coming(board_of(alone, here(), lay_in("jp-c1")), {"jp-c6", "jp-c1"}) == {"jp-c1": None, "jp-c6": "jp-c1"}
+    assert coming(board_of(alone, here(A), lay_in("jp-c1")), {"jp-c6"}) == {"jp-c6": "jp-c1"}
+    assert not coming(board_of(alone, here(), lay_in("jp-c1")), {"jp-c6"})
+    assert not coming(board_of(alone, here(), lay_in("jp-c5")), {"jp-c6"})
+
+
+def test_what_lay_in_something_that_left_the_tree_comes_back_to_the_top() -> None:
+    board = board_of(stored(f".archive/{A}", LOCAL, CHILD.format(5)), here(), lay_in("jp-c1"))
+    assert coming(board, {"jp-c6"}) == {"jp-c6": None}
+
+
+def test_what_a_directory_lay_in_by_now_lies_in_it() -> None:
+    below = A.replace('title "X"', 'title "X" parent 6')
+    board = board_of(stored(below, LOCAL, CHILD.format(5)), here(A), lay_in("jp-c1"))
+    assert not coming(board, {"jp-c6"})
+
+
+def test_where_the_parent_is_here_after_all_nothing_else_is_chosen() -> None:
+    board = board_of(stored(LOCAL, CHILD.format(5)), here(LOCAL), lay_in(None))
+    assert not coming(board, {"jp-c6"})
+
+
+def test_what_a_record_knows_of_what_stays_away_goes_on_holding() -> None:
+    removed, waiting = Intent(IntentKind.REMOVED, run="1"), Intent(IntentKind.PROJECTED, waits_for="jp-c2")
+    record = replace(agreed_on(A, B, D), intents={"jp-c2": removed, "jp-c3": waiting, "jp-c4": removed})
+    projected = Memory(intents={"jp-c1": Intent(IntentKind.PROJECTED), "jp-c5": Intent(IntentKind.LOCAL)})
+    older = replace(agreed_on(C), intents={"jp-c1": removed, "jp-c2": waiting, "jp-c5": removed})
+    memory = remembering(projected, [projected, record, older], ("jp-c1",))
+    assert memory.agreed.keys() == {"jp-c1"}
+    assert memory.former == {"jp-c2": removed, "jp-c3": waiting, "jp-c4": removed}
+    policy = Policy(request=Project(("jp-c1",), records=(1,)))
+    plan = plan_of(stored(A, B, C.replace('"X"', '"X" parent 2'), D, LOCAL), here(D), memory, policy)
+    # What is here by now, or nowhere, is past remembering.
+    assert dict(plan.intents) == {"jp-c1": Intent(IntentKind.PROJECTED), "jp-c2": removed, "jp-c3": waiting}
+    assert not plan.held
 
 
 def test_what_is_archived_is_offered_too() -> None:

@@ -49,10 +49,16 @@ class Command:
     checkout: int = 1
     policy: Policy = field(default_factory=Policy)
     dry_run: bool = False
+    source: str | None = None
+    """The workspace whose record ``recover --from`` goes by."""
 
     @property
     def workspace(self) -> str:
         return f"workspace{self.checkout}" if self.checkout > 1 else "workspace"
+
+    @property
+    def recovers(self) -> bool:
+        return isinstance(self.policy.request, Project) and self.policy.request.records is not None
 
     def plain(self) -> Command:
         """Return a run over everything in the same checkout and layout."""
@@ -87,6 +93,7 @@ class _Parser(argparse.ArgumentParser):
         self.add_argument("--last", type=int)
         self.add_argument("--quarantine", type=_id, action="append", default=[])
         self.add_argument("--title")
+        self.add_argument("--from", dest="source")
         for flag in ("--local", "--all", "--behind", "--with-ancestors", "--cascade", "--promote", "--none"):
             self.add_argument(flag, action="store_true")
 
@@ -112,7 +119,7 @@ def read_command(text: str) -> Command:
             )
         except IndexError:
             raise ScenarioError(f"found {text!r}, expected more words after {name}") from None
-        return Command(tuple(argv), checkout, policy, given.dry_run)
+        return Command(tuple(argv), checkout, policy, given.dry_run, given.source)
     if program != "reconcile" or name not in ("", "resolve"):
         raise ScenarioError(f"found {text!r}, expected reconcile, reconcile resolve ID --take SIDE|--keep, or undo")
     if (name == "resolve") != (given.take is not None and bool(ids)):
@@ -142,6 +149,7 @@ _REQUESTS: Mapping[str, Callable[[list[str], argparse.Namespace], Request]] = {
     "restore": lambda words, _: PutBack(words[0]),
     "local": lambda words, _: Localize(_all_ids(words)),
     "project": lambda words, given: Project(_all_ids(words), given.all, given.behind, given.with_ancestors),
+    "recover": lambda _, given: Project((), given.all, records=()),
     "rm": lambda words, given: Remove(_all_ids(words), _children(given)),
     "set-parent": lambda words, given: Reparent(_id(words[0]), None if given.none else _id(words[1])),
     "gc": lambda *_: Collect(),

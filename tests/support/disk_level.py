@@ -73,6 +73,8 @@ class DiskLevel:
     """The time that commands are told, a second more for each; None: the machine's own."""
     dies: int = 0
     """The step at which the next command is first killed, before it is run again."""
+    wiped: set[str] = field(default_factory=set)
+    """Workspaces whose ``.jp`` isn't there."""
     runs: list[str] = field(default_factory=list)
     """The run that each command was, in the journal; empty for one that was none."""
     run_id: str = ""
@@ -106,6 +108,7 @@ class DiskLevel:
                 directory.mkdir()
             shutil.rmtree(directory.with_name("old"))
         if tree is not None:
+            self.wiped.discard(side)
             directory.mkdir(parents=True, exist_ok=True)
             write_directory(directory, tree)
             self._mark(side)
@@ -128,7 +131,9 @@ class DiskLevel:
         outcome = self.invoke(command)
         self.runs.append(self.run_id)
         self.troubles.pop("lock", None)
-        assert self._marks() == marks, "the .id of a workspace was touched"
+        self.wiped = {side for side in self.wiped if not (self._project(side) / ".jp").exists()}
+        found = {path: mark for path, mark in self._marks().items() if path in marks or not command.recovers}
+        assert found == marks, "the .id of a workspace was touched"
         if outcome.refused:
             return outcome
         after = {side: self.tree(side) or {} for side in sides}
@@ -148,6 +153,10 @@ class DiskLevel:
         match words:
             case ("forget", "state"):
                 (self.forget or self._delete_state)()
+            case ("wipe", side):
+                # Not deleted: a file system may give the next one the same inode otherwise.
+                shutil.move(self._project(side) / ".jp", self.root / f"wiped-{side}-{len(self.runs)}")
+                self.wiped.add(side)
             case ("config", key, value):
                 self.settings[key] = value
                 self.config.parent.mkdir(parents=True, exist_ok=True)
@@ -193,15 +202,18 @@ class DiskLevel:
         shutil.rmtree(self.state, ignore_errors=True)
 
     def invoke(self, command: Command, *more: str) -> Outcome:
-        project = self._conversations(command.workspace).parent.parent
-        store = () if self.looks_up else ("-s", self.root / "silo")
+        project = self._project(command.workspace)
+        store = () if self.looks_up else ("-s", self._silo)
         with ExitStack() as stack:
             for trouble in () if "--dry-run" in more else self.troubles.values():
                 stack.enter_context(trouble())
             if self.clock_ns is not None:
                 stack.enter_context(mock.patch.dict(Session.__init__.__kwdefaults__, clock=lambda: self.clock_ns))
-            yes = ("--yes",) if isinstance(command.policy.request, Remove) else ()  # nobody is there to be asked
-            result = self.command("--json", "-w", project, *store, *more, *yes, *map(self._known, command.argv))
+            asks = isinstance(command.policy.request, Remove) or command.recovers
+            yes = ("--yes",) if asks else ()  # nobody is there to be asked
+            source = command.source and {command.source: str(self._project(command.source))}
+            argv = [(source or {}).get(word, self._known(word)) for word in command.argv]
+            result = self.command("--json", "-w", project, *store, *more, *yes, *argv)
         if not result.stdout and result.exit_code:
             return refusal(self._complaint(result.stderr), result.exit_code)
         try:
@@ -232,7 +244,9 @@ class DiskLevel:
     def rewrite(self, command: Command, trees: dict[str, Tree]) -> None:
         """Have these sides hold this again; what they hold already is left alone, and a silo that is new goes."""
         for side in self.sides(command):
-            if side in trees:
+            if side in self.wiped:
+                shutil.rmtree(self._project(side) / ".jp", ignore_errors=True)
+            elif side in trees:
                 write_directory(self._directory(side), trees[side])
             else:
                 shutil.rmtree(self._directory(side))
@@ -291,10 +305,18 @@ class DiskLevel:
 
     def _conversations(self, side: str) -> Path:
         if side == "store":
-            return self.root / "silo" / "conversations"
+            return self._silo / "conversations"
         if side.startswith("silo "):
             return self._directory(side) / "conversations"
-        return self.root / side.replace("workspace", "project") / ".jp" / "conversations"
+        return self._project(side) / ".jp" / "conversations"
+
+    @property
+    def _silo(self) -> Path:
+        """The store that is named; its own name ends in the workspace's id, as JP has it."""
+        return self.root / f"silo-{WORKSPACE_ID}"
+
+    def _project(self, workspace: str) -> Path:
+        return self.root / workspace.replace("workspace", "project")
 
     def _silos(self) -> list[str]:
         found = sorted(self._directory("silo ").iterdir()) if self._directory("silo ").is_dir() else []

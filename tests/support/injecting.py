@@ -53,8 +53,8 @@ class Injector:
         with mock.patch.object(os, "fsync"):
             saved = Saved(level, command, before)
             outcome = level.invoke(command)
-            if _comes_twice(command):
-                level.invoke(command)
+            if (after := _follow_up(command)) is not None:
+                level.invoke(after)
             clean = self.end(level, command)
             saved.restore()
             if outcome.refused or not (outcome.actions or outcome.items):
@@ -84,8 +84,10 @@ class Injector:
         try:
             hit = spoilt()
             _check_census(level, command, before)
-            if hit or _comes_twice(command):
-                code = _run_again(level, command, before)
+            if hit or _follow_up(command) is not None:
+                # Who asks again for what has come back as a whole is offered more.
+                complete = command.recovers and self.listings(level, command).items() <= clean.items()
+                code = _run_again(level, command.plain() if complete else command, before)
                 assert code in (0, 4), f"the next run ends with {code}"
                 _check_census(level, command, before)
             end = self.end(level, command)
@@ -98,17 +100,24 @@ class Injector:
     def end(self, level: DiskLevel, command: Command) -> End:
         """Look at both sides, and at what the next run would do."""
         names = Names.beside(self.source)
-        end = {}
-        for side in level.sides(command):
-            tree = level.tree(side)
-            shown = names.tree(None if tree is None else dict(sorted(tree.items())))
-            # A time that no scenario has is that of the run.
-            end[side] = [re.sub(r"@\d{16,}", "now", line) for line in show_tree(shown or {})]
+        end = self.listings(level, command, names)
         left = [str(path) for path in level.root.rglob(".reconcile-*") if path.is_dir()]
         assert not left, f"staging directories that are left: {left}"
         again = level.look_again(command)
         end["plan"] = [names.shown(line) for line in (*again.actions, *again.items)]
         return end
+
+    def listings(self, level: DiskLevel, command: Command, names: Names | None = None) -> End:
+        """Look at both sides."""
+        names = names or Names.beside(self.source)
+        found = {}
+        for side in level.sides(command):
+            tree = level.tree(side)
+            staged = {path for path in tree or {} if path.startswith(".reconcile-")}
+            shown = names.tree({path: entry for path, entry in sorted((tree or {}).items()) if path not in staged})
+            # A time that no scenario has is that of the run.
+            found[side] = [re.sub(r"@\d{16,}", "now", line) for line in show_tree(shown or {})]
+        return found
 
 
 @dataclass(slots=True)
@@ -165,16 +174,21 @@ def _run_again(level: DiskLevel, command: Command, before: dict[str, Tree]) -> i
     if command.argv[:1] == ("local",) and _decided(level.state) > _decided(level.root / SAVED):
         return level.invoke(command.plain()).exit_code
     again = level.invoke(command)
-    if _comes_twice(command):
-        again = level.invoke(command)
+    if (after := _follow_up(command)) is not None:
+        then = level.invoke(after)
+        again = again if then.refused else then
     return level.invoke(command.plain()).exit_code if again.refused else again.exit_code
 
 
-def _comes_twice(command: Command) -> bool:
-    """Tell whether what a command leaves to the next of its kind may come with it already where it was cut short: what
-    a `gc` has saved is judged by the next one.
+def _follow_up(command: Command) -> Command | None:
+    """Return what comes after a command, disturbed or not, before ends are compared.
+
+    What a `gc` has saved is judged by the next one, and may be so already where it was cut short; a `recover` that is
+    asked for again is about what is still absent, and leaves the rest of the first to a plain run.
     """
-    return command.argv == ("gc",)
+    if command.recovers:
+        return command.plain()
+    return command if command.argv == ("gc",) else None
 
 
 def _undone(state: Path) -> int:

@@ -14,7 +14,8 @@ from reconcile.core.look import Look
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.policy import Prefer
-from reconcile.core.requests import Branch, TakeBack
+from reconcile.core.recover import absent, coming, offers, remembering, taken_unasked
+from reconcile.core.requests import Branch, Project, TakeBack
 from reconcile.core.simulate import listing_of
 from reconcile.core.undo import plan_undo
 from reconcile.core.units import Rules
@@ -136,6 +137,9 @@ class PureLevel:
             case ("forget", "state"):
                 self.memories.forget()
                 self.past.runs.clear()
+            case ("wipe", workspace):
+                self.change(workspace, None, another=True)
+                self.memories.wipe(workspace)
             case ("config", key, value):
                 self.config[key] = value
             case ("git", what):
@@ -153,6 +157,8 @@ class PureLevel:
         memory = self.memories.of(command.workspace)
         policy = command.under(self.config, self.git_busy)
         store, workspace = self._scan(command, memory)
+        if command.recovers:
+            memory, policy = self._recovering(command, policy, Look(store, workspace, memory))
         if isinstance(policy.request, TakeBack):
             request = TakeBack(self.past.resolved(command.workspace, policy.request.run))
             policy = replace(policy, request=request)
@@ -173,13 +179,24 @@ class PureLevel:
         check_laws(Carried(plan, store, workspace, memory, before, after))
         self.trees |= {"store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
         self.memories.put_back(command.workspace, dict(plan.remembered))
-        self.memories.remember(command.workspace, _ahead(plan))
+        run = str(self.now_ns)
+        self.memories.remember(command.workspace, _ahead(plan), run)
         memory = self.memories.of(command.workspace)
         found = self._scan(command, memory)
-        self.memories.remember(command.workspace, fold(*found, memory, plan, policy, RULES))
+        self.memories.remember(command.workspace, fold(*found, memory, plan, policy, RULES), run)
         if not policy.only and not policy.below and not (policy.request and plan.held):
             self._check_settled(command, policy)
         return outcome_of(plan)
+
+    def _recovering(self, command: Command, policy: Policy, look: Look) -> tuple[Memory, Policy]:
+        """Return what is remembered where `recover` makes its plan, and what it asks for when nobody answers."""
+        records = self.memories.records(command.source or command.workspace)
+        known = remembering(look.memory, records)
+        board = decide(look.store, look.workspace, known, replace(policy, request=None), RULES, self.now_ns)
+        everything = isinstance(policy.request, Project) and policy.request.everything
+        chosen = tuple(coming(board, absent(board))) if everything else taken_unasked(board, offers(board, records))
+        request = Project(chosen, records=tuple(range(len(records))))
+        return remembering(look.memory, records, chosen), replace(policy, request=request)
 
     def _plan(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Plan:
         if isinstance(policy.request, Branch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconcile.core.fold import Changes
 from reconcile.core.memory import Intent, IntentKind, Memory
@@ -30,10 +30,22 @@ class Memories:
     local: dict[str, Intent] = field(default_factory=dict)
     own: dict[str, Memory] = field(default_factory=dict)
     """By workspace, what only that checkout knows."""
+    wiped: dict[str, tuple[Memory, ...]] = field(default_factory=dict)
+    """By workspace, what checkouts knew that were at that path before, the newest first."""
 
     def of(self, workspace: str) -> Memory:
         """Return all that is known in one checkout."""
-        own = self.own.get(workspace, _NOTHING)
+        return self._whole(self.own.get(workspace, _NOTHING))
+
+    def records(self, workspace: str) -> tuple[Memory, ...]:
+        """Return what every checkout knew that is or was at that path."""
+        return tuple(self._whole(own) for own in (self.own.get(workspace, _NOTHING), *self.wiped.get(workspace, ())))
+
+    def wipe(self, workspace: str) -> None:
+        """Have the next workspace of that name be another checkout."""
+        self.wiped[workspace] = (self.own.pop(workspace, _NOTHING), *self.wiped.get(workspace, ()))
+
+    def _whole(self, own: Memory) -> Memory:
         return replace(
             own,
             checkout_known=own.layout is not None or bool(own.agreed),
@@ -43,10 +55,11 @@ class Memories:
             tombstones=dict(self.tombstones),
         )
 
-    def remember(self, workspace: str, changes: Changes) -> None:
-        """Take in what a run has changed."""
+    def remember(self, workspace: str, changes: Changes, run: str | None = None) -> None:
+        """Take in what a run has changed; new intents say which one it was."""
         own = self.own.get(workspace, _NOTHING)
-        intents = _updated(own.intents, changes.intents)
+        new = {key: each and replace(each, run=each.run or run) for key, each in changes.intents.items()}
+        intents = _updated(own.intents, new)
         for conversation, intent in changes.intents.items():
             self.local.pop(conversation, None)
             if intent is not None and intent.kind is IntentKind.LOCAL:
@@ -90,12 +103,16 @@ class Memories:
 
     def copy(self) -> Memories:
         """Return memories of their own, to go on from."""
-        return Memories(dict(self.history), dict(self.parents), dict(self.tombstones), dict(self.local), dict(self.own))
+        return Memories(*(dict(table) for table in self._tables))
 
     def forget(self) -> None:
         """Lose everything, as when the state's directory is deleted."""
-        for table in (self.history, self.parents, self.tombstones, self.local, self.own):
+        for table in self._tables:
             table.clear()
+
+    @property
+    def _tables(self) -> tuple[dict[Any, Any], ...]:
+        return (self.history, self.parents, self.tombstones, self.local, self.own, self.wiped)
 
 
 def _updated(before: Mapping[K, V], changes: Mapping[K, V | None]) -> dict[K, V]:

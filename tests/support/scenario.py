@@ -92,6 +92,7 @@ AnyBlock: TypeAlias = Given | Verb | Run | Then
 
 _VERBS = {
     "forget": r"forget state",
+    "wipe": r"wipe workspace[23]?",
     "config": r"config (stream|diverged|missing) \w+",
     "lock": r"lock \d+( workspace)?",
     "unlock": r"unlock \d+",
