@@ -51,6 +51,7 @@ def run_pass(
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
+            tell_lost(session, look, policy)
             save_plan(options, roots, plan)
             report(options, roots, session, plan, None)
         context.exit(exit_code(plan, None, options))
@@ -59,6 +60,7 @@ def run_pass(
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
+            tell_lost(session, look, policy)
             if is_interactive(options) and any(is_question(item) for item in plan.held):
                 report(options, roots, session, plan, None)
                 policy, before = answered(policy, plan.held), policy
@@ -125,6 +127,14 @@ def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
         actions=tuple(action for action in plan.actions if action.id not in left),
         notes=tuple(n for n in plan.notes if n.reason is not Reason.TAKEN_ALONG or n.conversation not in stays),
     )
+
+
+def tell_lost(session: Session, look: Look, policy: Policy) -> None:
+    """Name `recover` where a plain run finds a new ``.jp`` in the place of one that had conversations."""
+    count = 0 if policy.request is not None else session.lost(look, policy)
+    if count:
+        which = "1 conversation that was" if count == 1 else f"{count} conversations that were"
+        session.messages.append(f"this .jp is a new one; {which} in the one before can come back: reconcile recover")
 
 
 def save_plan(options: Options, roots: Roots, plan: Plan) -> None:

@@ -15,9 +15,11 @@ from reconcile.core.standing import standings
 from reconcile.core.withholding import named
 from reconcile.describe import describe
 
+from .asking import say
 from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from .options import common_options, options_of
 from .render import heading
+from .run import tell_lost
 from .style import LONG, Style, clean, pad, shorten, width
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ def command(context: click.Context, conversation: str | None) -> None:
         look = session.look()
         policy = session.surroundings(policy_of(options, settings, selection(session, look, options)))
         board, plan = session.board(look, policy), session.plan(look, policy)
+        tell_lost(session, look, policy)
+        for message in session.messages:
+            say(message)
         conflicts = frozenset(each.conversation for each in unseen(session))
         found = standings(board, plan, session.busy(), conflicts)
         if conversation is not None:

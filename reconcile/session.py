@@ -18,6 +18,7 @@ from reconcile.core.fold import fold
 from reconcile.core.look import Look
 from reconcile.core.model import Side
 from reconcile.core.planner import needs_events
+from reconcile.core.recover import offers, remembering
 from reconcile.core.requests import TakeBack
 from reconcile.core.undone import left_alone
 from reconcile.core.units import Rules
@@ -159,6 +160,18 @@ class Session:
         found = [each for each in self.state.checkouts() if each.project == project]
         return tuple(sorted(found, key=lambda each: each.id != self.checkout))
 
+    def lost(self, look: Look, policy: Policy) -> int:
+        """Tell how many conversations `recover` would offer that earlier checkouts at this path had.
+
+        0 once anything was in sync in this one.
+        """
+        earlier = [each.id for each in self.records(None) if each.id != self.checkout] if not look.memory.agreed else []
+        if not earlier:
+            return 0
+        records = [look.memory, *map(self.state.load, earlier)]
+        board = self.board(replace(look, memory=remembering(look.memory, records)), policy)
+        return sum(len(group.conversations) for group in offers(board, records).groups if group.known)
+
     @property
     def file_names(self) -> tuple[str, ...]:
         """The managed files: metadata first, then the stream's in the order of replacement."""
@@ -229,13 +242,15 @@ class Session:
             after = self.look() if plan.actions else look
         else:
             after = look
-        self._remember(plan, after, policy, outcome)
+        self._remember(plan, look.memory.renames, after, policy, outcome)
         close(self.site, outcome)
         return outcome
 
-    def _remember(self, plan: Plan, after: Look, policy: Policy, outcome: Outcome) -> None:
-        # The plan's own intents are written already: the fold starts from what is remembered now.
+    def _remember(self, plan: Plan, renames: frozenset[str], after: Look, policy: Policy, outcome: Outcome) -> None:
+        # The plan's own intents are written already: the fold starts from what is remembered now, and from what an
+        # earlier run has left to rename, which this one need not have been about.
         memory = self.state.load(self.site.number)
+        memory = replace(memory, renames=memory.renames | renames)
         idle = left_alone(plan, outcome.undone())
         plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
         changes = fold(after.store, after.workspace, memory, plan, policy, self.rules, outcome.undone())

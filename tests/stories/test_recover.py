@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.apply import run as apply_run
+from tests.support.faults import dies_before
 from tests.support.three import FIRST, SECOND_ID, THIRD, three
 from tests.support.world import ID_FILE, events, listing, make_project, write_conversation
 
@@ -56,6 +58,33 @@ def test_what_was_wiped_comes_back_with_its_notes_and_without_what_is_local(know
     assert (known.project / ".jp" / ".id").read_text() == (MARKER if how == "all of it" else ID_FILE)
     known.check_settled()
     assert recover(known).exit_code == 0, "there is nothing left to do"
+
+
+def test_a_new_workspace_in_the_place_of_another_is_told_of_recover_until_something_is_in_it(known: World) -> None:
+    marker = known.project / ".jp"
+    marker.rename(known.project / "away")
+    known.workspace.mkdir(parents=True)
+    (marker / ".id").write_text(ID_FILE)
+    hint = "2 conversations that were in the one before can come back: reconcile recover"
+    for args in (["--dry-run"], [], [], ["status"]):
+        result = known.run(*args)
+        assert (result.exit_code, result.stderr.count(hint)) == (0, 1)
+    assert "reconcile recover" not in known.run("ls").stderr
+    recover(known, "--yes")
+    assert "reconcile recover" not in known.reconcile().stderr
+    known.check_settled()
+
+
+def test_a_run_that_was_cut_short_at_its_very_end_is_finished_by_recover_too(known: World) -> None:
+    shutil.rmtree(known.project / ".jp")
+    dies_before(apply_run, "clean_staging", 1, lambda: recover(known, "--yes"))
+    left = list(known.workspace.glob(".reconcile-*"))
+    shown = recover(known, "--dry-run")
+    assert "was interrupted" in shown.stderr
+    assert list(known.workspace.glob(".reconcile-*")) == left
+    assert "nothing to do" in recover(known).stdout, "nobody is asked"
+    assert not list(known.workspace.glob(".reconcile-*"))
+    known.check_settled()
 
 
 def test_every_other_command_refuses_where_an_outer_project_would_be_taken(known: World, run: Run) -> None:
