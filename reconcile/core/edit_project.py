@@ -49,11 +49,7 @@ def project(board: Board, request: Project) -> Edits:
             held.append(held_item(board, target, Reason.ANCESTORS_ABSENT, message, again))
             continue
         intents |= dict.fromkeys((*above, target), Intent(IntentKind.PROJECTED))
-    former = {
-        each: intent
-        for each, intent in board.memory.former.items()
-        if each not in intents and each in views and _in_store_alone(board, each) and not views[each].local
-    }
+    former = _former(board, intents)
     return Edits(
         intents=former | intents,
         asked=frozenset(intents),
@@ -62,6 +58,15 @@ def project(board: Board, request: Project) -> Edits:
         scope=frozenset(scope | _with_relatives(board, intents) | former.keys()) or NOBODY,
         held=tuple(held),
     )
+
+
+def _former(board: Board, public: Collection[str]) -> dict[str, Intent | None]:
+    """Return what goes on to hold of what `recover` leaves where it is."""
+    return {
+        each: intent
+        for each, intent in board.memory.former.items()
+        if each not in public and each in board.views and _in_store_alone(board, each) and not board.views[each].local
+    }
 
 
 def _apart(board: Board, back: Mapping[str, str | None]) -> dict[str, str | None]:
