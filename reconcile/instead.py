@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class RequestError(ReconcileError):
-    """A command asks for what can't be, or not without more being said."""
+    """A command is refused: it asks for what can't be as things are, or not without more being said."""
 
-    exit_code = 2
+    exit_code = 4
 
 
 def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int) -> Plan:

@@ -49,8 +49,9 @@ def report_conversation(board: Board, view: View) -> None:
             view,
             WHOLE,
             Reason.REMOVED_BEFORE,
-            "it was removed; this is an old copy of it, neither imported nor removed",
+            "it was removed; this is an old copy of it, neither imported nor removed: `rm` takes it out as well",
             f"reconcile resolve {view.id} --take workspace",
+            f"reconcile rm {view.id}",
         )
     elif presence.state == "unreadable" and linked is None:
         message = "the store can't be read whole, so that it may be there; nothing is inferred until it can"

@@ -13,7 +13,6 @@ from reconcile.core.model import CHILDREN, WHOLE, Side
 from reconcile.core.policy import Take
 from reconcile.core.presence import lacking
 from reconcile.core.reasons import Reason
-from reconcile.core.withholding import withheld
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -79,13 +78,37 @@ def leave_undone(board: Board, actions: list[Action], store: Snapshot, workspace
     }
     for conversation in records.keys() - resting:
         board.asides[conversation, WHOLE] = None
-    again = {action.id for action in actions if board.forks.get(action.conversation, action.conversation) in resting}
     spoken = {board.forks.get(action.conversation, action.conversation) for action in actions} | board.intents.keys()
     silenced = (resting - refused) & (spoken | {item.conversation for item in board.held + board.aside})
     for conversation in sorted(silenced, key=board.rules.format.order):
         _set_aside(board, conversation)
-    left_out = withheld(actions, again)
-    return [action for action in actions if action.id not in left_out]
+    blocked = _blocked(board, actions, resting)
+    return [action for action in actions if action.id not in blocked]
+
+
+def _blocked(board: Board, actions: Iterable[Action], resting: Collection[str]) -> dict[str, str]:
+    """Return the actions that would do again what was undone, and those that need them, each with the conversation
+    that rests. Others that have to wait for it are set aside too.
+    """
+    blocked: dict[str, str] = {}
+    waiting: dict[str, str] = {}
+    for action in actions:
+        own = board.forks.get(action.conversation, action.conversation)
+        by = own if own in resting else next((blocked[need] for need in action.needs if need in blocked), None)
+        if by is not None:
+            blocked[action.id] = by
+            waiting.setdefault(own, by)
+    for conversation, by in waiting.items():
+        if conversation not in resting:
+            board.tombstones.pop(conversation, None)
+            words = f"has to wait for {by}, which was undone and is left as it is until a side changes"
+            board.set_aside(board.views[conversation], WHOLE, Reason.UNDONE, words, *_ways(board, by))
+    return blocked
+
+
+def _ways(board: Board, conversation: str) -> list[str]:
+    view = board.views[conversation]
+    return [f"reconcile resolve {conversation} --take {side}" for side in Side if view.side(side).main is not None]
 
 
 def _standings(side: Snapshot, wanted: Collection[str]) -> dict[str, list[Standing]]:
@@ -110,5 +133,4 @@ def _set_aside(board: Board, conversation: str) -> None:
     board.held = [item for item in board.held if item.conversation != conversation]
     board.aside = [item for item in board.aside if item.conversation != conversation]
     board.notes = [note for note in board.notes if note.conversation != conversation]
-    take = [f"reconcile resolve {conversation} --take {side}" for side in Side if view.side(side).main is not None]
-    board.set_aside(view, WHOLE, Reason.UNDONE, Reason.UNDONE.words, *take)
+    board.set_aside(view, WHOLE, Reason.UNDONE, Reason.UNDONE.words, *_ways(board, conversation))

@@ -168,7 +168,7 @@ class PureLevel:
                 plan = self._plan(store, workspace, memory, policy)
             except RefusedError as error:
                 self.past.count += 1
-                return refusal(str(error), 2)
+                return refusal(str(error), 4)
         if command.dry_run:
             self.past.count += 1
             return outcome_of(plan)
