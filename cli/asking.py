@@ -95,8 +95,10 @@ def _takes(item: Item) -> list[str]:
     return [command.rpartition("--take ")[2] for command in item.resolve if "--take " in command]
 
 
-def say(message: str) -> None:
-    """Say something beside the result, on standard error."""
-    as_json = options_of(click.get_current_context()).json
-    text = json.dumps({"format": "reconcile.message/1", "message": message}) if as_json else clean(message)
+def say(message: str, *, trouble: bool = False) -> None:
+    """Say something beside the result, on standard error; with ``--quiet`` only what went wrong."""
+    options = options_of(click.get_current_context())
+    if options.quiet and not trouble:
+        return
+    text = json.dumps({"format": "reconcile.message/1", "message": message}) if options.json else clean(message)
     click.echo(text, err=True)

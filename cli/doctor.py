@@ -15,6 +15,7 @@ from reconcile.examine import examine
 from . import exits
 from .context import find_ids, find_roots, open_session, policy_of, settings_of
 from .options import common_options, options_of
+from .render import again
 from .run import run_pass
 from .style import Style, clean
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from reconcile.core.look import Look
     from reconcile.core.policy import Policy
     from reconcile.session import Session
+
+    from .options import Options
 
 SHOWN = 20
 
@@ -62,12 +65,13 @@ def command(context: click.Context, repair: bool, quarantine: tuple[str, ...]) -
             json.dumps({"format": "reconcile.doctor/1", "findings": [_as_json(each) for each in found]}, indent=2)
         )
     else:
-        for line in _lines(found, Style.choose(options.color), verbose=options.verbose):
+        for line in _lines(found, options, Style.choose(options.color)):
             click.echo(line)
     context.exit(exits.HELD if found else exits.DONE)
 
 
-def _lines(found: tuple[Finding, ...], style: Style, *, verbose: bool) -> Iterator[str]:
+def _lines(found: tuple[Finding, ...], options: Options, style: Style) -> Iterator[str]:
+    verbose = options.verbose
     for ailment, group in groupby(found, key=_kind):
         each = list(group)
         yield style(f"{ailment} ({len(each)})", "yellow", bold=True)
@@ -75,7 +79,7 @@ def _lines(found: tuple[Finding, ...], style: Style, *, verbose: bool) -> Iterat
         for finding in each if verbose else each[:SHOWN]:
             yield f"  {clean(finding.place)}: {clean(finding.found)}"
             for command in finding.mend:
-                yield style(f"    {clean(command)}", dim=True)
+                yield style(f"    {clean(again(command, options.sides))}", dim=True)
         if len(each) > SHOWN and not verbose:
             yield f"  ... and {len(each) - SHOWN} more (-v shows all)"
         yield ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -36,6 +37,12 @@ class Options:
     def is_dry(self) -> bool:
         """Nothing may be written: ``--out`` and ``--check`` imply a dry run."""
         return self.dry_run or self.check or self.out is not None
+
+    @property
+    def sides(self) -> str:
+        """What was said of the two sides, as a command that is to be typed next has to say it again."""
+        said = ("workspace", "store", "format", "layout")
+        return "".join(f" --{name} {shlex.quote(value)}" for name in said if (value := getattr(self, name)) is not None)
 
 
 def options_of(context: click.Context) -> Options:

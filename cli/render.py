@@ -39,11 +39,12 @@ PLACES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 class PlanText:
     """The lines of one plan."""
 
-    def __init__(self, plan: Plan, style: Style, *, verbose: bool) -> None:
-        """Prepare the plan for printing."""
+    def __init__(self, plan: Plan, style: Style, *, verbose: bool, sides: str = "") -> None:
+        """Prepare the plan for printing; ``sides`` is what commands to be typed next have to say again."""
         self._plan = plan
         self._style = style
         self._verbose = verbose
+        self._sides = sides
         self._by: dict[str, list[Action]] = {}
         for action in plan.actions:
             self._by.setdefault(action.conversation, []).append(action)
@@ -129,7 +130,7 @@ class PlanText:
             unit = "" if item.unit == WHOLE else f"{clean(item.unit)}: "
             yield f"    {unit}{clean(item.message)}"
             for command in item.resolve:
-                yield f"      {self._style(clean(command), 'cyan')}"
+                yield f"      {self._style(clean(again(command, self._sides)), 'cyan')}"
         if len(items) > LONG and not self._verbose:
             yield f"  ... and {len(items) - LONG} more (-v shows all)"
         yield ""
@@ -149,6 +150,11 @@ class PlanText:
         if foreign:
             entries = "1 entry is" if len(foreign) == 1 else f"{len(foreign)} entries are"
             yield self._style(f"{entries} not ours and left alone (-v lists them)", dim=True)
+
+
+def again(command: str, sides: str) -> str:
+    """Return a command that is to be typed next, about the same sides."""
+    return f"{command}{sides}" if command.startswith("reconcile ") else command
 
 
 def _short(path: str) -> str:

@@ -98,7 +98,7 @@ def _policy(
 def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
     """Print a plan, and what became of it."""
     for message in session.messages:
-        say(message)
+        say(message, trouble=True)
     if options.json:
         found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
         if outcome is not None:
@@ -107,15 +107,18 @@ def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome
         return
     style = Style.choose(options.color)
     undone = list(results(outcome, style)) if outcome else []
-    if options.quiet and not undone and not plan.held:
-        return
-    click.echo(heading(roots, plan.layout, style))
-    click.echo("")
-    for line in PlanText(_carried_out(plan, outcome), style, verbose=options.verbose).lines():
+    # What a question is asked about is shown whole.
+    quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
+    shown = replace(plan, actions=(), aside=(), notes=()) if quiet else _carried_out(plan, outcome)
+    if not quiet:
+        click.echo(heading(roots, plan.layout, style))
+        click.echo("")
+    for line in PlanText(shown, style, verbose=options.verbose, sides=options.sides).lines():
         click.echo(line)
     for line in undone:
         click.echo(line)
-    click.echo(summary(plan, style, done=outcome))
+    if not quiet:
+        click.echo(summary(plan, style, done=outcome))
 
 
 def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:

@@ -10,10 +10,11 @@ import pytest
 
 from tests.support.terminal import at_terminal
 from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.world import LONG_AGO, SECOND, events, listing, set_key, write_conversation
+from tests.support.world import LONG_AGO, SECOND, append, events, listing, set_key, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.support.world import World
 
@@ -143,3 +144,23 @@ def test_many_removals_are_asked_for(known: World) -> None:
     code, shown = at_terminal("-w", known.project, "undo", answers="y\n")
     assert (code, "would be made again" in shown) == (0, True), shown
     assert len(list(known.workspace.iterdir())) == 5
+
+
+def test_quiet_says_what_is_held_or_refused_and_nothing_else(known: World, tmp_path: Path) -> None:
+    """Also at a question, which is about a plan that is shown."""
+    args = ("-w", known.project, "-q")
+    for command in (("local", str(FIRST)), ("undo",), ("--out", tmp_path / "plan.json"), ("-n",), ()):
+        result = known.run(*command, *args)
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    (known.workspace / f"{THIRD}-it" / "metadata.json").write_text("<<<<<<< HEAD\n")
+    append(known.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + SECOND)
+    held, *rest = known.run(*args).stdout.splitlines()
+    assert held == "held: needs a decision"
+    assert [line.strip() for line in rest if line][-1] == (
+        f"reconcile resolve jp-c{THIRD} --take store --workspace {known.project}"
+    ), "the way on is about the same sides"
+    refused = known.run("rm", str(FIRST), *args)
+    assert (refused.exit_code, refused.stdout) == (4, "")
+    assert "has 1 descendant" in refused.stderr
+    _, shown = at_terminal("rm", str(SECOND_ID), *args, answers="n\n")
+    assert "remove" in shown
