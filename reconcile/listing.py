@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from reconcile.core.views import View
 
 
+DRAWN = 16
+"""Levels of a tree that are drawn."""
+_BRANCH = {False: "├── ", True: "└── "}
+_INDENT = {False: "│   ", True: "    "}
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One conversation of a listing. ``root`` is the id at the top of its tree; ``where`` says which sides have it.
@@ -48,18 +54,24 @@ def below(board: Board, conversation: str) -> tuple[Row, ...]:
 
 
 def tree(board: Board, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[Row]:
-    """Yield the whole tree, or that below and with ``top``, with its branches drawn; of ``wanted`` alone, if given."""
+    """Yield the whole tree, or that below and with ``top``, with its branches drawn; of ``wanted`` alone, if given.
+
+    What lies deeper than `DRAWN` is no further to the right, and says how deep it lies.
+    """
     shown = board.tree.depths.keys() if wanted is None else wanted
     tops = (each for each in board.tree.walk() if each in shown and board.tree.parent_of(each) not in shown)
     starts = tuple(tops) if top is None else (top,)
-    stack = [(each, "", "") for each in reversed(starts)]
+    stack = [(each, 0, "", "") for each in reversed(starts)]
     while stack:
-        conversation, branch, indent = stack.pop()
+        conversation, depth, branch, indent = stack.pop()
         yield _row(board, board.views[conversation], branch)
         children = [each for each in board.tree.children_of(conversation) if each in shown]
         for number, child in reversed(list(enumerate(children, 1))):
             last = number == len(children)
-            stack.append((child, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   ")))
+            if depth < DRAWN:
+                stack.append((child, depth + 1, indent + _BRANCH[last], indent + _INDENT[last]))
+            else:
+                stack.append((child, depth + 1, f"{indent}{depth + 1}: ", indent))
 
 
 def _exists(view: View) -> bool:

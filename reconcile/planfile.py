@@ -216,6 +216,7 @@ def _action(model: ActionModel) -> Action:
             Expect(place_from_json(expect.path), expect.size, expect.mtime_ns, expect.digest) for expect in model.expect
         ),
         touches=tuple(model.touches),
+        together=model.together,
     )
 
 

@@ -93,6 +93,7 @@ def action_to_json(action: Action) -> Json:
         "removes": [place_to_json(place) for place in action.removes],
         "mtime_ns": action.mtime_ns,
         "touches": list(action.touches),
+        "together": action.together,
     }
 
 

@@ -75,6 +75,7 @@ class ActionModel(_Model):
     removes: list[PlaceText]
     mtime_ns: Number | None
     touches: list[str]
+    together: str | None
 
 
 class ItemModel(_Model):

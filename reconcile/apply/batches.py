@@ -43,7 +43,8 @@ def _components(actions: Sequence[Action]) -> list[list[Action]]:
 
     for action in actions:
         own = find(f"#{action.id}")
-        for key in (*(f"#{need}" for need in action.needs), *action.touches):
+        named = () if action.together is None else (f"&{action.together}",)
+        for key in (*(f"#{need}" for need in action.needs), *action.touches, *named):
             leader[find(key)] = own
     groups: dict[str, list[Action]] = {}
     for action in actions:

@@ -6,7 +6,7 @@ into the vault, stage what comes, flush both, publish by renames, flush the dire
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from reconcile.apply.steps import Prepared, Stage
     from reconcile.core.format import Format
     from reconcile.core.plan import Action, Plan
-    from reconcile.disk.jp_locks import Acquired, LockSet, NullLockSet
+    from reconcile.disk.jp_locks import LockSet, NullLockSet
+
+_LOST = "its lock was taken away by another process"
 
 
 class Journal(Protocol):
@@ -61,15 +63,16 @@ class Executor:
         names = {name: key for key in ordered if (name := self.format.lock_name(key)) is not None}
         with self.locks.acquire(list(names)) as acquired:
             busy = {names[each.name]: each.detail for each in acquired.busy}
-            for action in batch:
-                blocked = [busy[key] for key in action.touches if key in busy]
-                if blocked:
-                    outcome.skip(action, Reason.BUSY, blocked[0])
+            _skip_busy(batch, busy, outcome)
+
+            def skip_lost() -> None:
+                _skip_busy(batch, {names[name]: _LOST for name in acquired.lost()}, outcome)
+
             for level in levels(batch):
-                self._run_level(level, acquired, outcome)
+                self._run_level(level, skip_lost, outcome)
                 self.journal.ended(outcome, level)
 
-    def _run_level(self, level: list[Action], acquired: Acquired, outcome: Outcome) -> None:
+    def _run_level(self, level: list[Action], skip_lost: Callable[[], None], outcome: Outcome) -> None:
         ready = self._prepare(level, outcome)
         if not ready:
             return
@@ -80,9 +83,9 @@ class Executor:
                 outcome.fail(prepared.action, f"could not be flushed to disk: {error.strerror}")
             return
         self.journal.begun([prepared.action for prepared in ready])
-        lost = set(acquired.lost())
+        skip_lost()
         for prepared in ready:
-            self._publish(prepared, lost, outcome)
+            self._publish(prepared, outcome)
         try:
             self.stage.flush_directories()
         except OSError as error:
@@ -107,14 +110,10 @@ class Executor:
                 outcome.fail(action, error.message)
         return ready
 
-    def _publish(self, prepared: Prepared, lost: set[str], outcome: Outcome) -> None:
+    def _publish(self, prepared: Prepared, outcome: Outcome) -> None:
         action = prepared.action
         self._skip_if_needed(action, outcome)
         if not outcome.is_open(action):
-            return
-        names = {self.format.lock_name(conversation) for conversation in action.touches}
-        if names & lost:
-            outcome.skip(action, Reason.BUSY, "its lock was taken away by another process")
             return
         try:
             prepared.publish()
@@ -136,6 +135,20 @@ class Executor:
                 return
         if action.conversation in outcome.drifted:
             outcome.skip(action, Reason.DRIFT, outcome.drifted[action.conversation])
+
+
+def _skip_busy(batch: Sequence[Action], busy: Mapping[str, str], outcome: Outcome) -> None:
+    """Skip what may not be done to conversations that somebody else is at, and all that goes together with it."""
+    groups: dict[str | None, str] = {
+        action.together: busy[key]
+        for action in batch
+        for key in action.touches
+        if action.together is not None and key in busy
+    }
+    for action in batch if busy else ():
+        words = next((busy[key] for key in action.touches if key in busy), groups.get(action.together))
+        if words is not None:
+            outcome.skip(action, Reason.BUSY, words)
 
 
 def _words(error: OSError) -> str:

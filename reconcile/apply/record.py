@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconcile.core.memory import Intent
     from reconcile.core.plan import Action, Plan, Preserve
 
-_OF_THE_PLAN = ("id", "needs", "touches", "title")
+_OF_THE_PLAN = ("id", "needs", "touches", "together", "title")
 """Fields of an action that say how to carry it out, not what it did."""
 
 

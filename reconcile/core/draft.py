@@ -170,11 +170,11 @@ class Draft:
         node: Node,
         after: Iterable[int],
         names: Sequence[str] | None = None,
-        touches: Iterable[str] = (),
+        together: str | None = None,
     ) -> int:
         """Remove a whole directory that nothing else lies in any more, or the files named of it.
 
-        ``touches``: conversations that nobody may be writing to meanwhile, besides its own.
+        ``together``: what goes at once or not at all.
         """
         needs = set(after) | self._path_needs(node)
         if names is None:
@@ -189,7 +189,7 @@ class Draft:
             removes=() if names is None else tuple(node.file(name) for name in names),
             bytes=sum(file.size for file in files),
             expect=tuple(_expect_file(node, file) for file in files),
-            touches=touches,
+            together=together,
         )
         if names is None:
             self._uses(index, *(() if node.container is None else (node.container,)))
@@ -213,6 +213,7 @@ class Draft:
         bytes: int = 0,  # noqa: A002 - the word of the plan
         expect: tuple[Expect, ...] = (),
         touches: Iterable[str] = (),
+        together: str | None = None,
     ) -> int:
         index = len(self._actions)
         action = Action(
@@ -233,6 +234,7 @@ class Draft:
             needs=tuple(str(need) for need in sorted(needs)),
             expect=expect,
             touches=tuple(sorted({step.conversation, *touches})),
+            together=together,
         )
         self._actions.append(action)
         self._of.setdefault(step.conversation, []).append(index)

@@ -20,7 +20,7 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
     """Take the directories of the targets, with everything in them, out of the workspace, and keep them out."""
     intents: dict[str, Intent | None] = {}
     leaving: dict[str, Reason] = {}
-    together: dict[str, frozenset[str]] = {}
+    together: dict[str, str] = {}
     held: list[Item] = []
     notes: list[Note] = []
     scope: set[str] = set()
@@ -41,7 +41,7 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
         if board.views[target].workspace.main is None:
             continue
         leaving[target] = Reason.LOCALIZED
-        together |= dict.fromkeys((target, *inside), frozenset((target, *inside)))
+        together |= dict.fromkeys((target, *inside), target)
         for each in inside:
             leaving[each] = Reason.WITH_ANCESTOR
             if not board.views[each].local:

@@ -41,7 +41,7 @@ class Edits:
     ``leaving``: workspace directories that go, ``deleted``: conversations that go from both sides (parents first), each
     with the reason. ``below``: the children of each of those that go too, and before it, so that the same command finds
     what is left when one of them can't go. ``heirs``: its other children, which have to get another parent before it
-    goes. ``together``: what goes at once or not at all, by conversation. ``asked``: put where it belongs.
+    goes. ``together``: what goes at once or not at all, with a name for it all. ``asked``: put where it belongs.
     ``apart``: what lies elsewhere than in its parent, which isn't here, and in what (None: at the top). ``scope``: what
     the run is limited to; everything else stays as it is.
     """
@@ -53,7 +53,7 @@ class Edits:
     deleted: Mapping[str, Reason] = field(default_factory=dict)
     below: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     heirs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    together: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    together: Mapping[str, str] = field(default_factory=dict)
     asked: frozenset[str] = frozenset()
     apart: Mapping[str, str | None] = field(default_factory=dict)
     decisions: Mapping[str, Take] = field(default_factory=dict)

@@ -65,7 +65,10 @@ class Expect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One step. ``touches`` are the conversations whose locks it needs (section 7)."""
+    """One step. ``touches`` are the conversations whose locks it needs (section 7).
+
+    ``together`` names a group: where one of the locks that its actions need isn't free, none of them is carried out.
+    """
 
     id: str
     kind: Kind
@@ -86,6 +89,7 @@ class Action:
     needs: tuple[str, ...] = ()
     expect: tuple[Expect, ...] = ()
     touches: tuple[str, ...] = ()
+    together: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

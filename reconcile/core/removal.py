@@ -105,7 +105,7 @@ def remove(board: Board, copy: Copy) -> int | None:
     after += (board.draft.before_stale if step.kind is Kind.REMOVE_STALE else board.draft.steps_of)(view.id)
     if removed:
         board.tombstones[view.id] = tuple(sorted(_digests(board, view)))
-    return board.draft.remove(step, node, after, touches=board.edits.together.get(view.id, ()))
+    return board.draft.remove(step, node, after, together=board.edits.together.get(view.id))
 
 
 def _hold_broken(board: Board, view: View, broken: list[Unit]) -> None:

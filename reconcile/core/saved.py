@@ -150,4 +150,4 @@ def _change(expect: Expect, present: Mapping[Place, File]) -> str:
 
 def _meaning(action: Action) -> Action:
     """The action without what depends on the plan that it is in."""
-    return replace(action, id="", needs=(), touches=())
+    return replace(action, id="", needs=(), touches=(), together=None)

@@ -79,7 +79,7 @@ def test_what_lies_inside_goes_along_and_waits() -> None:
     waits = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place="1-a/conversations/2-b")
     assert edits.intents == {"jp-c1": LOCAL, "jp-c2": waits}
     assert edits.leaving == {"jp-c1": Reason.LOCALIZED, "jp-c2": Reason.WITH_ANCESTOR}
-    assert edits.together == dict.fromkeys(("jp-c1", "jp-c2"), frozenset({"jp-c1", "jp-c2"}))
+    assert edits.together == {"jp-c1": "jp-c1", "jp-c2": "jp-c1"}
     assert [note.message for note in edits.notes] == ["1 conversation below it goes along, and back with it: B (jp-c2)"]
     both = edits_of(Localize(("jp-c2", "jp-c1", "jp-c3")), board)
     assert both.intents == dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), LOCAL)
@@ -97,8 +97,7 @@ def test_what_is_named_together_with_what_it_lies_in_goes_with_that() -> None:
         **dict.fromkeys(("jp-c1", "jp-c2", "jp-c5"), LOCAL),
         "jp-c4": Intent(IntentKind.PROJECTED, waits_for="jp-c2", place=deep.partition(" ")[0]),
     }
-    whole = frozenset({"jp-c1", "jp-c2", "jp-c4"})
-    assert edits.together == {**dict.fromkeys(whole, whole), "jp-c5": {"jp-c5"}}
+    assert edits.together == {**dict.fromkeys(("jp-c1", "jp-c2", "jp-c4"), "jp-c1"), "jp-c5": "jp-c5"}
     assert [note.conversation for note in edits.notes] == ["jp-c1"]
     younger = '9-p/conversations/2-b  metadata 09:00 title "B" parent 9  stream 09:00 [1]'
     board = board_of(stored(OTHER_PARENT, younger[18:]), here(OTHER_PARENT, younger), agreed_on(OTHER_PARENT, younger))

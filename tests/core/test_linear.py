@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,7 +16,8 @@ from reconcile.core.policy import Layout, Missing, Policy
 from reconcile.core.requests import Children, Localize, Project, Remove, Reparent
 from reconcile.core.simulate import listing_of, simulate
 from reconcile.core.standing import standings
-from reconcile.listing import flat
+from reconcile.listing import DRAWN, flat, tree
+from reconcile.planjson import plan_to_json
 from tests.support.building import NOW_NS, board_of
 from tests.support.listing import read_tree
 from tests.support.pure_level import FORMAT, RULES
@@ -142,6 +144,26 @@ def test_a_command_about_all(shape: Shape, command: Callable[[int], Policy]) -> 
         return lambda: judged(sides, command(count))
 
     assert grows(work) < MARGIN
+
+
+def test_what_is_printed_of_a_directory_with_many_in_it_that_becomes_local() -> None:
+    def length(count: int) -> int:
+        lines = star(count)
+        nested = [lines[0], *(f"{START}-x/conversations/{line}" for line in lines[1:])]
+        sides = look(Side.STORE, lines), look(Side.WORKSPACE, nested)
+        plan = make_plan(*sides, Memory(), replace(PLAIN, request=Localize(ids(1))), RULES, NOW_NS)
+        assert len(plan.actions) == count
+        return len(json.dumps(plan_to_json(plan, workspace="", store="")))
+
+    assert length(2 * FEW) / length(FEW) < MARGIN
+
+
+def test_a_drawing_is_no_wider_than_some_levels() -> None:
+    rows = list(tree(board_of(look(Side.STORE, chain(2 * FEW)), look(Side.WORKSPACE, []))))
+    assert [len(row.branch) for row in rows[:3]] == [0, 4, 8]
+    assert rows[DRAWN].branch.endswith("└── ")
+    assert rows[DRAWN + 1].branch.strip() == f"{DRAWN + 1}:"
+    assert max(len(row.branch) for row in rows) == len(rows[DRAWN + 1].branch)
 
 
 PUBLISHED: dict[str, Callable[[int], Policy]] = {

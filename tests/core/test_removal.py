@@ -117,7 +117,10 @@ def test_duplicates_wait_for_what_is_saved_and_not_for_each_other() -> None:
 
 def test_what_becomes_local_goes_with_all_that_is_in_it_or_not_at_all() -> None:
     plan = plan_of(stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), Policy(request=Localize(("jp-c1",))))
-    assert [action.touches for action in plan.actions] == [("jp-c1", "jp-c2")] * 2
+    assert [(action.touches, action.together) for action in plan.actions] == [
+        (("jp-c2",), "jp-c1"),
+        (("jp-c1",), "jp-c1"),
+    ]
 
 
 LOST = '1-a  metadata 09:00 title "A"'
