@@ -103,14 +103,14 @@ def _decide_one(board: Board, view: View) -> None:
     board.presences[view.id] = presence
     if presence.goal is Goal.SYNC:
         verdicts = decide_units(view, board.memory, board.policy, board.sides)
-        if replaced := {v.unit for v in verdicts if v.outcome is Outcome.BEHIND and _speaks_for_another(view, v.unit)}:
-            view = board.views[view.id] = without_speakers(view, replaced)
+        if older := {verdict.unit for verdict in verdicts if verdict.outcome is Outcome.BEHIND}:
+            view = board.views[view.id] = without_speakers(view, older)
             verdicts = decide_units(view, board.memory, board.policy, board.sides)
         verdicts = tuple(_with_metadata(view, verdict) for verdict in verdicts)
         if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
             verdicts = tuple(_waiting(verdict) for verdict in verdicts)
         board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
-    elif view.workspace.main is None and view.workspace.units and view.store.main is not None:
+    elif view.workspace.main is None:
         verdicts = decide_carried(view, board.memory, board.policy)
         board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     metadata = board.verdicts.get(view.id, {}).get(METADATA)
@@ -171,12 +171,6 @@ def _broken_duplicates(board: Board, view: View) -> list[Unit]:
     copies = (*view.store.stale, *(() if view.local else view.workspace.stale))
     units = [unit for copy in copies for unit in units_of(copy, board.rules, None).values()]
     return [unit for unit in units if unit.fault is not None and not unit.fault.incomplete]
-
-
-def _speaks_for_another(view: View, name: str) -> bool:
-    """Tell whether a unit is that of a directory that goes, though the one that stays has a sound one."""
-    own = view.workspace.own.get(name)
-    return own is not None and own.digest is not None and view.workspace.units[name] is not own
 
 
 def _with_metadata(view: View, verdict: Verdict) -> Verdict:

@@ -79,7 +79,6 @@ def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Po
         or policy.missing is Missing.REPROJECT
         or memory.layout != policy.layout.value
         or memory.store_identity != store.identity
-        or not workspace.copies
     )
 
 
@@ -134,7 +133,7 @@ def _digests(copy: Copy, rules: Rules) -> dict[str, str | None]:
     """Name the content of each unit by the bytes as they are."""
     fmt = rules.format
     stream = tuple(file for name in fmt.stream_files for file in copy.files if file.name == name)
-    units = {STREAM: joined_digest(stream)} if stream else {}
+    units = {STREAM: joined_digest(stream)}
     for file in copy.files:
         if file.name == fmt.metadata_file:
             units[METADATA] = file.digest

@@ -218,10 +218,11 @@ def _remember(board: Board, view: View) -> None:
             _note_intent(board, view, presence.intent)
     if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
         board.intents[view.id] = Intent(IntentKind.LOCAL)
-    for key in [(view.id, unit) for unit in (METADATA, STREAM)]:
-        verdict = board.verdicts.get(view.id, {}).get(key[1])
-        if key in board.memory.asides and (verdict is None or verdict.record is None):
-            board.asides[key] = None
+    verdicts = board.verdicts.get(view.id, {})
+    for unit in {METADATA: None, STREAM: None, **verdicts}:
+        verdict = verdicts.get(unit)
+        if (view.id, unit) in board.memory.asides and (verdict is None or verdict.record is None):
+            board.asides[view.id, unit] = None
 
 
 def _note_intent(board: Board, view: View, intent: Intent) -> None:

@@ -286,6 +286,6 @@ def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Uni
 
 
 def without_speakers(view: View, names: Collection[str]) -> View:
-    """Let the directory that stays speak for these units: what another one has of them is an older version."""
+    """Let the directory that stays speak for these units where it has them: what speaks now is an older version."""
     own = {name: unit for name, unit in view.workspace.own.items() if name in names}
     return replace(view, workspace=replace(view.workspace, units={**view.workspace.units, **own}))

@@ -11,7 +11,7 @@ from reconcile.core.decisions import decide
 from reconcile.core.edit_remove import keeping_parents
 from reconcile.core.edits import Edits, RefusedError
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import Problem
+from reconcile.core.model import WHOLE, Problem
 from reconcile.core.plan import Kind
 from reconcile.core.policy import Diverged, Layout, Policy, Take
 from reconcile.core.reasons import Reason
@@ -214,13 +214,14 @@ def test_what_cannot_be_projected_says_why(store: Snapshot, workspace: Snapshot,
     policy = Policy(request=Project(("jp-c1",)))
     held = plan_of(store, workspace, agreed_on(ONE, OTHER), policy).held
     assert [(item.message, item.resolve) for item in held if item.conversation == "jp-c1"] == [(message, (way_on,))]
+    assert {(item.unit, item.reason) for item in held if item.conversation == "jp-c1"} == {(WHOLE, Reason.UNSETTLED)}
 
 
 def test_what_lies_below_something_broken_or_obstructed_says_what_that_is() -> None:
     policy, store = Policy(request=Project(("jp-c2",))), stored(ONE, BELOW_A)
     broken = plan_of(store, here(ONE, '1-a/events.json  09:00 "["'), agreed_on(ONE), policy).held
-    said = {item.conversation: item.message for item in broken}
-    assert said["jp-c2"] == "it lies below jp-c1, which isn't whole here"
+    said = {item.conversation: (item.unit, item.reason, item.message) for item in broken}
+    assert said["jp-c2"] == (WHOLE, Reason.UNSETTLED, "it lies below jp-c1, which isn't whole here")
     obstructed = plan_of(store, here(ONE, '1-a/conversations  09:00 "x"'), agreed_on(ONE), policy).held
     assert [item.reason for item in obstructed] == [Reason.OBSTRUCTED]
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconcile.core.edits import RefusedError
+from reconcile.core.model import WHOLE, File
+from reconcile.core.plan import Heading
 from reconcile.core.quarantine import plan_quarantine
-from tests.support.building import agreed_on, board_of, here, stored
+from tests.support.building import NOW_NS, agreed_on, board_of, here, stored
+from tests.support.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 CHILD = '1-a/conversations/2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
@@ -23,9 +28,33 @@ def test_what_is_broken_moves_away_on_either_side() -> None:
     assert targets((A, BROKEN), (A,)) == ["copy store:1-a/TRASHED.md", "move store:.trash/1-a"]
 
 
+def test_a_note_says_what_was_found_and_comes_first() -> None:
+    board = board_of(stored(A), here(A, BROKEN), agreed_on(A))
+    plan = plan_quarantine(board, ["jp-c1"])
+    note, move = plan.actions
+    assert (note.unit, move.unit, move.needs) == ("extra:TRASHED.md", WHOLE, (note.id,))
+    (write,) = note.writes
+    assert write.content is not None
+    fault = board.views["jp-c1"].workspace.units["stream"].fault
+    assert fault is not None
+    said = f"**Error:** events.json: found {fault.found}, expected {fault.expected}"
+    assert said in write.content.decode()
+    assert (write.size, write.mtime_ns, write.digest) == (len(write.content), NOW_NS, RULES.digest(write.content))
+    assert (plan.outline, plan.now_ns, plan.policy) == ((Heading("jp-c1", "A", 0),), NOW_NS, board.policy)
+    assert plan.policy is board.policy
+
+
+def test_a_title_or_a_name_that_is_no_unicode_is_no_obstacle() -> None:
+    store = stored(A, '1-a/NOTE.md  09:00 "x"')
+    strange = replace(store.copies[0], files=(*store.copies[0].files, File("\udcff", 1, 1, None)))
+    board = board_of(replace(store, copies=(strange,)), here(A), agreed_on(A))
+    assert [action.kind.value for action in plan_quarantine(board, ["jp-c1"]).actions] == ["copy", "move"]
+
+
 def test_names_in_the_trash_are_counted() -> None:
     taken = ('.trash/1-a  metadata 09:00 title "A"', '.trash/1-a-1  metadata 09:00 title "A"')
     assert targets((A,), (A, BROKEN, *taken))[1] == "move workspace:.trash/1-a-2"
+    assert targets((A,), (A, BROKEN, *taken[:1]))[1] == "move workspace:.trash/1-a-1"
 
 
 def test_what_is_sound_or_holds_others_stays() -> None:
@@ -33,3 +62,9 @@ def test_what_is_sound_or_holds_others_stays() -> None:
         targets((A,), (A,))
     with pytest.raises(RefusedError, match="jp-c2 would be carried along"):
         targets((A,), (A, CHILD, BROKEN))
+    below = CHILD.replace("2-b", "3-c"), CHILD.replace("2-b", "2-b/conversations/4-d")
+    with pytest.raises(RefusedError, match="jp-c2, jp-c3, jp-c4 would be carried along"):
+        targets((A,), (A, CHILD, *below, BROKEN))
+    carried = f".trash/9-z/conversations/{A}"
+    with pytest.raises(RefusedError, match="nothing of it is broken"):
+        targets((A,), ('9-z  metadata 09:00 title "Z"  stream 09:00 [1]', carried))

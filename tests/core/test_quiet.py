@@ -9,7 +9,7 @@ import pytest
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
 from reconcile.core.policy import Layout, Missing, Policy, Take
-from reconcile.core.quiet import quiet_plan
+from reconcile.core.quiet import quiet_plan, unsettled
 from tests.support.building import Lines, agreed_on, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
 
@@ -77,6 +77,51 @@ def test_a_flat_layout_is_quiet_where_everything_lies_flat() -> None:
     assert not is_quiet(stored(*STORE), here(*NESTED), replace(KNOWN, layout="flat"), flat)
 
 
+def test_a_workspace_in_which_nothing_ever_was_is_quiet() -> None:
+    assert is_quiet(stored(THREE), here(), replace(agreed_on(THREE), agreed={}))
+
+
+def test_below_what_is_archived_a_child_is_a_root_and_that_is_quiet() -> None:
+    memory = agreed_on(f".archive/{ONE}", TWO)
+    assert is_quiet(stored(f".archive/{ONE}", TWO), here(f".archive/{ONE}", TWO), memory)
+
+
+def test_another_layout_is_remembered_though_everything_lies_as_it_wants() -> None:
+    assert not is_quiet(stored(THREE), here(THREE), agreed_on(THREE), Policy(layout=Layout.FLAT))
+
+
+def test_a_child_beside_a_parent_that_has_come_back_is_not_quiet() -> None:
+    """However many others are in their places."""
+    memory = agreed_on(TWO, THREE)
+    assert is_quiet(stored(TWO, THREE), here(TWO, THREE), memory)
+    assert not is_quiet(stored(ONE, TWO, THREE), here(TWO, THREE), memory)
+
+
+def test_a_baseline_that_says_something_else_than_the_store_is_not_quiet() -> None:
+    agreed = KNOWN.agreed["jp-c2"]
+    for other in (replace(agreed, parent="jp-c9"), replace(agreed, container="jp-c9"), replace(agreed, title="X")):
+        memory = replace(KNOWN, agreed={**KNOWN.agreed, "jp-c2": other})
+        assert quiet_plan(stored(*STORE), here(*NESTED), memory, Policy(), RULES) is None
+
+
+UNSETTLED: dict[str, tuple[Lines, Lines, set[str]]] = {
+    "nobody": (STORE, NESTED, set()),
+    "in the store alone": ([*STORE, THREE], NESTED, set()),
+    "new here": (STORE, [*NESTED, THREE], {"jp-c3"}),
+    "gone from the store": ([ONE, NOTE], NESTED, {"jp-c2"}),
+    "gone from both": ([ONE, NOTE], [ONE, NOTE], {"jp-c2"}),
+    "gone from here": (STORE, [ONE, NOTE], {"jp-c2"}),
+    "edited": (STORE, [ONE.replace("[1]", "[2]"), *NESTED[1:]], {"jp-c1"}),
+    "twice in the store": ([*STORE, ONE.replace("1-a", "1-A")], NESTED, {"jp-c1"}),
+    "twice here": (STORE, [*NESTED, ONE.replace("1-a", "1-z")], {"jp-c1"}),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "found"), UNSETTLED.values(), ids=UNSETTLED)
+def test_of_whom_a_run_may_have_something_to_learn(store: Lines, workspace: Lines, found: set[str]) -> None:
+    assert unsettled(stored(*store), here(*workspace), KNOWN, RULES) == found
+
+
 LOUD: dict[str, tuple[Lines, Lines]] = {
     "an edit in the store": ([ONE.replace("[1]", "[2]"), NOTE, TWO], NESTED),
     "an edit in the workspace": (STORE, [ONE.replace("[1]", "[2]"), *NESTED[1:]]),
@@ -89,6 +134,12 @@ LOUD: dict[str, tuple[Lines, Lines]] = {
     "an extra less": (STORE, [ONE, NESTED[2]]),
     "moved by somebody": (STORE, [ONE, NOTE, TWO]),
     "two directories in the workspace": (STORE, [*NESTED, ONE.replace("1-a", "1-z")]),
+    "two directories in the workspace, of which the last is the one that was known": (
+        STORE,
+        [ONE.replace("1-a", "1-A"), *NESTED],
+    ),
+    "one without a stream in the store alone": ([*STORE, '3-c  metadata 09:00 title "C"'], NESTED),
+    "an unreadable parent in the store alone": ([*STORE, THREE.replace('"C"', '"C" parent raw 1.5')], NESTED),
     "two directories in the store": ([*STORE, ONE.replace("1-a", "1-z")], NESTED),
     "nested in the store": ([ONE, NOTE, f"1-a/conversations/{TWO}"], NESTED),
     "trashed in the store": ([ONE, NOTE, f".trash/{TWO}"], NESTED),

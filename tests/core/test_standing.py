@@ -9,6 +9,7 @@ import pytest
 from reconcile.core.memory import AsideKind, AsideRecord, Memory
 from reconcile.core.model import METADATA
 from reconcile.core.policy import Diverged, Policy
+from reconcile.core.reasons import Reason
 from reconcile.core.standing import Standing, standings
 from tests.support.building import Lines, agreed_on, board_of, here, plan_of, stored, view_of
 
@@ -72,6 +73,38 @@ def test_word(store: Lines, workspace: Lines, memory: Memory, word: str, settled
     assert (standing.word, standing.settled) == (word, settled)
 
 
+DETAILS = {
+    "in the store only": ([ONE], [], FRESH),
+    "archived in the store": ([f".archive/{ONE}"], [], FRESH),
+    "kept out of workspaces": ([ONE.replace('"A"', '"A" local')], [], FRESH),
+    "its directory was removed here": ([ONE], [], KNOWN),
+    "": ([ONE], [ONE], KNOWN),
+}
+
+
+@pytest.mark.parametrize(("detail", "sides"), DETAILS.items())
+def test_what_is_settled_says_why_it_is_as_it_is(detail: str, sides: tuple[Lines, Lines, Memory]) -> None:
+    standing = found(*sides)["jp-c1"]
+    assert (standing.detail, standing.settled) == (detail, True)
+
+
+def test_what_is_archived_lies_in_no_tree() -> None:
+    assert found([f".archive/{ONE}"], [], FRESH)["jp-c1"].depth == 0
+
+
+def test_what_was_removed_says_so_at_its_last_step() -> None:
+    note = f'{ONE.partition(" ")[0]}/NOTE.md  09:00 "x"'
+    standing = found([], [ONE, note, ONE.replace("1-a", "1-z")], agreed_on(ONE, note, BESIDE))["jp-c1"]
+    assert (standing.word, standing.detail) == ("removed-in-store", Reason.REMOVED_IN_STORE.words)
+
+
+def test_what_a_selection_leaves_out_stands_as_if_nothing_were_to_do() -> None:
+    """There is no plan for it."""
+    only = Policy(only=frozenset({"jp-c8"}))
+    new, removed = found([], [ONE], FRESH, only)["jp-c1"], found([], [ONE], KNOWN, only)["jp-c1"]
+    assert [(each.word, each.settled) for each in (new, removed)] == [("external", True), ("removed-in-store", True)]
+
+
 def test_what_was_moved_into_the_trash_is_found_there() -> None:
     standing = found([ONE], [f".trash/{ONE}"], KNOWN)["jp-c1"]
     assert standing.word == "removed"
@@ -80,8 +113,21 @@ def test_what_was_moved_into_the_trash_is_found_there() -> None:
     assert ["its directory is in workspace:.trash/1-a" in note.message for note in notes] == [True]
 
 
+def test_of_several_directories_in_the_trash_the_last_is_named() -> None:
+    trash = [f".trash/{ONE}", f".trash/{ONE.replace('1-a', '1-a-1')}"]
+    standing = found([ONE], trash, KNOWN)["jp-c1"]
+    assert standing.detail.startswith("its directory is in workspace:.trash/1-a-1; ")
+    assert standing.settled
+
+
+def test_a_directory_in_the_trash_is_told_of_what_was_removed_here_alone() -> None:
+    thrown = [ONE, f".trash/{ONE.replace('1-a', '1-a-1')}"]
+    assert found([ONE], thrown, KNOWN)["jp-c1"].word == "in-sync"
+
+
 def test_what_is_on_neither_side_is_not_listed() -> None:
-    assert list(found([], [], KNOWN)) == ["jp-c8"]
+    last = ONE.replace("1-a", "9-i")
+    assert list(found([last], [last], agreed_on(ONE, last, BESIDE))) == ["jp-c8", "jp-c9"]
 
 
 def test_an_extra_that_goes_is_no_removal() -> None:
@@ -121,6 +167,7 @@ def test_a_child_that_went_with_its_parent_is_waiting_below_it() -> None:
     memory = agreed_on(ONE, f"1-a/conversations/{child}", BESIDE)
     standing = found([ONE, child], [], memory)["jp-c2"]
     assert (standing.word, standing.detail, standing.depth) == ("waiting", "comes back with jp-c1", 1)
+    assert standing.settled
 
 
 def test_a_lock_comes_before_everything_else() -> None:

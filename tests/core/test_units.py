@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from reconcile.core.model import METADATA, STREAM
-from reconcile.core.units import joined_digest, units_of
+from reconcile.core.model import METADATA, STREAM, Fault
+from reconcile.core.units import is_of_another, joined_digest, units_of
 from reconcile.disk.hashing import digest
 from tests.support.building import stored, unreadable
 from tests.support.notation import read_metadata
-from tests.support.pure_level import RULES
+from tests.support.pure_level import FORMAT, RULES
 from tests.support.words import Words, time_ns
 
 WHOLE = '1-a  metadata 09:00 title "A"  stream 09:10 [1 2] b2@09:20'
@@ -93,6 +93,30 @@ def test_content_that_is_invalid_has_bytes_but_no_name() -> None:
         assert unit.digest is None
         assert unit.fault is not None
         assert unit.raw is not None
+
+
+FOREIGN_OR_NOT = {
+    "a file of its own": ("NOTE.md", False),
+    "in a folder named like a conversation": ("1-a/2-b/x", False),
+    "in another conversation": ("conversations/2-b/x", True),
+    "in the archive of those below": ("conversations/.archive/2-b/x", True),
+    "in their trash": ("conversations/.trash/2-b/x", True),
+    "in no conversation": ("conversations/notes/x", False),
+    "in a folder of what is no conversation": ("conversations/notes/2-b/x", False),
+    "in an archive of an archive": ("conversations/.archive/.trash/2-b/x", False),
+}
+
+
+@pytest.mark.parametrize(("name", "answer"), FOREIGN_OR_NOT.values(), ids=FOREIGN_OR_NOT)
+def test_what_in_a_directory_is_another_conversations(name: str, answer: bool) -> None:
+    assert is_of_another(name, FORMAT.id_of) is answer
+
+
+def test_a_file_that_cannot_be_read_says_what_was_found_and_expected() -> None:
+    (copy,) = unreadable(stored(WHOLE, '1-a/NOTE.md  09:00 "x"'), "1-a/NOTE.md").copies
+    assert units_of(copy, RULES, None)["extra:NOTE.md"].fault == Fault(
+        "NOTE.md", "a file that can't be read", "a readable file"
+    )
 
 
 def test_nothing_is_named_where_one_file_has_no_name() -> None:

@@ -1,0 +1,175 @@
+"""What is decided of one conversation as a whole, before a step is planned (DESIGN.md 3 to 5)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.content import Outcome, Verdict
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM
+from reconcile.core.policy import Policy, Take
+from reconcile.core.presence import Goal
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Children, Project, Remove
+from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+LONGER = A.replace("[1]", "[1 2]")
+OLD = A.replace("stream 09:00", "stream 09:30")
+"""What the workspace has after an old branch was checked out, where the store has gone on."""
+Z = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
+KNOWN = agreed_on(A, Z)
+BEHIND = agreed_on(LONGER, Z)
+
+
+def metadata_of(line: str) -> str:
+    return line.partition("  stream")[0]
+
+
+def stream_of(line: str) -> str:
+    return f"1-a  stream{line.partition('  stream')[2]}"
+
+
+def at(path: str, line: str) -> str:
+    return line.replace("1-a", path, 1)
+
+
+def verdicts(
+    store: list[str], workspace: list[str], memory: Memory, policy: Policy | None = None
+) -> dict[str, Verdict]:
+    return board_of(stored(*store, Z), here(*workspace, Z), memory, policy).verdicts.get("jp-c1", {})
+
+
+def outcomes(found: dict[str, Verdict]) -> dict[str, Outcome]:
+    return {unit: verdict.outcome for unit, verdict in found.items()}
+
+
+def test_while_the_stream_is_behind_the_rest_waits_but_for_what_was_kept_apart() -> None:
+    retitled = OLD.replace('"A"', '"B"')
+    found = verdicts([LONGER], [retitled], BEHIND)
+    assert found[STREAM].outcome is Outcome.BEHIND
+    assert found[METADATA] == Verdict(METADATA, 11, Outcome.WAIT, Reason.BEHIND_ASIDE)
+    both = (
+        view_of(stored(LONGER), here()).store.raw(METADATA),
+        view_of(stored(), here(retitled)).workspace.raw(METADATA),
+    )
+    kept = replace(BEHIND, asides={("jp-c1", METADATA): AsideRecord(AsideKind.KEPT, *both)})
+    assert verdicts([LONGER], [retitled], kept)[METADATA].outcome is Outcome.ASIDE
+
+
+def test_metadata_that_is_behind_keeps_nothing_else_waiting() -> None:
+    older = A.replace('"A"', '"Old"')
+    digest = view_of(stored(older), here()).store.digest(METADATA) or ""
+    now = view_of(stored(A), here()).store.digest(METADATA) or ""
+    memory = replace(KNOWN, history={**KNOWN.history, ("jp-c1", METADATA): (digest, now)})
+    found = verdicts([A], [older.replace("[1]", "[1 2]")], memory)
+    assert outcomes(found) == {METADATA: Outcome.BEHIND, STREAM: Outcome.TO_STORE}
+
+
+WITH_OLD = {
+    "has none": ([], Outcome.BEHIND),
+    "has one that nobody can read": (['1-a/events.json  09:00 "["'], Outcome.HELD),
+    "has the newer one": ([stream_of(LONGER)], Outcome.NOTHING),
+}
+
+
+@pytest.mark.parametrize(("more", "outcome"), WITH_OLD.values(), ids=WITH_OLD)
+def test_an_older_version_in_another_directory_counts_where_the_one_that_stays(
+    more: list[str], outcome: Outcome
+) -> None:
+    """That one has the metadata, so that it is the better directory."""
+    other = at("1-z", stream_of(OLD))
+    found = verdicts([LONGER], [metadata_of(A), *more, other], BEHIND)
+    assert found[STREAM].outcome is outcome
+
+
+def test_of_what_is_removed_by_a_command_no_content_is_decided() -> None:
+    request = Policy(request=Remove(("jp-c1",), Children.CASCADE))
+    plan = plan_of(stored(A, Z), here(LONGER, Z), KNOWN, request)
+    assert dict(plan.states) == {"removed": 1}
+    assert [action.kind.value for action in plan.actions] == ["remove", "remove-stale"]
+
+
+LACKING = {
+    "removed from the store, and the store is taken": ([], [A], {}, Take.STORE, Goal.REMOVE),
+    "new here, and the store is taken": ([], [LONGER], {}, Take.STORE, Goal.NOTHING),
+    "due here, and the workspace is taken": (
+        [A],
+        [],
+        {"jp-c1": Intent(IntentKind.PROJECTED)},
+        Take.WORKSPACE,
+        Goal.NOTHING,
+    ),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "intents", "take", "goal"), LACKING.values(), ids=LACKING)
+def test_what_a_side_lacks_is_not_taken_from_it(
+    store: list[str], workspace: list[str], intents: dict[str, Intent], take: Take, goal: Goal
+) -> None:
+    memory = replace(KNOWN, intents=intents)
+    board = board_of(stored(*store, Z), here(*workspace, Z), memory, Policy(decisions={"jp-c1": take}))
+    assert board.presences["jp-c1"].goal is goal
+
+
+def test_what_would_wait_is_not_remembered_to_wait_where_it_was_decided_otherwise() -> None:
+    child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+    memory = agreed_on(A, f"1-a/conversations/{child}", Z)
+    sides = stored(A, child, Z), here(Z)
+    assert board_of(*sides, memory).presences["jp-c2"].goal is Goal.WAIT
+    decided = board_of(*sides, memory, Policy(decisions={"jp-c2": Take.WORKSPACE})).presences["jp-c2"]
+    assert (decided.goal, decided.intent) == (Goal.NOTHING, None)
+
+
+def test_what_is_asked_for_and_there_already_needs_no_reason() -> None:
+    plan = plan_of(stored(A, Z), here(Z), agreed_on(Z), Policy(request=Project(("jp-c1", "jp-c9"))))
+    assert [(action.conversation, action.reason) for action in plan.actions] == [("jp-c1", Reason.ASKED)]
+    gone = plan_of(stored(Z), here(A, Z), KNOWN, Policy(request=Project(("jp-c1",))))
+    assert [action.reason for action in gone.actions] == [Reason.REMOVED_IN_STORE]
+
+
+BROKEN = '/events.json  09:00 "["'
+
+
+def test_of_several_directories_that_nobody_can_read_each_is_held_once() -> None:
+    whole = [at(path, A) for path in ("1-x", "1-y", "1-z")]
+    found = verdicts([A], [A, *whole, f"1-y{BROKEN}", f"1-z{BROKEN}"], KNOWN)[STREAM]
+    assert (found.outcome, found.reason, found.case) == (Outcome.HELD, Reason.INVALID, 10)
+    assert [unit.copy.path for unit in found.faulty] == ["1-y", "1-z"]
+    all_ = verdicts([A], [A, f"1-a{BROKEN}", whole[2], f"1-z{BROKEN}"], KNOWN)[STREAM]
+    assert sorted(unit.copy.path for unit in all_.faulty) == ["1-a", "1-z"]
+    only = verdicts([A], [metadata_of(A), at("1-z", stream_of(A)), f"1-z{BROKEN}"], KNOWN)[STREAM]
+    assert [unit.copy.path for unit in only.faulty] == ["1-z"]
+    new = verdicts([], [A, whole[2], f"1-z{BROKEN}"], agreed_on(Z))
+    assert {unit: (verdict.case, verdict.outcome) for unit, verdict in new.items()} == {STREAM: (None, Outcome.HELD)}
+
+
+def test_what_nobody_can_read_is_left_to_the_removal_or_alone() -> None:
+    """Of what was removed from the store, when that directory goes; of what is local, nothing goes."""
+    twice = [A, at("1-z", A), f"1-z{BROKEN}"]
+    assert verdicts([], twice, KNOWN) == {}
+    local = replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert outcomes(verdicts([A], twice, local)) == {METADATA: Outcome.NOTHING, STREAM: Outcome.NOTHING}
+
+
+def test_without_metadata_on_either_side_a_stream_is_still_saved() -> None:
+    found = verdicts([stream_of(A)], [stream_of(LONGER.replace("stream 09:00", "stream 09:30"))], KNOWN)
+    assert outcomes(found)[STREAM] is Outcome.TO_STORE
+
+
+UNEDITABLE = '{"title":"A","last_activated_at":"2025-01-01 00:00:00.0"}'
+
+
+def test_metadata_that_cannot_be_edited_is_held_under_its_case_and_what_is_held_already_stays_so() -> None:
+    child = A.replace('"A"', '"A" parent 9')
+    memory = agreed_on(Z, f"9-z/conversations/{child}")
+    file = f"1-a/metadata.json  09:30 {json.dumps(UNEDITABLE)}"
+    board = board_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}"), memory)
+    held = board.verdicts["jp-c1"][METADATA]
+    assert (held.outcome, held.reason, held.case) == (Outcome.HELD, Reason.NOT_ROUND_TRIP, 13)
+    broken = '9-z/conversations/1-a/metadata.json  10:00 "{"'
+    board = board_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}", broken), memory)
+    assert board.verdicts["jp-c1"][METADATA].reason is Reason.INVALID

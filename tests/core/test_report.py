@@ -1,0 +1,203 @@
+"""What a plan says of what it leaves as it is: where, what was found, and the commands that go on (DESIGN.md 6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, WHOLE, Foreign, Side
+from reconcile.core.plan import Item, Plan
+from reconcile.core.policy import Diverged, Policy, Take
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Children, Localize, Project, Remove
+from tests.support.building import agreed_on, here, plan_of, stored, view_of
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+ONLY_METADATA, ONLY_STREAM = '1-a  metadata 09:00 title "A"', "1-a  stream 09:00 [1]"
+Z = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
+KNOWN = agreed_on(A, Z)
+TAKE_STORE, TAKE_WORKSPACE = "reconcile resolve jp-c1 --take store", "reconcile resolve jp-c1 --take workspace"
+Said = tuple[str, Reason, str, tuple[str, ...]]
+
+
+def plan(store: list[str], workspace: list[str], memory: Memory = KNOWN, policy: Policy | None = None) -> Plan:
+    return plan_of(stored(*store, Z), here(*workspace, Z), memory, policy)
+
+
+def said(items: tuple[Item, ...]) -> list[Said]:
+    return [(item.unit, item.reason, item.message, item.resolve) for item in items if item.conversation == "jp-c1"]
+
+
+def notes(plan: Plan) -> list[tuple[str | None, Reason, str]]:
+    return [(note.conversation, note.reason, note.message) for note in plan.notes]
+
+
+def test_an_old_copy_of_what_was_removed() -> None:
+    buried = replace(agreed_on(Z), tombstones={"jp-c1": frozenset(KNOWN.agreed["jp-c1"].units.values())})
+    message = "it was removed; this is an old copy of it, neither imported nor removed"
+    assert said(plan([], [A], buried).aside) == [(WHOLE, Reason.REMOVED_BEFORE, message, (TAKE_WORKSPACE,))]
+
+
+def test_what_is_to_be_taken_from_a_side_that_lacks_it() -> None:
+    newer = A.replace("[1]", "[1 2]")
+    found = plan([], [newer], policy=Policy(decisions={"jp-c1": Take.STORE}))
+    message = "the store doesn't have it, so there is nothing to take from there; it stays as it is"
+    assert said(found.held) == [(WHOLE, Reason.UNSETTLED, message, (TAKE_WORKSPACE,))]
+    removed = plan([], [A], policy=Policy(decisions={"jp-c1": Take.STORE}))
+    assert (said(removed.held), [action.reason for action in removed.actions]) == ([], [Reason.REMOVED_IN_STORE])
+
+
+def test_a_local_one_that_is_here() -> None:
+    local = replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    ((unit, reason, message, ways),) = said(plan([A], [A], local).aside)
+    assert (unit, reason) == (WHOLE, Reason.LOCAL_PRESENT)
+    assert message.startswith("it is local, but a copy is here")
+    assert ways == ("reconcile local jp-c1", "reconcile project jp-c1")
+
+
+def test_of_what_leaves_nothing_is_set_aside() -> None:
+    newer, older = A.replace("[1]", "[1 2]"), A.replace("stream 09:00", "stream 09:30")
+    behind = plan([newer], [older], agreed_on(newer, Z))
+    assert [each[:2] for each in said(behind.aside)] == [(STREAM, Reason.BEHIND_ASIDE)]
+    leaves = plan([newer], [older], agreed_on(newer, Z), Policy(request=Localize(("jp-c1",))))
+    assert (leaves.aside, leaves.held, [action.reason for action in leaves.actions]) == ((), (), [Reason.LOCALIZED])
+
+
+def test_of_what_leaves_an_edit_on_both_sides_is_still_a_conflict() -> None:
+    ours, theirs = (A.replace('"A"', f'"{title}"') for title in ("B", "C"))
+    found = plan([ours], [theirs], policy=Policy(request=Localize(("jp-c1",))))
+    assert notes(found) == [("jp-c1", Reason.CONFLICT, "metadata: edited on both sides; the loser is kept")]
+
+
+def test_what_was_asked_for_and_goes_anyway_is_no_obstacle() -> None:
+    found = plan([], [A], policy=Policy(request=Project(("jp-c1",))))
+    assert (found.held, [action.reason for action in found.actions]) == ((), [Reason.REMOVED_IN_STORE])
+
+
+LINK = Foreign("1-a", "a symbolic link", link=True)
+
+
+def test_a_link_in_the_stores_place_of_a_conversation() -> None:
+    def of(*store: str, workspace: list[str]) -> list[str]:
+        side = replace(stored(*store, Z), foreign=(LINK,))
+        return [message for _, _, message, _ in said(plan_of(side, here(*workspace, Z), KNOWN).held)]
+
+    (message,) = of(workspace=[A])
+    assert message.startswith("store:1-a: found a symbolic link, expected the directory that was there; ")
+    assert of(A.replace("1-a", "1-b", 1), workspace=[A]) == []
+
+
+def test_a_link_in_the_workspace_concerns_whom_it_hides() -> None:
+    def of(*workspace: str) -> list[str]:
+        side = replace(here(*workspace, Z), foreign=(LINK,))
+        return [message.partition(":")[0] for _, _, message, _ in said(plan_of(stored(A, Z), side, KNOWN).held)]
+
+    assert of() == ["workspace"]
+    assert of(A.replace("1-a", "1-b", 1)) == []
+
+
+NOT_WHOLE: dict[str, tuple[list[str], list[Said]]] = {
+    "without metadata": (
+        [ONLY_STREAM],
+        [
+            (
+                METADATA,
+                Reason.INVALID,
+                "workspace:1-a/metadata.json: found no such file, expected one beside the others",
+                (),
+            )
+        ],
+    ),
+    "without events": (
+        [ONLY_METADATA],
+        [(STREAM, Reason.INVALID, "workspace:1-a/events.json: found no such file, expected one beside the others", ())],
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "found"), NOT_WHOLE.values(), ids=NOT_WHOLE)
+def test_a_new_one_that_is_not_whole(lines: list[str], found: list[Said]) -> None:
+    held = plan([], lines, agreed_on(Z))
+    assert said(held.held) == found
+    assert {version.conversation for version in held.preserve} == {"jp-c1"}
+
+
+def test_of_a_new_one_every_broken_unit_is_named_in_their_order() -> None:
+    held = plan([], [A, '1-a/events.json  09:00 "["', '1-a/metadata.json  09:00 "["'], agreed_on(Z))
+    assert [unit for unit, *_ in said(held.held)] == [METADATA, STREAM]
+
+
+def test_what_was_kept_is_remembered_once_and_until_a_side_changes() -> None:
+    note = '1-a/NOTE.md  09:00 "{}"'
+    ours, theirs = A.replace('"A"', '"B"'), A.replace('"A"', '"C"')
+    memory = agreed_on(A, note.format("x"), Z)
+    sides = [ours, note.format("y")], [theirs, note.format("z")]
+    view = view_of(stored(*sides[0]), here(*sides[1]))
+    kept = {
+        ("jp-c1", unit): AsideRecord(AsideKind.KEPT, view.store.raw(unit), view.workspace.raw(unit))
+        for unit in (METADATA, "extra:NOTE.md")
+    }
+    asked = plan(*sides, memory, Policy(decisions={"jp-c1": Take.KEEP}))
+    assert dict(asked.asides) == kept
+    assert [each[3] for each in said(asked.aside)] == [(TAKE_STORE, TAKE_WORKSPACE)] * 2
+    memory = replace(memory, asides=kept)
+    assert plan(*sides, memory).asides == ()
+    changed = plan(sides[0], [A.replace('"A"', '"D"'), note.format("w")], memory)
+    assert dict(changed.asides) == dict.fromkeys(kept)
+    assert dict(plan([A], [A], memory).asides)["jp-c1", METADATA] is None
+
+
+def test_what_diverged_and_is_to_be_asked_about() -> None:
+    ours, theirs = A.replace("[1]", "[1 2]"), A.replace("[1]", "[1 3]")
+    ((unit, reason, _, ways),) = said(plan([ours], [theirs], policy=Policy(diverged=Diverged.HOLD)).held)
+    both = "reconcile resolve jp-c1 --take both"
+    assert (unit, reason, ways) == (STREAM, Reason.DIVERGED_HELD, (TAKE_STORE, TAKE_WORKSPACE, both))
+
+
+def test_what_nobody_can_read_is_taken_from_the_other_side_where_that_is_sound() -> None:
+    broken = '1-a/events.json  09:00 "["'
+    assert [each[3] for each in said(plan([A], [A, broken]).held)] == [(TAKE_STORE,)]
+    assert [each[3] for each in said(plan([A, broken], [A]).held)] == [(TAKE_WORKSPACE,)]
+    assert [each[3] for each in said(plan([A, broken], [A, broken]).held)] == [(), ()]
+
+
+def test_an_unreadable_parent_is_noted_once() -> None:
+    strange = A.replace('"A"', '"A" parent raw 1.5')
+    (noted,) = notes(plan([strange], [strange], agreed_on(strange, Z)))
+    assert noted[:2] == ("jp-c1", Reason.PARENT_UNREADABLE)
+    assert noted[2].startswith("its parent_id is no conversation's id")
+
+
+def test_what_is_in_the_trash_more_than_once_is_said_to_be_where_it_came_last() -> None:
+    trash = [f".trash/{A.replace('1-a', name)}" for name in ("1-a", "1-a-1")]
+    ((_, _, message),) = notes(plan([A], trash))
+    assert message.startswith("its directory is in workspace:.trash/1-a-1; ")
+
+
+def test_an_emptied_workspace_comes_back_by_recover_or_by_git() -> None:
+    (held,) = plan_of(stored(A, Z), here(), KNOWN).held
+    assert (held.reason, held.resolve) == (Reason.WORKSPACE_EMPTIED, ("reconcile recover", "git checkout -- .jp"))
+    assert held.message.startswith("the workspace is empty, though conversations were there")
+
+
+def test_what_is_foreign_goes_with_the_directory_that_it_is_in_and_else_stays() -> None:
+    foreign = (Foreign("1-a/x", "a file"), Foreign("9-z/x", "a file"))
+    note = '1-a/NOTE.md  09:00 "x"'
+
+    def of(
+        store: list[str], workspace: list[str], memory: Memory, policy: Policy | None = None
+    ) -> list[tuple[Side, Reason]]:
+        sides = replace(stored(*store, Z), foreign=foreign), replace(here(*workspace, Z), foreign=foreign)
+        found = plan_of(*sides, memory, policy).notes
+        return [(Side(each.message.partition(":")[0]), each.reason) for each in found if ":1-a/" in each.message]
+
+    stays = [(Side.STORE, Reason.FOREIGN), (Side.WORKSPACE, Reason.FOREIGN)]
+    assert of([A], [A], KNOWN) == stays
+    assert of([A], [A, note], agreed_on(A, note, Z)) == stays  # only the note goes
+    retitled = [A.replace('"A"', '"B"').replace("metadata 09:00", "metadata 09:30")]
+    assert of(retitled, [A], KNOWN) == stays  # it is renamed
+    assert of([], [A], KNOWN) == [(Side.STORE, Reason.FOREIGN), (Side.WORKSPACE, Reason.TAKEN_ALONG)]
+    request = Policy(request=Remove(("jp-c1",), Children.CASCADE))
+    assert of([A], [A], KNOWN, request) == [(Side.STORE, Reason.TAKEN_ALONG), (Side.WORKSPACE, Reason.TAKEN_ALONG)]

@@ -1,0 +1,206 @@
+"""What of a saved plan still is what the planner would do, and what stands in the way of the rest (DESIGN.md 8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.look import Look
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
+from reconcile.core.model import METADATA, WHOLE, Place, Side
+from reconcile.core.plan import Action, Expect, Kind, Plan, Write
+from reconcile.core.reasons import Reason
+from reconcile.core.saved import DONE_ALREADY, agreeing, moved_on
+from tests.support.building import here, stored
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+
+
+def action(number: int, conversation: int, *needs: int, kind: Kind = Kind.COPY) -> Action:
+    return Action(
+        id=str(number),
+        kind=kind,
+        conversation=f"jp-c{conversation}",
+        title=None,
+        unit=WHOLE,
+        reason=Reason.EXTERNAL,
+        target=Place(Side.STORE, f"{number}-x"),
+        needs=tuple(str(need) for need in needs),
+    )
+
+
+def plan(*actions: Action) -> Plan:
+    return Plan(layout="nested", actions=actions)
+
+
+def kept(saved: Plan, fresh: Plan, *decided: str) -> list[str]:
+    return [each.target.path for each in agreeing(saved, fresh, decided)[0].actions]
+
+
+def test_all_of_it_where_nothing_has_changed() -> None:
+    saved = plan(action(1, 1), action(2, 2, 1))
+    found, carries = agreeing(saved, replace(saved, quiet=True))
+    assert (found.actions, found.quiet) == (saved.actions, False)
+    assert carries == {each.id: each for each in saved.actions}
+
+
+def test_the_same_action_has_another_number_and_other_needs_in_another_plan() -> None:
+    """And is carried out as the fresh plan has it."""
+    new, same = action(1, 9), replace(action(5, 1, 1), touches=("jp-c1", "jp-c9"))
+    old = replace(same, id="1", needs=(), touches=("jp-c1",))
+    found, carries = agreeing(plan(old), plan(action(0, 1), same))
+    assert found.actions == (replace(same, id="1", needs=()),)
+    assert carries == {"1": old}
+    assert kept(plan(old), plan(new, same)) == []  # what it needs by now was never asked for
+
+
+def test_a_conversation_of_which_one_action_is_not_right_any_more_is_refused_with_what_needs_it() -> None:
+    saved = plan(action(1, 1), action(2, 1), action(3, 2, 1), action(4, 3))
+    assert kept(saved, plan(*saved.actions[:1], *saved.actions[2:])) == ["4-x"]
+    assert kept(saved, plan(*saved.actions, action(5, 4))) == ["1-x", "2-x", "3-x", "4-x"]
+
+
+def test_nothing_is_done_or_remembered_of_what_was_decided_otherwise_since() -> None:
+    record = AsideRecord(AsideKind.KEPT, None, None)
+    ids = ("jp-c1", "jp-c2", "jp-c3", "jp-c4")
+    saved = replace(
+        plan(action(1, 1), action(2, 2, 1), action(3, 3), action(4, 4)),
+        intents=tuple((each, Intent(IntentKind.LOCAL)) for each in ids),
+        asides=tuple(((each, METADATA), record) for each in ids),
+        remembered=tuple((each, Remembered()) for each in ids),
+    )
+    fresh = replace(saved, actions=saved.actions[:3])
+    found, _ = agreeing(saved, fresh, ("jp-c1",))
+    assert [each.target.path for each in found.actions] == ["3-x"]
+    assert [key for key, _ in found.intents] == ["jp-c2", "jp-c3", "jp-c4"]
+    assert [key for (key, _), _ in found.asides] == ["jp-c3"]
+    assert [key for key, _ in found.remembered] == ["jp-c3"]
+
+
+FILES = {file.name: file for file in stored(A).copies[0].files}
+FILE = FILES["events.json"]
+OLD = Expect(Place(Side.STORE, "1-a/events.json"), FILE.size, FILE.mtime_ns, FILE.digest)
+FREE = replace(OLD, place=Place(Side.STORE, "1-a/NOTE.md"), digest=None)
+NEW = Write(OLD.place, None, b"", 9, 9, "new")
+SAME = Write(OLD.place, None, b"", FILE.size, FILE.mtime_ns, FILE.digest or "")
+LATER = "something else would be done with it now"
+CHANGED = "store:1-a/events.json: changed since the plan was made"
+SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
+    "all is as it was": ((A,), {"expect": (OLD, FREE), "writes": (NEW,)}, LATER),
+    "it is done": ((A,), {"expect": (FREE,), "writes": (SAME,)}, DONE_ALREADY),
+    "it is half done": ((A,), {"writes": (SAME, NEW)}, LATER),
+    "it writes nothing": ((A,), {"unit": METADATA}, LATER),
+    "there is a file": (
+        (A, '1-a/NOTE.md  09:00 "x"'),
+        {"expect": (OLD, FREE), "writes": (NEW,)},
+        "store:1-a/NOTE.md: found a file, expected none",
+    ),
+    "there is none": (
+        (A.partition("  stream")[0],),
+        {"expect": (OLD,), "writes": (NEW,)},
+        "store:1-a/events.json: found nothing, expected the file that the plan was made from",
+    ),
+    "there is another": ((A.replace("[1]", "[2]"),), {"expect": (FREE, OLD)}, CHANGED),
+    "it has another time": ((A.replace("stream 09:00", "stream 09:30"),), {"expect": (OLD,)}, CHANGED),
+    "it was removed": ((), {"kind": Kind.REMOVE, "expect": (OLD, FREE)}, DONE_ALREADY),
+    "it was removed in part": (
+        (A.partition("  stream")[0],),
+        {
+            "kind": Kind.REMOVE_STALE,
+            "expect": (OLD, replace(OLD, place=Place(Side.STORE, "1-a/metadata.json"))),
+        },
+        "store:1-a/events.json: found nothing, expected the file that the plan was made from",
+    ),
+    "it was moved": (
+        (A,),
+        {
+            "kind": Kind.MOVE,
+            "source": Place(Side.STORE, "1-old"),
+            "target": Place(Side.STORE, "1-a"),
+            "expect": (replace(OLD, place=Place(Side.STORE, "1-old/events.json")),),
+        },
+        DONE_ALREADY,
+    ),
+    "there is nothing that could have been moved": (
+        (A,),
+        {"kind": Kind.MOVE, "source": Place(Side.STORE, "1-old"), "target": Place(Side.STORE, "1-a")},
+        LATER,
+    ),
+}
+
+
+def said(look: Look, *actions: Action, fresh: Plan | None = None, decided: tuple[str, ...] = ()) -> dict[str, str]:
+    return moved_on(plan(*actions), fresh or plan(*actions), look, decided)
+
+
+@pytest.mark.parametrize(("store", "more", "words"), SAID.values(), ids=SAID)
+def test_what_stands_in_the_way(store: tuple[str, ...], more: dict[str, object], words: str) -> None:
+    look = Look(stored(*store), here(), Memory())
+    wanted = replace(action(1, 1), **more)  # type: ignore[arg-type]
+    assert said(look, wanted) == {"1": words}
+
+
+def test_what_was_decided_otherwise_is_said_to_be_unless_it_is_done() -> None:
+    look = Look(stored(A), here(), Memory())
+    done, due = replace(action(1, 1), writes=(SAME,)), replace(action(2, 1), expect=(FREE, replace(OLD, size=0)))
+    assert said(look, done, due, action(3, 2), decided=("jp-c1",)) == {
+        "1": DONE_ALREADY,
+        "2": "what belongs here was decided otherwise since (`reconcile log`)",
+        "3": LATER,
+    }
+
+
+def test_of_a_conversation_the_first_change_is_said_of_all_its_actions() -> None:
+    look = Look(stored(A), here(A), Memory())
+    there = replace(FREE, place=OLD.place)
+    other = replace(FREE, place=Place(Side.WORKSPACE, "1-a/events.json"))
+    first, second = replace(action(2, 1), expect=(there,)), replace(action(3, 1), expect=(other,))
+    found = said(look, action(1, 1), first, second, action(4, 2))
+    words = "store:1-a/events.json: found a file, expected none"
+    assert found["1"] == found["2"] == words
+    assert found["3"] == "workspace:1-a/events.json: found a file, expected none"
+    assert found["4"] == LATER
+
+
+def test_what_comes_first_by_now_is_named_to_all_that_waits_for_it() -> None:
+    look = Look(stored(A), here(), Memory())
+    new = action(1, 9)
+    fresh = plan(new, action(2, 1, 1), action(3, 2, 2), action(4, 3))
+    found = said(look, action(2, 1), action(3, 2), action(4, 3), fresh=fresh)
+    words = f"needs something else first by now: copy store:1-x ({Reason.EXTERNAL.words})"
+    assert found == {"2": words, "3": words, "4": LATER}
+
+
+def test_what_an_earlier_action_makes_or_takes_away_is_not_looked_for() -> None:
+    """Files that it writes or removes, directories with all in them, whence one is moved, and files that are aged."""
+    look, wanted = Look(stored(), here(), Memory()), replace(OLD, place=Place(Side.STORE, "2-b/conversations/1-a/x"))
+    place = Place(Side.STORE, "2-b")
+    nothing = f"{wanted.place}: found nothing, expected the file that the plan was made from"
+    file = replace(action(1, 2), unit=METADATA)
+    for earlier, words in (
+        (replace(file, writes=(replace(NEW, target=wanted.place),)), LATER),
+        (replace(file, removes=(wanted.place,)), LATER),
+        (replace(action(1, 2), target=place), LATER),
+        (replace(action(1, 2), kind=Kind.MOVE, source=place), LATER),
+        (replace(action(1, 2), kind=Kind.AGE, mtime_ns=1, expect=(wanted,)), LATER),
+        (replace(action(1, 2), kind=Kind.AGE, target=place, mtime_ns=1), nothing),
+        (replace(file, target=place), nothing),
+        (replace(action(1, 2), source=place), nothing),
+        (replace(action(1, 2), target=Place(Side.WORKSPACE, "2-b")), nothing),
+    ):
+        assert said(look, earlier, replace(action(2, 1), expect=(wanted,)))["2"] == words
+
+
+def test_a_file_is_found_where_its_directory_was_moved_since() -> None:
+    """The plan's own move was carried out by somebody else, after what is to be written there."""
+    look = Look(stored(A), here(), Memory())
+    write = replace(action(1, 1), writes=(replace(SAME, target=Place(Side.STORE, "1-old/events.json")),))
+    source, target = Place(Side.STORE, "1-old"), Place(Side.STORE, "1-a")
+    for kind in (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE):
+        move = replace(action(2, 1, kind=kind), source=source, target=target)
+        assert said(look, write, move)["1"] == DONE_ALREADY
+        beside = replace(move, source=Place(Side.STORE, "1-o"))
+        assert said(look, write, beside)["1"] == LATER
+        others = replace(move, conversation="jp-c2")
+        assert said(look, write, others)["1"] == LATER

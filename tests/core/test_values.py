@@ -1,0 +1,54 @@
+"""What the values say of themselves: plans, parts, and what is remembered of some conversations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconcile.core.format import Part
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered, remembered
+from reconcile.core.model import METADATA, STREAM
+from tests.support.building import agreed_on, here, plan_of, stored
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+B, C, D = (A.replace("1-a", f"{number}-x") for number in (2, 3, 4))
+
+
+def test_a_summary_counts_states_steps_and_what_is_left() -> None:
+    memory = agreed_on(A, B, C, D)
+    newer = [each.replace("stream 09:00 [1]", "stream 10:00 [1 2]") for each in (A, B)]
+    broken = '3-x/events.json  09:00 "["'
+    behind = D.replace("stream 09:00 [1]", "stream 09:30 []")
+    found = plan_of(stored(A, B, C, D), here(*newer, C, broken, behind), memory).summary()
+    assert found == {"changing": 2, "open": 2, "copy": 2, "age": 1, "held": 1, "aside": 1} | {
+        "changing": found["changing"],
+        "open": found["open"],
+    }
+    assert found["changing"] + found["open"] == 4
+
+
+def test_a_part_is_whole_where_nothing_limits_it() -> None:
+    assert Part().whole
+    assert not any(part.whole for part in (Part(from_ns=0), Part(until_ns=0), Part(last=0)))
+
+
+def test_everything_that_is_remembered_of_a_conversation_and_nothing_of_others() -> None:
+    kept, undone = AsideRecord(AsideKind.KEPT, "a", "b"), AsideRecord(AsideKind.UNDONE, "c", "d")
+    memory = replace(
+        agreed_on(A, B),
+        intents={"jp-c1": Intent(IntentKind.PROJECTED)},
+        parents={"jp-c1": "jp-c2", "jp-c2": None},
+        tombstones={"jp-c1": frozenset({"x"})},
+        asides={("jp-c1", METADATA): kept, ("jp-c1", STREAM): undone, ("jp-c2", STREAM): kept},
+    )
+    assert remembered(memory, ["jp-c1"]) == {
+        "jp-c1": Remembered(
+            agreed=memory.agreed["jp-c1"],
+            intent=Intent(IntentKind.PROJECTED),
+            parent="jp-c2",
+            parent_known=True,
+            tombstone=frozenset({"x"}),
+            asides={METADATA: kept, STREAM: undone},
+        )
+    }
+    assert remembered(memory, ["jp-c2"])["jp-c2"].parent_known
+    assert remembered(Memory(), ["jp-c2"]) == {"jp-c2": Remembered()}
