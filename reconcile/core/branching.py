@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.edits import RefusedError
 from reconcile.core.memory import Intent, IntentKind
-from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, File, Side
+from reconcile.core.model import METADATA, STREAM, Fault, File, Side
 from reconcile.core.nodes import Node
 from reconcile.core.plan import Heading, Kind, Plan
 from reconcile.core.policy import Layout
-from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
 from reconcile.core.withholding import renumbered
 
@@ -88,12 +87,11 @@ def _count(board: Board, files: Mapping[str, bytes]) -> int:
 
 
 def _takes_children(board: Board, view: View) -> bool:
-    """Tell whether something may be written below the source: it is here, whole, not on its way out, and public."""
+    """Tell whether something may be written below the source: it is here, whole and public, as it is in the store."""
     main = view.workspace.main
-    settled = board.presences[view.id].goal is Goal.SYNC and not view.workspace.faults
     above = board.tree.ancestors(view.id) if _nests(board, view) else ()
     public = not any(board.views[each].local for each in above)
-    return main is not None and settled and public and not main.archived and not main.obstructed
+    return main is not None and not view.workspace.faults and public and not main.archived and not main.obstructed
 
 
 def _nests(board: Board, view: View) -> bool:
@@ -101,4 +99,4 @@ def _nests(board: Board, view: View) -> bool:
 
 
 def _step(kind: Kind, conversation: str, title: str | None, events: int) -> Step:
-    return Step(kind=kind, conversation=conversation, title=title, reason=Reason.FORKED, unit=WHOLE, events=(0, events))
+    return Step(kind=kind, conversation=conversation, title=title, reason=Reason.FORKED, events=(0, events))

@@ -24,6 +24,7 @@ class Ailment(StrEnum):
 
     MERGE_MARKERS = "merge-markers"
     INVALID = "invalid"
+    UNEDITABLE = "uneditable"
     UNREADABLE = "unreadable"
     DUPLICATE = "duplicate"
     CYCLE = "cycle"
@@ -47,6 +48,7 @@ class Ailment(StrEnum):
 _MATTERS = {
     Ailment.MERGE_MARKERS: "JP moves a conversation with an unresolved merge into .trash/ at its next start.",
     Ailment.INVALID: "What can't be read is copied nowhere; JP moves it into .trash/ at its next start.",
+    Ailment.UNEDITABLE: "Its parent can't be written into its metadata, so it isn't moved.",
     Ailment.UNREADABLE: "Nothing is inferred from what can't be seen, so nothing there is kept in step.",
     Ailment.DUPLICATE: "Two directories of one conversation: JP deletes one of them when it writes.",
     Ailment.CYCLE: "Conversations that are each other's ancestors have no place of their own.",
@@ -64,6 +66,7 @@ _MATTERS = {
 
 PLAIN = "reconcile"
 """A plain run mends it."""
+LAY_OUT = "lay its metadata out as JP writes it (two spaces, a newline at the end), or write the parent by hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Finding:
 def diagnose(board: Board, plan: Plan, store: Snapshot, workspace: Snapshot) -> tuple[Finding, ...]:
     """Return everything that is wrong, by kind; ``plan`` is that of a plain run."""
     found = [
-        *_invalid(plan),
+        *_held(board, plan),
         *_unreadable(store, workspace),
         *(finding for view in board.views.values() for finding in _copies(board, view)),
         *_tree(board),
@@ -96,15 +99,23 @@ def diagnose(board: Board, plan: Plan, store: Snapshot, workspace: Snapshot) -> 
     return tuple(sorted(found, key=lambda finding: (order.index(finding.ailment), finding.place)))
 
 
-def _invalid(plan: Plan) -> Iterator[Finding]:
+def _held(board: Board, plan: Plan) -> Iterator[Finding]:
     for item in plan.held:
-        if item.reason in (Reason.INVALID, Reason.NOT_ROUND_TRIP):
-            place, _, words = item.message.partition(": ") if ": " in item.message else ("", "", item.message)
-            markers = "conflict marker" in words
-            mend = ("git status, and settle the merge", *item.resolve) if markers else item.resolve
-            ailment = Ailment.MERGE_MARKERS if markers else Ailment.INVALID
-            quarantine = (f"reconcile doctor --quarantine {item.conversation}",) if item.conversation else ()
-            yield Finding(ailment, place, words, item.conversation, (*mend, *quarantine))
+        if item.reason not in (Reason.INVALID, Reason.NOT_ROUND_TRIP):
+            continue
+        assert item.conversation is not None  # noqa: S101 - it is about a file of one
+        place, told, words = item.message.partition(": ")
+        if not told:
+            place, words = _place(board, item.conversation), item.message
+        if item.reason is Reason.NOT_ROUND_TRIP:
+            yield Finding(Ailment.UNEDITABLE, place, words, item.conversation, (LAY_OUT,))
+            continue
+        quarantine = f"reconcile doctor --quarantine {item.conversation}"
+        if "conflict marker" in words:
+            mend = ("git status, and settle the merge", *item.resolve, quarantine)
+            yield Finding(Ailment.MERGE_MARKERS, place, words, item.conversation, mend)
+        else:
+            yield Finding(Ailment.INVALID, place, words, item.conversation, (*item.resolve, quarantine))
 
 
 def _unreadable(*sides: Snapshot) -> Iterator[Finding]:

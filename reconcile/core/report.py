@@ -127,7 +127,7 @@ def _invalid(board: Board, view: View) -> None:
         if name not in view.workspace.units:
             missing = Fault(files[name], "no such file", "one beside the others")
             board.hold(view, name, Reason.INVALID, _sentence(view.workspace.main, missing))
-    for name, unit in sorted(view.workspace.faults.items()):
+    for name, unit in view.workspace.faults.items():
         board.hold(view, name, Reason.INVALID, _sentence(unit.copy, unit.fault))
     for unit in view.workspace.units.values():
         board.keep_version(unit)
@@ -157,7 +157,7 @@ def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
             view, verdict.unit, reason, reason.words, *(f"reconcile resolve {view.id} --take {side}" for side in Side)
         )
     _note_conflict(board, view, verdict)
-    if verdict.record is not None and board.memory.asides.get((view.id, verdict.unit)) != verdict.record:
+    if board.memory.asides.get((view.id, verdict.unit)) != verdict.record:
         board.asides[view.id, verdict.unit] = verdict.record
 
 
@@ -218,11 +218,9 @@ def _remember(board: Board, view: View) -> None:
             _note_intent(board, view, presence.intent)
     if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
         board.intents[view.id] = Intent(IntentKind.LOCAL)
-    verdicts = board.verdicts.get(view.id, {})
-    for unit in {METADATA: None, STREAM: None, **verdicts}:
-        verdict = verdicts.get(unit)
-        if (view.id, unit) in board.memory.asides and (verdict is None or verdict.record is None):
-            board.asides[view.id, unit] = None
+    for key in [(view.id, unit) for unit in (METADATA, STREAM)]:
+        if key in board.memory.asides and key[1] not in board.verdicts.get(view.id, {}):
+            board.asides[key] = None
 
 
 def _note_intent(board: Board, view: View, intent: Intent) -> None:

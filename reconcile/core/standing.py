@@ -67,14 +67,13 @@ def standings(board: Board, plan: Plan, busy: Mapping[str, str], conflicts: Coll
 
 def _word(board: Board, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:
     if item is not None:
-        held = item.reason in _HELD or item.reason not in _ASIDE
-        return _HELD.get(item.reason) or _ASIDE.get(item.reason, "held"), item.message, not held
+        return (_HELD | _ASIDE).get(item.reason, "held"), item.message, item.reason in _ASIDE
     presence = board.presences[view.id]
     if presence.goal is Goal.IMPORT and actions:
         return "external", "in the workspace, not yet in the store", False
     kinds = {action.kind for action in actions}
     if presence.goal is Goal.REMOVE and actions:
-        return "removed-in-store", actions[-1].reason.words, False
+        return "removed-in-store", actions[0].reason.words, False
     if Kind.COPY in kinds and Kind.PROJECT in kinds:
         return "newer-on-both", "each side has something newer", False
     if Kind.COPY in kinds:

@@ -67,9 +67,9 @@ def _removes_a_directory(action: Action) -> bool:
 
 def without_git(plan: Plan, busy: str | None) -> Plan:
     """Hold what would change the workspace while git is in the middle of something there, and what needs it."""
-    touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
-    if busy is None or not touching:
+    if busy is None:
         return plan
+    touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
     refused = withheld(plan.actions, touching)
     kept = [action for action in plan.actions if action.id not in refused]
     return replace(plan, actions=renumbered(kept), held=(*plan.held, *git_is_busy(busy, refused)))

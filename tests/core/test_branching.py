@@ -50,7 +50,8 @@ def test_where_a_fork_is_made() -> None:
     flat = fork(WHOLE, flat=True)
     assert targets(flat) == ["store:N-a", "workspace:N-a"]
     assert flat.policy == Policy(layout=Layout.FLAT)
-    assert targets(fork(WHOLE, workspace=())) == ["store:N-a"]
+    alone = fork(WHOLE, workspace=())
+    assert (targets(alone), alone.intents) == (["store:N-a"], ())
     broken = (A, '1-a/events.json 10:00 "[{"')
     assert targets(fork(WHOLE, workspace=broken)) == ["store:N-a"]
     local = fork(Branch("jp-c1", Part(), "T", local=True))

@@ -14,7 +14,7 @@ from reconcile.core.policy import Policy, Take
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Project, Remove
-from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of
+from tests.support.building import agreed_on, board_of, here, plan_of, stored, unreadable, view_of
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 LONGER = A.replace("[1]", "[1 2]")
@@ -158,6 +158,21 @@ def test_what_nobody_can_read_is_left_to_the_removal_or_alone() -> None:
 def test_without_metadata_on_either_side_a_stream_is_still_saved() -> None:
     found = verdicts([stream_of(A)], [stream_of(LONGER.replace("stream 09:00", "stream 09:30"))], KNOWN)
     assert outcomes(found)[STREAM] is Outcome.TO_STORE
+
+
+def test_a_directory_keeps_the_name_found_while_the_title_is_as_agreed_on() -> None:
+    """A rename that was cut short counts where nothing was agreed on yet."""
+    elsewhere = at("1-old", A)
+    for memory, name in ((agreed_on(elsewhere, Z), "1-old"), (agreed_on(Z), "1-a")):
+        board = board_of(stored(elsewhere, Z), here(elsewhere, Z), replace(memory, renames=frozenset({"jp-c1"})))
+        view = board.views["jp-c1"]
+        assert view.store.main is not None
+        assert board.dirname_of(view, view.store.main, view.store.metadata) == name
+
+
+def test_of_a_version_that_nobody_can_read_whole_the_rest_is_kept() -> None:
+    kept = plan_of(unreadable(stored(A, Z), "1-a/base_config.json"), here(A, Z), KNOWN).preserve
+    assert [str(version.place) for version in kept] == ["store:1-a/events.json"]
 
 
 UNEDITABLE = '{"title":"A","last_activated_at":"2025-01-01 00:00:00.0"}'

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconcile.core.diagnosis import Ailment, diagnose
+from reconcile.core.diagnosis import LAY_OUT, PLAIN, Ailment, Finding, diagnose
 from reconcile.core.model import Problem
+from reconcile.core.plan import Item
+from reconcile.core.reasons import Reason
 from tests.support.building import agreed_on, board_of, here, plan_of, stored
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -52,6 +54,189 @@ def test_by_what_is_there(
     assert [each for each in found(store, workspace, agreed) if each[0] is not Ailment.STALE] == expected
 
 
+def findings(store: tuple[str, ...], workspace: tuple[str, ...] = (), agreed: tuple[str, ...] = ()) -> list[Finding]:
+    sides = (stored(*store), here(*workspace))
+    memory = agreed_on(*agreed) if agreed else None
+    return list(diagnose(board_of(*sides, memory), plan_of(*sides, memory), *sides))
+
+
+OTHER = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
+CHILD_A = A.replace('"A"', '"A" parent 9')
+IN_OTHER = f"9-z/conversations/{CHILD_A}"
+AS_NOBODY_WRITES = (
+    '1-a/metadata.json  09:30 "{\\"title\\":\\"A\\",\\"last_activated_at\\":\\"2025-01-01 00:00:00.0\\"}"'
+)
+QUARANTINE = "reconcile doctor --quarantine jp-c1"
+EXPECTED = ", expected an array of events, each with timestamp and type"
+WHOLE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[Finding]]] = {
+    "a merge that was never settled": (
+        (A,),
+        (A, '1-a/events.json 10:00 "<<<<<<< HEAD"'),
+        (A,),
+        [
+            Finding(
+                Ailment.MERGE_MARKERS,
+                "workspace:1-a/events.json",
+                f"found a git conflict marker in line 1{EXPECTED}",
+                "jp-c1",
+                ("git status, and settle the merge", "reconcile resolve jp-c1 --take store", QUARANTINE),
+            )
+        ],
+    ),
+    "a file that nobody can read": (
+        (A,),
+        (A, '1-a/events.json 10:00 "[{"'),
+        (A,),
+        [
+            Finding(
+                Ailment.INVALID,
+                "workspace:1-a/events.json",
+                f"found a truncated file, it ends in the middle of a value in line 1{EXPECTED}",
+                "jp-c1",
+                ("reconcile resolve jp-c1 --take store", QUARANTINE),
+            )
+        ],
+    ),
+    "metadata that can't be edited": (
+        (CHILD_A, AS_NOBODY_WRITES, OTHER),
+        (OTHER, IN_OTHER),
+        (OTHER, IN_OTHER),
+        [
+            Finding(
+                Ailment.UNEDITABLE,
+                "store:1-a",
+                "its metadata isn't formatted as JP writes it, so its parent can't be written into it",
+                "jp-c1",
+                (LAY_OUT,),
+            )
+        ],
+    ),
+    "a second directory in the store": (
+        (A, A.replace("1-a", "1-z")),
+        (A,),
+        (A,),
+        [Finding(Ailment.DUPLICATE, "store:1-z", "beside 1-a", "jp-c1", (PLAIN,))],
+    ),
+    "a second directory, nested in the workspace": (
+        (A, OTHER),
+        (A, OTHER, f"9-z/conversations/{A}"),
+        (A, OTHER),
+        [Finding(Ailment.DUPLICATE, "workspace:9-z/conversations/1-a", "beside 1-a", "jp-c1", (PLAIN,))],
+    ),
+    "a parent that is nowhere": (
+        (B,),
+        (),
+        (),
+        [
+            Finding(
+                Ailment.MISSING_PARENT,
+                "store:2-b",
+                "its parent jp-c1",
+                "jp-c2",
+                ("reconcile set-parent jp-c2 PARENT", "reconcile set-parent jp-c2 --none"),
+            )
+        ],
+    ),
+    "a cycle in what is new here": (
+        (),
+        (A.replace('"A"', '"A" parent 1'),),
+        (),
+        [Finding(Ailment.CYCLE, "workspace:1-a", "jp-c1 > jp-c1", "jp-c1", ("reconcile set-parent jp-c1 --none",))],
+    ),
+    "a directory called by another title": (
+        (A.replace("1-a", "1-old"),),
+        (),
+        (),
+        [Finding(Ailment.NAME, "store:1-old", "the title makes it 1-a", "jp-c1", ("jp, at its next write of it",))],
+    ),
+    "one that somebody moved": (
+        (CHILD_A, OTHER),
+        (CHILD_A, OTHER),
+        (OTHER, IN_OTHER),
+        [
+            Finding(
+                Ailment.DRIFT,
+                "workspace:1-a",
+                "it was at 9-z/conversations/1-a",
+                "jp-c1",
+                ("reconcile project jp-c1",),
+            )
+        ],
+    ),
+    "a parent that JP has stripped": (
+        (A, OTHER),
+        (OTHER, IN_OTHER),
+        (OTHER, IN_OTHER),
+        [Finding(Ailment.STRIPPED_PARENT, "store:1-a/metadata.json", "no parent_id", "jp-c1", (PLAIN,))],
+    ),
+    "one that was removed from the store": (
+        (OTHER,),
+        (A, OTHER),
+        (A, OTHER),
+        [Finding(Ailment.STALE, "workspace:1-a", Reason.REMOVED_IN_STORE.words, "jp-c1", (PLAIN,))],
+    ),
+    "one that was archived, and is": ((f".archive/{A}",), (f".archive/{A}",), (f".archive/{A}",), []),
+    "one that JP has carried into the archive": (
+        (f".archive/{OTHER}", CHILD_A),
+        (f".archive/{OTHER}", f".archive/{IN_OTHER}"),
+        (OTHER, IN_OTHER),
+        [
+            Finding(
+                Ailment.MISSING_PARENT,
+                "store:1-a",
+                "its parent jp-c9",
+                "jp-c1",
+                ("reconcile set-parent jp-c1 PARENT", "reconcile set-parent jp-c1 --none"),
+            ),
+            Finding(
+                Ailment.CARRIED,
+                "workspace:.archive/9-z/conversations/1-a",
+                "in archive, below jp-c9",
+                "jp-c1",
+                (PLAIN,),
+            ),
+            Finding(Ailment.DRIFT, "workspace:.archive/9-z", "it was at 9-z", "jp-c9", ("reconcile project jp-c9",)),
+            Finding(
+                Ailment.DRIFT,
+                "workspace:.archive/9-z/conversations/1-a",
+                "it was at 9-z/conversations/1-a",
+                "jp-c1",
+                ("reconcile project jp-c1",),
+            ),
+        ],
+    ),
+    "one that was edited": ((A,), (A.replace("[1]", "[1 2]"),), (A,), []),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "agreed", "expected"), WHOLE.values(), ids=WHOLE)
+def test_what_is_found_and_how_it_is_mended(
+    store: tuple[str, ...], workspace: tuple[str, ...], agreed: tuple[str, ...], expected: list[Finding]
+) -> None:
+    assert findings(store, workspace, agreed) == expected
+
+
+def test_where_it_is_comes_before_the_first_colon_and_is_told_of_every_one() -> None:
+    sides, plan = (stored(A), here(A)), plan_of(stored(A), here(A), agreed_on(A))
+    messages = ("store:1-a/x: found this: that", "neither side has a whole stream")
+    held = [
+        Item(conversation="jp-c1", title="A", unit="stream", reason=Reason.INVALID, message=message)
+        for message in messages
+    ]
+    found = diagnose(board_of(*sides, agreed_on(A)), replace(plan, held=tuple(held)), *sides)
+    assert [(finding.place, finding.found) for finding in found] == [
+        ("store:1-a", "neither side has a whole stream"),
+        ("store:1-a/x", "found this: that"),
+    ]
+
+
+def test_findings_come_by_kind_and_then_by_place() -> None:
+    lines = [B.replace("2-b", name) for name in ("3-x", "2-x")]
+    found = findings((*lines, A.replace("1-a", "1-old"), 'README/x 09:00 "x"'), ('README/x 09:00 "x"',))
+    places = ["store:1-old", "store:2-x", "store:3-x", "store:README", "workspace:README"]
+    assert [finding.place for finding in found] == places
+
+
 def test_by_what_is_remembered() -> None:
     moved = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
     assert (Ailment.DRIFT, "workspace:2-b", False) in found((A, B), (A, moved), (A, NESTED))
@@ -74,6 +259,10 @@ def test_what_cannot_be_seen() -> None:
     plan = plan_of(store, here(A), agreed_on(A))
     findings = diagnose(board_of(store, here(A), agreed_on(A)), plan, store, here(A))
     assert [(finding.ailment, finding.place) for finding in findings] == [(Ailment.UNREADABLE, "store:.")]
+    store = replace(stored(A), problems=(Problem("9-z", "it can't be read (EIO)"),))
+    (finding,) = diagnose(board_of(store, here(A), agreed_on(A)), plan, store, here(A))
+    mend = ("see to its permissions, or to the disk",)
+    assert finding == Finding(Ailment.UNREADABLE, "store:9-z", "it can't be read (EIO)", mend=mend)
 
 
 def test_a_link_in_the_place_of_a_conversation() -> None:

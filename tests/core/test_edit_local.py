@@ -86,3 +86,29 @@ def test_it_keeps_to_what_the_run_is_limited_to() -> None:
 
 def test_what_went_before_the_end_is_nobodys_business() -> None:
     assert not plan_of(stored(A, H), here(H), cut_short("jp-c1")).actions
+
+
+def test_what_is_nowhere_any_more_or_has_left_by_now_needs_nothing() -> None:
+    plan = plan_of(stored(A, H), here(H), cut_short("jp-c1", "jp-c77"))
+    assert (plan.actions, plan.intents, plan.held) == ((), (), ())
+
+
+def test_what_was_left_is_taken_out_in_the_order_of_ids() -> None:
+    """Whatever order a set has them in."""
+    line = '{0}-x  metadata 09:00 title "X"{1}  stream 09:00 [1]'
+    tops = [line.format(n, "") for n in range(10, 18)]
+    inside = [f"{n}-x/conversations/{line.format(n + 10, f' parent {n}')}" for n in range(10, 18)]
+    ids = [f"jp-c{n}" for n in range(10, 18)]
+    memory = replace(agreed_on(*tops, *inside, H), intents=dict.fromkeys(ids, LOCAL))
+    left = frozenset((*ids, *(f"jp-c{n + 10}" for n in range(10, 18))))
+    store = stored(*tops, *(each.partition("conversations/")[2] for each in inside), H)
+    plan = plan_of(store, here(*tops, *inside, H), replace(memory, localizing=left))
+    assert [note.conversation for note in plan.notes] == ids
+
+
+def test_removals_that_nobody_asked_for_are_still_a_bulk() -> None:
+    many = [f'1{n:02}-x  metadata 09:00 title "X"  stream 09:00 [1]' for n in range(6)]
+    memory = replace(agreed_on(A, *many, H), intents={"jp-c1": LOCAL}, localizing=frozenset({"jp-c1"}))
+    plan = plan_of(stored(A, H), here(A, *many, H), memory)
+    assert [item.reason for item in plan.held] == [Reason.BULK]
+    assert [action.conversation for action in plan.actions] == ["jp-c1"]

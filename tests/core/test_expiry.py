@@ -40,6 +40,12 @@ def test_what_lies_here_of_a_local_one_keeps_nothing() -> None:
     assert expired(board_of(stored(local.format("09:00")), here(edited)), frozenset()) == ()
 
 
+def test_a_note_that_is_to_go_from_the_workspace_keeps_nothing() -> None:
+    note = '1-a/NOTE.md  09:00 "x"'
+    memory = agreed_on(A, note)
+    assert expired(board_of(stored(A), here(A, note), memory), frozenset()) == ("jp-c1",)
+
+
 def test_what_was_kept_with_two_versions_stays() -> None:
     store, workspace = stored(A), here(A.replace('"A"', '"Z"'))
     digests = (view_of(store, workspace).store.raw("metadata"), view_of(store, workspace).workspace.raw("metadata"))

@@ -321,6 +321,30 @@ def second() -> dict[tuple[str, str], str]:
     return {("jp-c2", name): digest_of(TWO, name) for name in (METADATA, STREAM)}
 
 
+NOTE, OTHER_NOTE = "extra:NOTE.md", "extra:OTHER.md"
+SAVED_NOTES = {
+    "saved by this run": (did(Kind.COPY, NOTE), {NOTE}),
+    "another one": (did(Kind.COPY, OTHER_NOTE), {OTHER_NOTE}),
+    "with all the rest": (did(Kind.COPY, WHOLE), set()),
+    "written by nobody": (did(Kind.COPY, STREAM), set()),
+    "got from the vault": (did(Kind.COPY, NOTE, kept=("v",)), set()),
+}
+
+
+@pytest.mark.parametrize(("action", "saved"), SAVED_NOTES.values(), ids=SAVED_NOTES)
+def test_a_note_that_was_saved_before_its_directory_left_was_here(action: Action, saved: set[str]) -> None:
+    notes = '1-a/NOTE.md  09:00 "x"', '1-a/OTHER.md  09:00 "x"'
+    store = stored(ONE, *notes, TWO)
+    agreed = folded(store, here(TWO), agreed_on(ONE, TWO), planned(action)).agreed.get("jp-c1")
+    assert (set(agreed.units) - set(DIGEST) if agreed else set()) == saved
+    if agreed is not None:
+        assert DIGEST.items() <= agreed.units.items()
+        again = replace(agreed_on(ONE, TWO), agreed={**agreed_on(ONE, TWO).agreed, "jp-c1": agreed})
+        assert "jp-c1" not in folded(store, here(TWO), again, planned(action)).agreed
+        undone_ = fold(store, here(TWO), agreed_on(ONE, TWO), planned(action), Policy(), RULES, (action.id,))
+        assert "jp-c1" not in undone_.agreed
+
+
 def test_what_is_as_it_was_agreed_on_is_looked_at_where_the_run_concerned_it() -> None:
     buried = replace(KNOWN, tombstones={"jp-c1": frozenset({"x"})})
     assert folded(stored(ONE), here(ONE), buried).tombstones == {"jp-c1": None}

@@ -112,7 +112,7 @@ UNSETTLED: dict[str, tuple[Lines, Lines, set[str]]] = {
     "gone from both": ([ONE, NOTE], [ONE, NOTE], {"jp-c2"}),
     "gone from here": (STORE, [ONE, NOTE], {"jp-c2"}),
     "edited": (STORE, [ONE.replace("[1]", "[2]"), *NESTED[1:]], {"jp-c1"}),
-    "twice in the store": ([*STORE, ONE.replace("1-a", "1-A")], NESTED, {"jp-c1"}),
+    "twice in the store": ([*STORE, TWO.replace("2-b", "2-B")], NESTED, {"jp-c2"}),
     "twice here": (STORE, [*NESTED, ONE.replace("1-a", "1-z")], {"jp-c1"}),
 }
 

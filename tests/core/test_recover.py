@@ -7,7 +7,7 @@ from dataclasses import replace
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
-from reconcile.core.recover import Offer, Offers, coming, offers, remembering
+from reconcile.core.recover import Offer, Offers, absent, coming, offers, remembering
 from reconcile.core.requests import Project
 from tests.support.building import agreed_on, board_of, here, plan_of, stored
 
@@ -146,3 +146,7 @@ def test_what_is_archived_comes_back_into_the_archive_also_after_a_run_that_was_
     assert (action.reason, str(action.target)) == (Reason.PROJECTED, "workspace:.archive/2-x")
     (held,) = plan_of(stored(A, archived), here(A), agreed_on(A), Policy(request=Project(("jp-c2",)))).held
     assert held.reason is Reason.ARCHIVED_HELD
+
+
+def test_what_is_gone_from_the_store_is_absent_from_nowhere() -> None:
+    assert absent(board_of(stored(A, C), here(C), agreed_on(A, B, C))) == ("jp-c1",)

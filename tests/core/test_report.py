@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Foreign, Side
-from reconcile.core.plan import Item, Plan
 from reconcile.core.policy import Diverged, Policy, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Localize, Project, Remove
 from tests.support.building import agreed_on, here, plan_of, stored, view_of
+
+if TYPE_CHECKING:
+    from reconcile.core.plan import Item, Plan
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 ONLY_METADATA, ONLY_STREAM = '1-a  metadata 09:00 title "A"', "1-a  stream 09:00 [1]"
@@ -161,6 +164,13 @@ def test_what_nobody_can_read_is_taken_from_the_other_side_where_that_is_sound()
     assert [each[3] for each in said(plan([A], [A, broken]).held)] == [(TAKE_STORE,)]
     assert [each[3] for each in said(plan([A, broken], [A]).held)] == [(TAKE_WORKSPACE,)]
     assert [each[3] for each in said(plan([A, broken], [A, broken]).held)] == [(), ()]
+
+
+def test_what_is_missing_says_which_side_has_none() -> None:
+    """An incomplete unit of an unfinished projection, and nothing in the store; or nothing on either side."""
+    removed = replace(KNOWN, intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    missing = said(plan([A], [ONLY_METADATA], removed).held)
+    assert missing == [(STREAM, Reason.INVALID, "the workspace has no stream", (TAKE_STORE,))]
 
 
 def test_an_unreadable_parent_is_noted_once() -> None:

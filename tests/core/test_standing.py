@@ -92,7 +92,12 @@ def test_what_is_archived_lies_in_no_tree() -> None:
     assert found([f".archive/{ONE}"], [], FRESH)["jp-c1"].depth == 0
 
 
-def test_what_was_removed_says_so_at_its_last_step() -> None:
+def test_what_is_archived_is_listed_after_what_is_gone_too() -> None:
+    beside = f".archive/{ONE.replace('1-a', '2-b')}"
+    assert list(found([beside], [], KNOWN)) == ["jp-c8", "jp-c2"]
+
+
+def test_what_was_removed_says_so() -> None:
     note = f'{ONE.partition(" ")[0]}/NOTE.md  09:00 "x"'
     standing = found([], [ONE, note, ONE.replace("1-a", "1-z")], agreed_on(ONE, note, BESIDE))["jp-c1"]
     assert (standing.word, standing.detail) == ("removed-in-store", Reason.REMOVED_IN_STORE.words)
@@ -176,5 +181,6 @@ def test_a_lock_comes_before_everything_else() -> None:
 
 
 def test_a_conflict_is_shown_until_it_was_looked_at_once_nothing_else_is_to_do() -> None:
-    assert found([ONE], [ONE], KNOWN, conflicts=("jp-c1",))["jp-c1"].word == "conflict"
+    seen = found([ONE], [ONE], KNOWN, conflicts=("jp-c1",))["jp-c1"]
+    assert (seen.word, seen.settled) == ("conflict", False)
     assert found([ONE], [MORE], KNOWN, conflicts=("jp-c1",))["jp-c1"].word == "newer-in-workspace"

@@ -18,6 +18,7 @@ from reconcile.core.requests import TakeBack
 from reconcile.core.saved import agreeing
 from reconcile.core.simulate import listing_of
 from reconcile.core.undo import plan_undo
+from reconcile.core.whereabouts import Whereabouts
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.past_runs import kept_of
 from tests.support.pure_level import RULES
@@ -396,3 +397,38 @@ def test_of_a_bulk_that_goes_and_comes_back_the_removals_are_named_first() -> No
 def test_where_git_is_busy_and_nothing_waits_for_it_nothing_is_said_of_it() -> None:
     plan = undo(IMPORTED, stored(A, B), here(A, B), Policy(git_busy="merge"))
     assert ([action.kind for action in plan.actions], plan.held) == ([Kind.REMOVE, Kind.REMOVE], ())
+
+
+def test_what_a_bulk_undo_was_asked_for_is_known() -> None:
+    lines = [f'{number}-x  metadata 09:00 title "X"  stream 09:00 [1]' for number in range(1, 8)]
+    policy = Policy(request=TakeBack("run"))
+    found = plan_undo(ran(stored(), here(*lines)), Look(stored(*lines), here(*lines), Memory()), policy, RULES, 7)
+    assert (len(found.held), found.policy, found.now_ns) == (1, policy, 7)
+
+
+def test_what_is_public_by_now_may_be_written_again() -> None:
+    memory = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.PROJECTED)})
+    policy = Policy(request=TakeBack("run"))
+    assert plan_undo(REMOVED, Look(stored(B), here(B), memory), policy, RULES, 0).actions
+
+
+def test_a_fork_is_taken_back_alone_where_only_that_is_asked_for() -> None:
+    old, new = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]', '1-a  metadata 09:00 title "A"  stream 11:00 [1 3]'
+    past = ran(stored(old), here(new), A)
+    (fork,) = (step for step in past.steps if step.kind is Kind.FORK)
+    forked = f'{fork.target.path}  metadata 09:00 title "[diverged] A" parent 1  stream 10:00 [1 2]'
+    sides = stored(new, forked), here(new)
+    alone = undo(past, *sides, Policy(only=frozenset({fork.conversation})))
+    assert [action.conversation for action in alone.actions] == [fork.conversation]
+    busy = undo(past, *sides, Policy(git_busy="merge"))  # nothing of it is in the workspace
+    assert ({action.target.side for action in busy.actions}, busy.held) == ({Side.STORE}, ())
+
+
+def test_of_others_a_refused_one_says_nothing() -> None:
+    past = ran(stored(B), here(A, LONGER_B), B)
+    (item,) = undo(past, stored(LONGER_A, LONGER_B), here(A, LONGER_B)).held
+    assert (item.conversation, item.resolve) == ("jp-c1", ())
+
+
+def test_a_place_is_a_container_a_part_and_a_name() -> None:
+    assert Whereabouts().spot(Place(Side.STORE, ".archive/1-a")) == (None, ".archive/", "1-a")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.memory import AsideKind, AsideRecord, remembered
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, remembered
 from reconcile.core.model import WHOLE, File
+from reconcile.core.plan import Kind
 from reconcile.core.undone import Standing, left_alone, side_digest, standing, undone_record
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.pure_level import RULES
@@ -126,3 +127,33 @@ def test_an_undone_removal_leaves_no_tombstone() -> None:
     plan = plan_of(store, workspace, put_back(store, workspace, gone, memory))
     assert plan.tombstones == ()
     assert [item.conversation for item in plan.aside] == gone
+
+
+def test_a_record_of_what_is_nowhere_is_released() -> None:
+    """Whatever is asked for."""
+    record = AsideRecord(AsideKind.UNDONE, "x", "y")
+    memory = replace(agreed_on(A), asides={("jp-c9", WHOLE): record})
+    assert dict(plan_of(stored(A), here(A), memory).asides) == {("jp-c9", WHOLE): None}
+
+
+def test_what_differs_in_the_workspace_goes_into_the_vault_and_what_is_equal_does_not() -> None:
+    edited = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]'
+    memory = put_back(stored(A), here(edited), ["jp-c1"], agreed_on(A))
+    kept = plan_of(stored(A), here(edited), memory).preserve
+    assert {(version.unit, version.place.side.value) for version in kept} == {("stream", "workspace")}
+
+
+def test_of_a_side_that_lacks_it_nothing_can_be_taken() -> None:
+    (item,) = plan_of(stored(B), here(A, B), put_back(stored(B), here(A, B), ["jp-c1"], agreed_on(B))).aside
+    assert item.resolve == ("reconcile resolve jp-c1 --take workspace",)
+
+
+def test_a_fork_of_another_stays_what_it_is() -> None:
+    """It is of a local conversation, so local itself."""
+    ours, theirs = B.replace("[1]", "[1 2]"), B.replace("stream 09:00 [1]", "stream 09:30 [1 3]")
+    known = replace(agreed_on(A, B), intents={"jp-c2": Intent(IntentKind.LOCAL)})
+    edited = A.replace("stream 09:00 [1]", "stream 09:30 [1 2]")
+    sides = stored(A, ours), here(edited, theirs)
+    plan = plan_of(*sides, put_back(*sides, ["jp-c1"], known))
+    (fork,) = (action.conversation for action in plan.actions if action.kind is Kind.FORK)
+    assert dict(plan.intents)[fork] == Intent(IntentKind.LOCAL)

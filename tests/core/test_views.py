@@ -59,7 +59,9 @@ def test_a_flag_in_the_trash_makes_nothing_local() -> None:
 
 def test_what_is_in_the_trash_comes_in_the_order_of_its_numbers_there() -> None:
     trash = [at(f".trash/{name}") for name in ("1-a-10", "1-a", "1-a-2")]
-    assert paths(view_of(stored(A), here(*trash)).workspace.trash) == [".trash/1-a", ".trash/1-a-2", ".trash/1-a-10"]
+    for workspace in (trash, [A, *trash]):
+        found = view_of(stored(A), here(*workspace)).workspace.trash
+        assert paths(found) == [".trash/1-a", ".trash/1-a-2", ".trash/1-a-10"]
 
 
 def test_the_title_is_the_last_one_known_where_no_metadata_says_it() -> None:
@@ -179,6 +181,8 @@ def test_the_newest_edit_speaks_and_others_are_its_rivals() -> None:
     assert of(A, *broken, memory=Memory()) == ("1-a", [])
     replaced = replace(KNOWN, history={("jp-c1", STREAM): (stream_of(A), stream_of(NEW))})
     assert of(A, at("1-y", NEW), memory=replaced) == ("1-y", [])
+    both_old = replace(KNOWN, history={("jp-c1", STREAM): (stream_of(OLD), stream_of(A), "newest")})
+    assert of(A, at("1-z", OLD.replace("10:00", "08:00")), memory=both_old) == ("1-a", [])
     long = replace(KNOWN, history={("jp-c1", STREAM): ("first", stream_of(OLD), stream_of(A))})
     assert of(A, at("1-z", OLD), memory=long) == ("1-a", [])
 
