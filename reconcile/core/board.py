@@ -77,6 +77,11 @@ class Board:
         """Return the directory of a copy that the scan found."""
         return self.nodes[copy.side][copy.path]
 
+    def is_void(self, view: View) -> bool:
+        """Tell whether the baseline ends, because the store that it spoke of is no more: the workspace's is new."""
+        gone = view.agreed is not None and view.store.main is None and view.workspace.main is not None
+        return gone and self.sides.store_renewed
+
     def container_of(self, conversation: str) -> str | None:
         """Return the conversation in whose directory the layout places this one, None for the top."""
         if self.policy.layout is Layout.FLAT or conversation not in self.tree:

@@ -140,13 +140,14 @@ def _reason_to_move(board: Board, view: View, main: Copy, container: str | None)
     """Return why the computed placement is carried out now; None leaves a directory where it was found (rule 6)."""
     if main.archived:
         return Reason.UNARCHIVED
-    agreed_on = view.agreed.container if view.agreed else main.container
+    agreed = None if board.is_void(view) else view.agreed
+    agreed_on = agreed.container if agreed else main.container
     if agreed_on != container:
         if board.tree.parent_is_gone(view.id):
             return Reason.PARENT_GONE
         if board.tree.breaks_cycle(view.id):
             return Reason.CYCLE_BROKEN
-    if view.agreed is None or board.memory.layout != board.policy.layout.value:
+    if agreed is None or board.memory.layout != board.policy.layout.value:
         return Reason.LAYOUT
     if agreed_on != container or main.partition is not Partition.LIVE:
         return Reason.PARENT_CHANGED

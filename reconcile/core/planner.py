@@ -122,7 +122,7 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
         tombstones=tuple(sorted(board.tombstones.items())),
         states=tuple(sorted(_states(board, actions).items())),
         outline=_outline(board, actions),
-        voided=_voided(board),
+        voided=tuple(view.id for view in board.views.values() if board.is_void(view)),
         now_ns=board.now_ns,
         places=tuple((key, node.path) for key, node in sorted(board.present.items())),
         rooted=tuple(
@@ -150,16 +150,6 @@ def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:
         if state != "gone" and view.id in counted:
             states[state] += 1
     return states
-
-
-def _voided(board: Board) -> tuple[str, ...]:
-    if not board.sides.store_renewed:
-        return ()
-    return tuple(
-        view.id
-        for view in board.views.values()
-        if view.agreed is not None and view.store.main is None and view.workspace.main is not None
-    )
 
 
 def _outline(board: Board, actions: Sequence[Action]) -> tuple[Heading, ...]:
