@@ -11,7 +11,7 @@ from reconcile.core.model import EXTRA, WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.core.reasons import Reason
 
-from .style import Style, clean, pad, shorten, size
+from .style import DEEP, Style, clean, nested, pad, shorten, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,10 +78,9 @@ class PlanText:
                 break
             actions = self._by.get(each.conversation, [])
             if actions or each.conversation in self._above:
-                indent = "  " * each.depth
-                yield f"{indent}{self._heading(each.conversation, each.title, bold=bool(actions))}"
+                yield nested(each.depth, self._heading(each.conversation, each.title, bold=bool(actions)))
                 for action in actions:
-                    yield f"{indent}  {self._line(action)}"
+                    yield nested(min(each.depth, DEEP), f"  {self._line(action)}")
                 shown += bool(actions)
         if cut:
             rest = len(self._by) - shown

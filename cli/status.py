@@ -20,7 +20,7 @@ from .context import find_ids, find_roots, open_session, policy_of, selection, s
 from .options import common_options, options_of
 from .render import heading
 from .run import tell_lost
-from .style import LONG, Style, clean, pad, shorten, width
+from .style import DEEP, LONG, Style, clean, nested, pad, shorten, width
 
 if TYPE_CHECKING:
     from reconcile.core.standing import Standing
@@ -72,14 +72,14 @@ def _dump(found: dict[str, Any]) -> None:
 def _show_all(found: tuple[Standing, ...], style: Style, *, verbose: bool) -> None:
     quiet = {"in-sync", "available", "local", "archived"}
     shown = [each for each in found if verbose or not each.settled or each.word not in quiet]
-    titles = ["  " * each.depth + shorten(clean(each.title or "(no title)"), TITLE) for each in shown]
+    titles = [nested(each.depth, shorten(clean(each.title or "(no title)"), TITLE)) for each in shown]
     words = max((len(each.word) for each in shown), default=0)
     columns = max((width(title) for title in titles), default=0)
     for each, title in zip(shown, titles, strict=True):
         word = style(pad(each.word, words), COLORS.get(each.word))
         click.echo(f"{word}  {pad(title, columns)}  {style(clean(each.conversation), dim=True)}")
         if each.detail:
-            click.echo(" " * (words + 2) + "  " * each.depth + style(clean(each.detail), dim=True))
+            click.echo(" " * (words + 2) + nested(min(each.depth, DEEP), style(clean(each.detail), dim=True)))
     counts = Counter(each.word for each in found)
     line = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
     total = f"{len(found)} conversation{'' if len(found) == 1 else 's'}"

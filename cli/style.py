@@ -12,6 +12,8 @@ import click
 
 LONG = 200
 """Columns of what is shown in full, unless it is absurd."""
+DEEP = 16
+"""Levels by which text is put to the right."""
 
 
 def clean(text: str) -> str:
@@ -50,6 +52,11 @@ def shorten(text: str, columns: int) -> str:
     ends = accumulate(width(char) for char in some)
     kept = "".join(char for char, end in zip(some, ends, strict=True) if end < columns)
     return kept + "…"
+
+
+def nested(depth: int, text: str) -> str:
+    """Put a text so many levels to the right; below the last one that is shown so, the number of the level stands."""
+    return f"{'  ' * depth}{text}" if depth <= DEEP else f"{'  ' * DEEP}{depth}: {text}"
 
 
 def size(count: int) -> str:

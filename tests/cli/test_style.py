@@ -135,3 +135,9 @@ def test_colours(
     chosen = style.Style.choose(when)
     assert chosen.colored is colored
     assert chosen("text", "red", bold=True) == ("\x1b[31m\x1b[1mtext\x1b[0m" if colored else "text")
+
+
+def test_what_lies_deep_says_how_deep_and_is_no_further_to_the_right() -> None:
+    assert [style.nested(depth, "x") for depth in (0, 1, 16)] == ["x", "  x", " " * 32 + "x"]
+    assert style.nested(17, "x") == " " * 32 + "17: x"
+    assert style.nested(4999, "x") == " " * 32 + "4999: x"

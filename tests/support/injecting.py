@@ -86,7 +86,8 @@ class Injector:
             _check_census(level, command, before)
             if hit or _follow_up(command) is not None:
                 # Who asks again for what has come back as a whole is offered more.
-                complete = command.recovers and self.listings(level, command).items() <= clean.items()
+                back = command.recovers and bool(clean[command.workspace])
+                complete = back and self.listings(level, command).items() <= clean.items()
                 code = _run_again(level, command.plain() if complete else command, before)
                 assert code in (0, 4), f"the next run ends with {code}"
                 _check_census(level, command, before)
