@@ -269,6 +269,16 @@ class Stories(RuleBasedStateMachine):
         if run and run not in self.halves and "forget state" not in self.verbs:
             self._run_at_rest(f"undo {run}" if run != known[-1] else "undo", checkout)
 
+    @rule(checkout=st.sampled_from((1, 1, 2)), wiped=st.booleans(), everything=st.integers(0, 3))
+    def recover(self, checkout: int, *, wiped: bool, everything: int) -> None:
+        """After ``rm -rf .jp``, or what runs found removed."""
+        side, at = WORKSPACES[checkout - 1], f" @{checkout}" if checkout > 1 else ""
+        self._run(f"reconcile{at}")
+        if wiped:
+            self.verbs.append(f"wipe {side}")
+            self.trees[side] = None
+        self._run(f"reconcile recover{'' if everything else ' --all'}{at}")
+
     def _run_at_rest(self, command: str, checkout: int) -> None:
         """What is limited to a part leaves the rest as it is: so that nothing is due after it, all is done before."""
         at = f" @{checkout}" if checkout > 1 else ""
