@@ -126,7 +126,7 @@ class Session:
             if scanned.changed:
                 self._indexes[side] = scanned.index
                 self._moved.add(side)
-        differ = needs_events(found[Side.STORE], found[Side.WORKSPACE], memory, self.rules)
+        differ = needs_events(found[Side.STORE], found[Side.WORKSPACE], self.rules)
         store, workspace = (inspect(found[side], self.site.conversations(side), self.format, differ) for side in Side)
         return Look(store, workspace, memory)
 

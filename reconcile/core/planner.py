@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.decisions import decide
 from reconcile.core.edit_local import unfinished
 from reconcile.core.edit_remove import keeping_parents
-from reconcile.core.model import STREAM
+from reconcile.core.model import Side, Stream
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
 from reconcile.core.plan import Action, Heading, Plan
 from reconcile.core.quiet import quiet_plan
@@ -25,7 +25,6 @@ from reconcile.core.settle import save, set_parents, update_workspace
 from reconcile.core.tree_edits import edits_of
 from reconcile.core.undone import leave_undone
 from reconcile.core.units import joined_digest
-from reconcile.core.views import views_of
 from reconcile.core.withholding import named, renumbered, selected, without_bulk, without_git
 
 if TYPE_CHECKING:
@@ -86,21 +85,21 @@ def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     return _finish(board, store, workspace)
 
 
-def needs_events(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> frozenset[str]:
-    """Return the ids whose streams differ between the sides, so that the scan can load their events."""
-    streams: dict[str, set[Digest | None]] = {}
+def needs_events(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozenset[str]:
+    """Return the ids whose streams may differ between the sides, so that the scan can load their events.
+
+    Which of several directories speaks for a side is decided later, and depends on what is asked for.
+    """
+    streams: dict[str, dict[Side, set[Digest]]] = {}
     for copy in (*store.copies, *workspace.copies):
         files = {file.name: file for file in copy.files}
-        stream = tuple(files[name] for name in rules.format.stream_files if name in files)
-        streams.setdefault(copy.conversation, set()).add(joined_digest(stream))
-    differ = {conversation for conversation, digests in streams.items() if len(digests) > 1}
-    views = views_of(store, workspace, memory, rules, differ) if differ else {}
+        digest = joined_digest(tuple(files[name] for name in rules.format.stream_files if name in files))
+        if digest is not None and isinstance(copy.stream, Stream):
+            streams.setdefault(copy.conversation, {side: set() for side in Side})[copy.side].add(digest)
     return frozenset(
-        view.id
-        for view in views.values()
-        if view.store.digest(STREAM) is not None
-        and view.workspace.digest(STREAM) is not None
-        and view.store.digest(STREAM) != view.workspace.digest(STREAM)
+        conversation
+        for conversation, sides in streams.items()
+        if all(sides.values()) and len(set().union(*sides.values())) > 1
     )
 
 

@@ -318,4 +318,4 @@ EVENTS: dict[str, tuple[list[str], list[str], set[str]]] = {
 
 @pytest.mark.parametrize(("store", "workspace", "found"), EVENTS.values(), ids=EVENTS)
 def test_events_are_needed_of_streams_that_differ(store: list[str], workspace: list[str], found: set[str]) -> None:
-    assert needs_events(stored(*store, line(8)), here(*workspace, line(8)), Memory(), RULES) == found
+    assert needs_events(stored(*store, line(8)), here(*workspace, line(8)), RULES) == found

@@ -118,7 +118,7 @@ def plans_from(world: World) -> Iterator[tuple[Snapshot, Snapshot, Memory, Polic
         policy = command.under(level.config, level.git_busy)
         for run in (True, False):
             memory = level.memories.of(command.workspace)
-            yield (*level._scan(command, memory), memory, policy)
+            yield (*level._scan(command), memory, policy)
             if run:
                 level.run(command)
 

@@ -156,7 +156,7 @@ class PureLevel:
         self.now_ns += 10**9
         memory = self.memories.of(command.workspace)
         policy = command.under(self.config, self.git_busy)
-        store, workspace = self._scan(command, memory)
+        store, workspace = self._scan(command)
         if command.recovers:
             memory, policy = self._recovering(command, policy, Look(store, workspace, memory))
         if isinstance(policy.request, TakeBack):
@@ -182,7 +182,7 @@ class PureLevel:
         run = str(self.now_ns)
         self.memories.remember(command.workspace, _ahead(plan), run)
         memory = self.memories.of(command.workspace)
-        found = self._scan(command, memory)
+        found = self._scan(command)
         self.memories.remember(command.workspace, fold(*found, memory, plan, policy, RULES), run)
         if not policy.only and not policy.below and not (policy.request and plan.held):
             self._check_settled(command, policy)
@@ -219,12 +219,12 @@ class PureLevel:
         """A second run has nothing to do: what is held stays held without actions, too."""
         memory = self.memories.of(command.workspace)
         plain = replace(policy, prefer=Prefer.NEWEST, decisions={}, accept_bulk=False, request=None)
-        plan = make_plan(*self._scan(command, memory), memory, plain, RULES, self.now_ns)
+        plan = make_plan(*self._scan(command), memory, plain, RULES, self.now_ns)
         lines = "\n  ".join(outcome_of(plan).lines(()))
         assert not plan.actions, f"a second run still has something to do:\n  {lines}"
         assert not plan.intents, f"a second run still remembers something: {plan.intents}"
 
-    def _scan(self, command: Command, memory: Memory) -> tuple[Snapshot, Snapshot]:
+    def _scan(self, command: Command) -> tuple[Snapshot, Snapshot]:
         """Look at both sides, with the events that the planner needs."""
         sides = ((Side.STORE, "store"), (Side.WORKSPACE, command.workspace))
         wanted: frozenset[str] = frozenset()
@@ -232,7 +232,7 @@ class PureLevel:
             store, workspace = (
                 scan_tree(self.trees.get(name), side, self._identity(name), FORMAT, wanted) for side, name in sides
             )
-            wanted = needs_events(store, workspace, memory, RULES)
+            wanted = needs_events(store, workspace, RULES)
             if not wanted:
                 break
         return store, workspace
