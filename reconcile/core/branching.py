@@ -71,8 +71,7 @@ def _files(board: Board, view: View, request: Branch, contents: Mapping[str, byt
         raise RefusedError(
             f"{view.id} isn't whole in the store", f"see `reconcile status {view.id}`, or run `reconcile`"
         )
-    title = request.title if request.title is not None else view.title
-    metadata = fmt.forked_metadata(contents[fmt.metadata_file], parent=view.id, title=title)
+    metadata = fmt.forked_metadata(contents[fmt.metadata_file], parent=view.id, title=request.title)
     stream = {name: content for name, content in contents.items() if name in fmt.stream_files}
     try:
         return {fmt.metadata_file: metadata, **fmt.cut_stream(stream, request.part)}

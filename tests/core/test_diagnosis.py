@@ -219,7 +219,11 @@ def test_what_is_found_and_how_it_is_mended(
 def test_where_it_is_comes_before_the_first_colon_and_is_told_of_every_one() -> None:
     sides, plan = (stored(A), here(A)), plan_of(stored(A), here(A), agreed_on(A))
     messages = ("store:1-a/x: found this: that", "neither side has a whole stream")
-    held = [
+    others = [
+        Item(conversation=None, title=None, unit="conversation", reason=Reason.BULK, message="all of it"),
+        Item(conversation="jp-c1", title="A", unit="metadata", reason=Reason.NOT_ROUND_TRIP, message="not as JP does"),
+    ]
+    held = others + [
         Item(conversation="jp-c1", title="A", unit="stream", reason=Reason.INVALID, message=message)
         for message in messages
     ]
@@ -227,6 +231,25 @@ def test_where_it_is_comes_before_the_first_colon_and_is_told_of_every_one() -> 
     assert [(finding.place, finding.found) for finding in found] == [
         ("store:1-a", "neither side has a whole stream"),
         ("store:1-a/x", "found this: that"),
+        ("store:1-a", "not as JP does"),
+    ]
+
+
+def test_a_title_that_nobody_can_read_makes_no_name() -> None:
+    assert [finding.ailment for finding in findings((A,), (A, '1-a/metadata.json 10:00 "["'), (A,))] == [
+        Ailment.INVALID
+    ]
+
+
+def test_a_link_in_a_place_of_a_conversation_and_what_is_only_named_like_one() -> None:
+    nested = "9-z/conversations/1-a -> /elsewhere"
+    sides = stored(A, "2-b -> /elsewhere", '3-c 09:00 "x"'), here(A, OTHER, nested)
+    board, plan = board_of(*sides), plan_of(*sides)
+    found = [finding for finding in diagnose(board, plan, *sides) if "never followed" not in finding.found]
+    assert [(finding.ailment, finding.place, finding.conversation) for finding in found] == [
+        (Ailment.UNREADABLE, "store:2-b", "jp-c2"),
+        (Ailment.UNREADABLE, "workspace:9-z/conversations/1-a", "jp-c1"),
+        (Ailment.FOREIGN, "store:3-c", None),
     ]
 
 

@@ -104,6 +104,12 @@ def test_what_is_named_together_with_what_it_lies_in_goes_with_that() -> None:
     assert edits_of(Localize(("jp-c2", "jp-c9")), board).intents == dict.fromkeys(("jp-c2", "jp-c9"), LOCAL)
 
 
+def test_what_is_local_already_is_not_said_to_become_so() -> None:
+    memory = replace(agreed_on(A, B), intents={"jp-c1": LOCAL, "jp-c2": Intent(IntentKind.REMOVED)})
+    edits = edits_of(Localize(("jp-c1", "jp-c2")), board_of(stored(A, B), here(A), memory))
+    assert (edits.intents, edits.leaving) == ({"jp-c2": LOCAL}, {"jp-c1": Reason.LOCALIZED})
+
+
 def test_what_is_in_the_store_alone_becomes_local_too() -> None:
     board = board_of(stored(A, B), here(B), agreed_on(B))
     edits = edits_of(Localize(("jp-c1", "jp-c2")), board)

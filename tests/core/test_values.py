@@ -52,3 +52,14 @@ def test_everything_that_is_remembered_of_a_conversation_and_nothing_of_others()
     }
     assert remembered(memory, ["jp-c2"])["jp-c2"].parent_known
     assert remembered(Memory(), ["jp-c2"]) == {"jp-c2": Remembered()}
+
+
+def test_a_wish_is_a_projection_that_nothing_led_to() -> None:
+    assert Intent(IntentKind.PROJECTED).is_wish
+    others = (
+        Intent(IntentKind.LOCAL),
+        Intent(IntentKind.REMOVED),
+        Intent(IntentKind.PROJECTED, waits_for="jp-c9"),
+        Intent(IntentKind.PROJECTED, place="1-a"),
+    )
+    assert not any(intent.is_wish for intent in others)
