@@ -102,7 +102,7 @@ class Format(Protocol):
         """Return the files of a part of a valid stream; all of it byte for byte."""
 
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
-        """The metadata of a fork: that of its source with another parent and title."""
+        """The metadata of a fork: that of its source with another parent and title (None: the source's)."""
 
     def new_id(self, now_ns: int, taken: Collection[str]) -> str:
         """An unused id for a conversation that is made at ``now_ns``."""

@@ -187,10 +187,9 @@ def _report_held(board: Board, view: View, verdict: Verdict) -> None:
 
 
 def _report_missing(board: Board, view: View, verdict: Verdict) -> None:
-    whole = [side for side in Side if view.side(side).digest(verdict.unit) is not None]
-    found = f"the {whole[0].other} has no {verdict.unit}" if whole else f"neither side has a whole {verdict.unit}"
-    take = [f"reconcile resolve {view.id} --take {side}" for side in whole]
-    board.hold(view, verdict.unit, Reason.INVALID, found, *take)
+    whole = next(side for side in Side if view.side(side).digest(verdict.unit) is not None)
+    found = f"the {whole.other} has no {verdict.unit}"
+    board.hold(view, verdict.unit, Reason.INVALID, found, f"reconcile resolve {view.id} --take {whole}")
 
 
 def _report_parent(board: Board, view: View) -> None:

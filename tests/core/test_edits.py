@@ -530,6 +530,12 @@ def test_who_cannot_be_whose_parent(request_: Reparent, message: str) -> None:
         edits_of(request_, board)
 
 
+def test_who_leaves_a_cycle_concerns_the_others_of_it_alone() -> None:
+    rings = [A.replace('"A"', '"A" parent 2'), CHILD, C.replace('"C"', '"C" parent 4')]
+    rings.append('4-d  metadata 09:00 title "D" parent 3  stream 09:00 [1]')
+    assert edits_of(Reparent("jp-c2", None), board_of(stored(*rings), here(), agreed_on())).scope == {"jp-c1", "jp-c2"}
+
+
 def test_another_parent_is_asked_for_one_conversation() -> None:
     edits = edits_of(Reparent("jp-c3", "jp-c1"), board_of(stored(A, B, C), here(), agreed_on()))
     assert edits.parents == {"jp-c3": "jp-c1"}

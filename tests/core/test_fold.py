@@ -129,6 +129,16 @@ def test_that_it_is_local_is_not_forgotten() -> None:
     assert folded(stored(TWO), here(TWO), memory).intents == {}
 
 
+def test_of_what_was_removed_but_for_an_archived_copy_nothing_is_remembered() -> None:
+    beside = TWO.replace(" parent 1", "")
+    memory = agreed_on(ONE, beside)
+    archived, live = stored(f".archive/{ONE}", beside), stored(ONE, beside)
+    removed = replace(PLAN, tombstones=(("jp-c1", ("x",)),))
+    assert folded(archived, here(beside), memory, removed).agreed == {"jp-c1": None}
+    for store, plan in ((archived, PLAN), (archived, replace(PLAN, tombstones=(("jp-c1", ()),))), (live, removed)):
+        assert "jp-c1" not in folded(store, here(beside), memory, plan).agreed
+
+
 def test_nothing_is_forgotten_of_what_was_not_seen() -> None:
     memory = agreed_on(ONE, TWO)
     hidden = replace(here(TWO), problems=(Problem("1-a", "denied"),))

@@ -150,3 +150,17 @@ def test_what_is_archived_comes_back_into_the_archive_also_after_a_run_that_was_
 
 def test_what_is_gone_from_the_store_is_absent_from_nowhere() -> None:
     assert absent(board_of(stored(A, C), here(C), agreed_on(A, B, C))) == ("jp-c1",)
+
+
+def test_what_is_known_or_said_later_goes_before_what_a_record_says() -> None:
+    removed = Memory(intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    local = Memory(intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert remembering(Memory(), [removed]).former == removed.intents
+    for memory, records in (
+        (agreed_on(A), [removed]),
+        (local, [removed]),
+        (Memory(), [agreed_on(A), removed]),
+        (Memory(), [local, removed]),
+        (Memory(), [local]),
+    ):
+        assert remembering(memory, records).former == {}

@@ -151,6 +151,7 @@ def test_what_was_kept_is_remembered_once_and_until_a_side_changes() -> None:
     changed = plan(sides[0], [A.replace('"A"', '"D"'), note.format("w")], memory)
     assert dict(changed.asides) == dict.fromkeys(kept)
     assert dict(plan([A], [A], memory).asides)["jp-c1", METADATA] is None
+    assert dict(plan([A], [], memory).asides) == {("jp-c1", METADATA): None}
 
 
 def test_what_diverged_and_is_to_be_asked_about() -> None:

@@ -47,8 +47,8 @@ def test_all_of_it_where_nothing_has_changed() -> None:
 
 def test_the_same_action_has_another_number_and_other_needs_in_another_plan() -> None:
     """And is carried out as the fresh plan has it."""
-    new, same = action(1, 9), replace(action(5, 1, 1), touches=("jp-c1", "jp-c9"))
-    old = replace(same, id="1", needs=(), touches=("jp-c1",))
+    new, same = action(1, 9), replace(action(5, 1, 1), touches=("jp-c1", "jp-c9"), together="jp-c9")
+    old = replace(same, id="1", needs=(), touches=("jp-c1",), together="")
     found, carries = agreeing(plan(old), plan(action(0, 1), same))
     assert found.actions == (replace(same, id="1", needs=()),)
     assert carries == {"1": old}
@@ -118,10 +118,34 @@ SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
             "kind": Kind.MOVE,
             "source": Place(Side.STORE, "1-old"),
             "target": Place(Side.STORE, "1-a"),
-            "expect": (replace(OLD, place=Place(Side.STORE, "1-old/events.json")),),
+            "expect": (replace(OLD, place=Place(Side.STORE, "1-old/events.json")), FREE),
         },
         DONE_ALREADY,
     ),
+    "it was moved, and edited": (
+        (A,),
+        {
+            "kind": Kind.MOVE,
+            "source": Place(Side.STORE, "1-old"),
+            "target": Place(Side.STORE, "1-a"),
+            "expect": (
+                replace(OLD, place=Place(Side.STORE, "1-old/events.json")),
+                replace(OLD, place=Place(Side.STORE, "1-old/metadata.json")),
+            ),
+        },
+        "store:1-old/events.json: found nothing, expected the file that the plan was made from",
+    ),
+    "it is to be moved": (
+        (A,),
+        {
+            "kind": Kind.MOVE,
+            "source": Place(Side.STORE, "1-a"),
+            "target": Place(Side.STORE, "1-b"),
+            "expect": (OLD,),
+        },
+        LATER,
+    ),
+    "it is to get an older time": ((A,), {"kind": Kind.AGE, "unit": "stream", "mtime_ns": 1, "expect": (OLD,)}, LATER),
     "there is nothing that could have been moved": (
         (A,),
         {"kind": Kind.MOVE, "source": Place(Side.STORE, "1-old"), "target": Place(Side.STORE, "1-a")},
@@ -166,10 +190,10 @@ def test_of_a_conversation_the_first_change_is_said_of_all_its_actions() -> None
 def test_what_comes_first_by_now_is_named_to_all_that_waits_for_it() -> None:
     look = Look(stored(A), here(), Memory())
     new = action(1, 9)
-    fresh = plan(new, action(2, 1, 1), action(3, 2, 2), action(4, 3))
-    found = said(look, action(2, 1), action(3, 2), action(4, 3), fresh=fresh)
+    fresh = plan(new, action(2, 1, 1), action(3, 2, 2), action(4, 3), action(5, 4, 4))
+    found = said(look, action(2, 1), action(3, 2), action(4, 3), action(5, 4), fresh=fresh)
     words = f"needs something else first by now: copy store:1-x ({Reason.EXTERNAL.words})"
-    assert found == {"2": words, "3": words, "4": LATER}
+    assert found == {"2": words, "3": words, "4": LATER, "5": LATER}
 
 
 def test_what_an_earlier_action_makes_or_takes_away_is_not_looked_for() -> None:
@@ -186,6 +210,7 @@ def test_what_an_earlier_action_makes_or_takes_away_is_not_looked_for() -> None:
         (replace(action(1, 2), kind=Kind.AGE, mtime_ns=1, expect=(wanted,)), LATER),
         (replace(action(1, 2), kind=Kind.AGE, target=place, mtime_ns=1), nothing),
         (replace(file, target=place), nothing),
+        (replace(file, expect=(wanted,)), nothing),
         (replace(action(1, 2), source=place), nothing),
         (replace(action(1, 2), target=Place(Side.WORKSPACE, "2-b")), nothing),
     ):
@@ -200,7 +225,7 @@ def test_a_file_is_found_where_its_directory_was_moved_since() -> None:
     for kind in (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE):
         move = replace(action(2, 1, kind=kind), source=source, target=target)
         assert said(look, write, move)["1"] == DONE_ALREADY
-        beside = replace(move, source=Place(Side.STORE, "1-o"))
+        beside = replace(move, source=Place(Side.STORE, "9-old"))
         assert said(look, write, beside)["1"] == LATER
         others = replace(move, conversation="jp-c2")
         assert said(look, write, others)["1"] == LATER

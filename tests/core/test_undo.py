@@ -432,3 +432,19 @@ def test_of_others_a_refused_one_says_nothing() -> None:
 
 def test_a_place_is_a_container_a_part_and_a_name() -> None:
     assert Whereabouts().spot(Place(Side.STORE, ".archive/1-a")) == (None, ".archive/", "1-a")
+
+
+def test_a_note_that_was_copied_is_not_taken_away_where_it_is_the_only_one_by_now() -> None:
+    note = '1-a/NOTE.md  09:00 "x"'
+    past = ran(stored(A), here(A, note), A)
+    words = "NOTE.md is gone since from the workspace; store:1-a/NOTE.md is the only copy by now"
+    assert refusals(undo(past, stored(A, note), here(A))) == {"jp-c1": words}
+    assert undo(past, stored(A, note), here(A, note)).held == ()
+    restored = replace(past, steps=tuple(replace(step, source=None) for step in past.steps))
+    assert undo(restored, stored(A, note), here(A)).held == ()
+
+
+def test_a_file_that_an_older_form_of_the_stream_lacks_is_taken_away_wherever_it_is() -> None:
+    old = '1-a  metadata 09:00 title "A"  stream 09:00 legacy [1]'
+    past = ran(stored(old), here(LONGER_A), old)
+    assert undo(past, stored(LONGER_A), here(old)).held == ()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconcile.core.memory import Memory
+from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import WHOLE, Foreign, Place, Side
 from reconcile.core.plan import Action, Kind, Plan
 from reconcile.core.planner import needs_events
@@ -166,6 +166,14 @@ def test_a_selection_is_about_all_that_a_plan_says() -> None:
         stored(*PARENTS), here(nested(PARENTS)[3]), agreed_on(*nested(PARENTS)), Policy(only=frozenset({"jp-c2"}))
     )
     assert [key for key, _ in gone_.intents] == ["jp-c2"]
+
+
+def test_of_a_part_those_named_are_counted_and_those_changed_with_them() -> None:
+    memory = agreed_on(line(4), line(5))
+    wishes = {each: Intent(IntentKind.PROJECTED) for each in ("jp-c1", "jp-c2")}
+    sides = stored(line(1), line(2, " parent 1"), line(4), line(5)), here(line(4), line(5))
+    part = plan_of(*sides, replace(memory, intents=wishes), Policy(only=frozenset({"jp-c2", "jp-c4"})))
+    assert (len(part.actions), dict(part.states)) == (2, {"in-sync": 1, "projected": 2})
 
 
 def test_what_is_needed_is_kept_and_what_that_needs_in_turn() -> None:
