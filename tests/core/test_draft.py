@@ -264,6 +264,7 @@ def test_a_step_says_how_many_bytes_it_writes_or_takes_away() -> None:
     plan = Planned()
     size = plan.d.files["metadata.json"].size
     assert plan.draft.action(plan.write(plan.a)).bytes == NEW.size
+    assert plan.draft.action(plan.move(plan.b, None)).bytes == 0
     assert plan.draft.action(plan.remove(plan.d)).bytes == size
 
 

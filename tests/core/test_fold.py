@@ -74,6 +74,13 @@ def test_one_directory_of_two_is_no_agreement_where_the_other_speaks() -> None:
     assert set(agreed.units) == {METADATA}
 
 
+def test_nor_while_another_directory_of_the_workspace_speaks() -> None:
+    newer, newest = ONE.replace("09:00 [1]", "10:00 [1 2]"), ONE.replace("09:00 [1]", "11:00 [1 3]")
+    changes = folded(stored(newer), here(newer, newest.replace("1-a", "1-z")), agreed_on(ONE))
+    assert ("jp-c1", STREAM) not in changes.history
+    assert "jp-c1" not in changes.agreed
+
+
 def test_nothing_in_common_is_no_baseline() -> None:
     changes = folded(stored(ONE), here('1-a  metadata 09:00 title "C"  stream 09:00 [2]'), Memory())
     assert changes.agreed == {}

@@ -8,7 +8,6 @@ import pytest
 
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
-from reconcile.core.placement import NAME_LIMIT
 from reconcile.core.plan import Action, Expect, Kind, Plan
 from reconcile.core.policy import Layout, Missing, Policy
 from reconcile.core.reasons import Reason
@@ -21,6 +20,8 @@ C = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
 FREE_B = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
 H = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
 """Somebody else, so that no side is empty."""
+NAME_LIMIT = 255
+"""Bytes of a name that common file systems hold."""
 IN_A, IN_B = "1-a/conversations/", "1-a/conversations/2-b/conversations/"
 NESTED_B, NESTED_C = IN_A + B, IN_B + C
 ALL = agreed_on(A, NESTED_B, NESTED_C, H)
