@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconcile.core.edits import names
 from reconcile.core.recover import Offer, absent, coming, offers, remembering, taken_unasked
 from reconcile.core.requests import Project
 from reconcile.disk.lost import put_marker_back
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from reconcile.session import Session
 
     from .options import Options
-
-NAMED = 5
 
 
 @click.command(name="recover")
@@ -104,7 +103,8 @@ def _chosen(options: Options, found: Offers, board: Board) -> tuple[str, ...]:
     if is_interactive(options) and not options.yes and not options.is_dry:
         return _asked(found.groups, board)
     for group in found.groups[len(found.unasked) :]:
-        say(f"not taken: {_described(group, board)}")
+        way = "; at a terminal it is asked for, `reconcile project ID` takes one" if group.known else ""
+        say(f"not taken: {_described(group, board)}{way}")
     return taken_unasked(board, found)
 
 
@@ -128,13 +128,7 @@ def _described(offer: Offer, board: Board) -> str:
         why = "that were here at the end of the last run"
     else:
         why = f"whose {'directory was' if count == 1 else 'directories were'} gone when run {offer.run} looked"
-    return f"{count} {kind} {why}: {_names(board, offer.conversations)}"
-
-
-def _names(board: Board, conversations: Sequence[str]) -> str:
-    names = [board.views[each].title or each for each in conversations[:NAMED]]
-    more = f" and {len(conversations) - NAMED} more" if len(conversations) > NAMED else ""
-    return ", ".join(names) + more
+    return f"{count} {kind} {why}: {names(board, offer.conversations)}"
 
 
 def _say_left_out(board: Board, conversations: Sequence[str]) -> None:
@@ -142,7 +136,7 @@ def _say_left_out(board: Board, conversations: Sequence[str]) -> None:
     if conversations:
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "below what doesn't come (`reconcile project ID` names it, and asks)"
-        say(f"left out: {count} {below}: {_names(board, conversations)}")
+        say(f"left out: {count} {below}: {names(board, conversations)}")
 
 
 def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
@@ -153,7 +147,8 @@ def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan)
     marked = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
     marks = not marked and plan.policy.git_busy is None
     if marks:
-        say(f"writes {roots.workspace}/.id with the id {roots.workspace_id}")
+        verb = "writes" if options.yes and not options.is_dry else "would write"
+        say(f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
     asks = not options.is_dry and bool(plan.actions or marks)
     pending = asks or (not options.is_dry and bool(session.state.journal.open_runs()))
     if not pending or (asks and not options.yes):

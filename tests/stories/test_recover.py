@@ -114,6 +114,8 @@ def test_a_part_that_went_and_was_noticed_comes_back_run_by_run(known: World) ->
         known.reconcile()
     result = recover(known, "--yes")
     assert "not taken: 2 conversations whose directories were gone when run" in result.stderr
+    assert f"It (jp-c{FIRST})" in result.stderr
+    assert "`reconcile project ID` takes one" in result.stderr
     assert (known.workspace / f"{THIRD + 1}-it").is_dir()
     assert not (known.workspace / f"{FIRST}-it").exists()
     recover(known, "--yes")
@@ -166,7 +168,7 @@ def test_a_silos_link_tells_the_id(known: World, run: Run) -> None:
     silo, state = known.silo, known.state
     shutil.rmtree(known.project / ".jp")
     shutil.rmtree(state)
-    assert "writes" in run("recover", "--dry-run").stderr
+    assert "would write" in run("recover", "--dry-run").stderr
     recover(known, "--yes")
     assert (known.project / ".jp" / ".id").read_text() == MARKER
     assert known.silo == silo
