@@ -73,7 +73,7 @@ class Edits:
         wanted = policy.only | policy.below
         return replace(
             policy,
-            only=self.scope & wanted if wanted else self.scope,
+            only=(self.scope & wanted or NOBODY) if wanted else self.scope,
             below=frozenset(),
             decisions={**policy.decisions, **self.decisions},
         )

@@ -50,10 +50,11 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
         return replace(quiet, policy=policy, now_ns=now_ns)
     board = decide(store, workspace, memory, policy, rules, now_ns)
     if isinstance(policy.request, TreeEdit):
-        edits = edits_of(policy.request, board)
-        board = decide(store, workspace, memory, edits.deciding(policy), rules, now_ns, edits)
+        edits, wanted = edits_of(policy.request, board), named(board)
+        asked = policy if wanted is None else replace(policy, only=wanted, below=frozenset())
+        board = decide(store, workspace, memory, edits.deciding(asked), rules, now_ns, edits)
         if (fewer := keeping_parents(board)) is not None:
-            board = decide(store, workspace, memory, fewer.deciding(policy), rules, now_ns, fewer)
+            board = decide(store, workspace, memory, fewer.deciding(asked), rules, now_ns, fewer)
     elif (left := unfinished(board)) is not None:
         board = decide(store, workspace, memory, policy, rules, now_ns, left)
     return replace(_written(board, store, workspace), policy=policy)

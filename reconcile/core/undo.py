@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from reconcile.core.look import Look
-    from reconcile.core.memory import Remembered
+    from reconcile.core.memory import Memory, Remembered
     from reconcile.core.model import File
     from reconcile.core.past import Kept, PastRun
     from reconcile.core.policy import Policy
@@ -45,8 +45,8 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
     for action in reversed(past.steps):
         if action.conversation in chosen:
             undo.reverse(action)
-    if wanted := policy.only | policy.below:
-        chosen &= wanted
+    if policy.only or policy.below:
+        chosen &= _named(policy, look.memory)
     actions = undo.kept_of(chosen)
     bulk = bulk_undo(actions, (store, workspace), f"reconcile undo {past.id} --accept bulk")
     if bulk is not None and not policy.accept_bulk:
@@ -302,6 +302,19 @@ class _Undo:
             if digest is None or version.digest == digest:
                 return version
         raise NotAsLeftError(f"{place}: what was there isn't in the vault any more")
+
+
+def _named(policy: Policy, memory: Memory) -> set[str]:
+    """Return what ``--only`` and ``--below`` name, by the parents that are known now."""
+    children: dict[str | None, list[str]] = {}
+    for child, parent in memory.parents.items():
+        children.setdefault(parent, []).append(child)
+    below, due = set(policy.below), list(policy.below)
+    while due:
+        more = [child for child in children.get(due.pop(), ()) if child not in below]
+        below.update(more)
+        due += more
+    return below | policy.only
 
 
 def _remembered_alone(conversation: str) -> Note:

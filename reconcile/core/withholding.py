@@ -109,6 +109,7 @@ def selected(board: Board, actions: list[Action]) -> list[Action]:
     for action in reversed(actions):
         if action.conversation in wanted or action.id in kept:
             kept.update((action.id, *action.needs))
+    wanted |= {action.conversation for action in actions if action.id in kept}
     spoken = {None, *wanted}
     board.held = [item for item in board.held if item.conversation in spoken]
     board.aside = [item for item in board.aside if item.conversation in wanted]
