@@ -50,7 +50,7 @@ def decide(
     sides = look_at_sides(store, workspace, memory, rules.format)
     if _recovers(policy):
         sides = replace(sides, workspace_emptied=False)
-    memory = edits.remembering(memory)
+    before, memory = memory, edits.remembering(memory)
     views = views_of(store, workspace, memory, rules, leaving=edits.leaving)
     nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
     board = Board(
@@ -66,6 +66,7 @@ def decide(
         edits=edits,
         held=list(edits.held),
         notes=list(edits.notes),
+        asides={key: None for key in before.asides if key not in memory.asides},
     )
     for view in views.values():
         _decide_one(board, view)
