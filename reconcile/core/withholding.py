@@ -101,7 +101,9 @@ def named(board: Board) -> frozenset[str] | None:
 
 
 def selected(board: Board, actions: list[Action]) -> list[Action]:
-    """Keep what was named, and what that needs; nothing is said or remembered of anything else."""
+    """Keep what was named, and what that needs; nothing is said of anything else, and nothing remembered but of what is
+    done.
+    """
     wanted = named(board)
     if wanted is None:
         return actions
@@ -109,15 +111,15 @@ def selected(board: Board, actions: list[Action]) -> list[Action]:
     for action in reversed(actions):
         if action.conversation in wanted or action.id in kept:
             kept.update((action.id, *action.needs))
-    wanted |= {action.conversation for action in actions if action.id in kept}
     spoken = {None, *wanted}
     board.held = [item for item in board.held if item.conversation in spoken]
     board.aside = [item for item in board.aside if item.conversation in wanted]
     board.notes = [note for note in board.notes if note.conversation in spoken or note in board.edits.notes]
     board.preserve = [version for version in board.preserve if version.conversation in wanted]
-    board.intents = {key: intent for key, intent in board.intents.items() if key in wanted}
-    board.asides = {key: record for key, record in board.asides.items() if key[0] in wanted}
-    board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in wanted}
+    done = wanted | {action.conversation for action in actions if action.id in kept}
+    board.intents = {key: intent for key, intent in board.intents.items() if key in done}
+    board.asides = {key: record for key, record in board.asides.items() if key[0] in done}
+    board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in done}
     return [action for action in actions if action.id in kept]
 
 

@@ -157,8 +157,9 @@ def test_a_selection_is_about_all_that_a_plan_says() -> None:
     assert {version.conversation for version in whole.preserve} == {"jp-c3", "jp-c4"}
     for wanted in ("jp-c1", "jp-c3", "jp-c4"):
         plan = plan_of(stored(*store), here(*workspace), memory, Policy(only=frozenset({wanted})))
-        assert {key for key, _ in plan.tombstones} <= {wanted}
-        assert {key for (key, _), _ in plan.asides} == {"jp-c3"} & {wanted}
+        done = {wanted} | {action.conversation for action in plan.actions}
+        assert {key for key, _ in plan.tombstones} <= done
+        assert {key for (key, _), _ in plan.asides} == {"jp-c3"} & done, "what is done is remembered"
         assert {item.conversation for item in plan.aside} == {"jp-c3"} & {wanted}
         assert {item.conversation for item in plan.held} <= {wanted}
         assert {version.conversation for version in plan.preserve} == {"jp-c3", "jp-c4"} & {wanted}
