@@ -51,7 +51,7 @@ def run_pass(
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
-            tell_lost(session, look, policy)
+            tell_lost(options, session, look, policy)
             save_plan(options, roots, plan)
             report(options, roots, session, plan, None)
         context.exit(exit_code(plan, None, options))
@@ -60,7 +60,7 @@ def run_pass(
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
-            tell_lost(session, look, policy)
+            tell_lost(options, session, look, policy)
             if is_interactive(options) and any(is_question(item) for item in plan.held):
                 report(options, roots, session, plan, None)
                 policy, before = answered(policy, plan.held), policy
@@ -132,9 +132,9 @@ def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
     )
 
 
-def tell_lost(session: Session, look: Look, policy: Policy) -> None:
+def tell_lost(options: Options, session: Session, look: Look, policy: Policy) -> None:
     """Name `recover` where a plain run finds a new ``.jp`` in the place of one that had conversations."""
-    count = 0 if policy.request is not None else session.lost(look, policy)
+    count = 0 if options.quiet or policy.request is not None else session.lost(look, policy)
     if count:
         which = "1 conversation that was" if count == 1 else f"{count} conversations that were"
         session.messages.append(f"this .jp is a new one; {which} in the one before can come back: reconcile recover")

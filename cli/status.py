@@ -44,7 +44,7 @@ def command(context: click.Context, conversation: str | None) -> None:
         look = session.look()
         policy = session.surroundings(policy_of(options, settings, selection(session, look, options)))
         board, plan = session.board(look, policy), session.plan(look, policy)
-        tell_lost(session, look, policy)
+        tell_lost(options, session, look, policy)
         for message in session.messages:
             say(message)
         conflicts = frozenset(each.conversation for each in unseen(session))

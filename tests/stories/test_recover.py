@@ -70,6 +70,7 @@ def test_a_new_workspace_in_the_place_of_another_is_told_of_recover_until_someth
         result = known.run(*args)
         assert (result.exit_code, result.stderr.count(hint)) == (0, 1)
     assert "reconcile recover" not in known.run("ls").stderr
+    assert not known.run("--quiet").stderr
     recover(known, "--yes")
     assert "reconcile recover" not in known.reconcile().stderr
     known.check_settled()
