@@ -199,6 +199,12 @@ WHOLE: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
         replace(KNOWN, asides={("jp-c1", METADATA): AsideRecord(AsideKind.KEPT, "x", "y")}),
         Policy(),
     ),
+    "a directory that is still to leave": (
+        stored(*STORE),
+        here(*NESTED),
+        replace(KNOWN, localizing=frozenset({"jp-c1"})),
+        Policy(),
+    ),
     "an intent for what is here": (
         stored(*STORE),
         here(*NESTED),

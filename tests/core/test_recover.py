@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.recover import Offer, Offers, absent, coming, offers, remembering
 from reconcile.core.requests import Project
+from reconcile.core.tree_edits import edits_of
 from tests.support.building import agreed_on, board_of, here, plan_of, stored
+
+if TYPE_CHECKING:
+    from reconcile.core.board import Board
 
 A, B, C, D = (f'{n}-x  metadata 09:00 title "X"  stream 09:00 [1]' for n in range(1, 5))
 CHILD = '6-x  metadata 09:00 title "X" parent {}  stream 09:00 [1]'
@@ -94,6 +99,7 @@ def test_what_lay_apart_from_its_parent_comes_back_there_unless_the_parent_comes
     assert coming(board_of(whole, here(), lay_in(None)), {"jp-c6", "jp-c5"}) == {"jp-c5": None, "jp-c6": "jp-c5"}
     assert coming(board_of(alone, here(), lay_in("jp-c1")), {"jp-c6", "jp-c1"}) == {"jp-c1": None, "jp-c6": "jp-c1"}
     assert coming(board_of(alone, here(A), lay_in("jp-c1")), {"jp-c6"}) == {"jp-c6": "jp-c1"}
+    assert coming(board_of(whole, here(A), lay_in("jp-c1")), {"jp-c6", "jp-c5"}) == {"jp-c5": None, "jp-c6": "jp-c5"}
     assert not coming(board_of(alone, here(), lay_in("jp-c1")), {"jp-c6"})
     assert not coming(board_of(alone, here(), lay_in("jp-c5")), {"jp-c6"})
 
@@ -107,6 +113,8 @@ def test_what_a_directory_lay_in_by_now_lies_in_it() -> None:
     below = A.replace('title "X"', 'title "X" parent 6')
     board = board_of(stored(below, LOCAL, CHILD.format(5)), here(A), lay_in("jp-c1"))
     assert not coming(board, {"jp-c6"})
+    public = board_of(stored(below, LOCAL.replace("local", ""), CHILD.format(5)), here(A), lay_in("jp-c1"))
+    assert coming(public, {"jp-c6", "jp-c5"}) == {"jp-c5": None, "jp-c6": "jp-c5"}
 
 
 def test_where_the_parent_is_here_after_all_nothing_else_is_chosen() -> None:
@@ -164,3 +172,27 @@ def test_what_is_known_or_said_later_goes_before_what_a_record_says() -> None:
         (Memory(), [local]),
     ):
         assert remembering(memory, records).former == {}
+
+
+def apart(board: Board, *targets: str, records: tuple[int, ...] | None = (1,)) -> dict[str, str | None]:
+    return dict(edits_of(Project(targets, records=records), board).apart)
+
+
+def test_who_lies_without_its_parent_in_the_run_that_brings_others_back() -> None:
+    child = CHILD.format(5)
+    public, gone = LOCAL.replace("local", ""), stored(A, LOCAL, child)
+    assert apart(board_of(gone, here(), lay_in("jp-c1")), "jp-c6", "jp-c1") == {"jp-c6": "jp-c1"}
+    assert apart(board_of(gone, here(A), lay_in("jp-c1")), "jp-c6", records=None) == {}
+    assert apart(board_of(stored(A, public, child), here(), lay_in(None)), "jp-c5", "jp-c6") == {}
+    there = stored(A, B, public, child)
+    assert apart(board_of(there, here(B, child), agreed_on(B)), "jp-c1") == {"jp-c6": None}
+    assert apart(board_of(there, here(B, public, child), agreed_on(B)), "jp-c1") == {}
+    assert apart(board_of(there, here(B, f"2-x/conversations/{child}"), agreed_on(B)), "jp-c1") == {}
+
+
+def test_what_goes_on_to_hold_is_of_what_stays_away() -> None:
+    removed = Intent(IntentKind.REMOVED, run="1")
+    ids = ("jp-c1", "jp-c2", "jp-c3", "jp-c5", "jp-c77")
+    memory = replace(agreed_on(B), former=dict.fromkeys(ids, removed))
+    edits = edits_of(Project(("jp-c1",), records=(1,)), board_of(stored(A, B, C, LOCAL), here(B), memory))
+    assert edits.intents == {"jp-c1": Intent(IntentKind.PROJECTED), "jp-c3": removed}

@@ -106,3 +106,10 @@ def test_all_that_a_restored_version_plans() -> None:
         assert [write.kept for write in action.writes] == ["vault:metadata.json"]
     (made,) = plan_restore([METADATA, STREAM], stored(), here(A), memory, policy, RULES, 7).actions
     assert (made.kind.value, made.conversation, made.title, made.unit) == ("copy", "jp-c1", "A", "conversation")
+
+
+def test_what_is_gone_is_named_by_the_title_that_its_metadata_has() -> None:
+    units = STREAM, replace(METADATA, title="T")
+    plan = plan_restore(units, stored(), here(), agreed_on(), Policy(), RULES, 7)
+    assert {action.title for action in plan.actions} == {"T"}
+    assert [heading.title for heading in plan.outline] == ["T"]

@@ -157,3 +157,14 @@ def test_a_fork_of_another_stays_what_it_is() -> None:
     plan = plan_of(*sides, put_back(*sides, ["jp-c1"], known))
     (fork,) = (action.conversation for action in plan.actions if action.kind is Kind.FORK)
     assert dict(plan.intents)[fork] == Intent(IntentKind.LOCAL)
+
+
+def test_nor_does_what_has_to_wait_for_it() -> None:
+    """Its directory can't go before what lies in it."""
+    child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+    store, workspace = stored(C), here(A, f"1-a/conversations/{child}", C)
+    memory = agreed_on(A, f"1-a/conversations/{child}", C)
+    assert sorted(dict(plan_of(store, workspace, memory).tombstones)) == ["jp-c1", "jp-c2"]
+    plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c2"], memory))
+    assert (plan.actions, plan.tombstones) == ((), ())
+    assert {item.conversation for item in plan.aside} == {"jp-c1", "jp-c2"}

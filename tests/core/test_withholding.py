@@ -167,6 +167,7 @@ def test_a_selection_is_about_all_that_a_plan_says() -> None:
         stored(*PARENTS), here(nested(PARENTS)[3]), agreed_on(*nested(PARENTS)), Policy(only=frozenset({"jp-c2"}))
     )
     assert [key for key, _ in gone_.intents] == ["jp-c2"]
+    assert {note.conversation for note in gone_.notes} == {"jp-c2"}
 
 
 def test_of_a_part_those_named_are_counted_and_those_changed_with_them() -> None:
