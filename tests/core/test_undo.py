@@ -448,3 +448,13 @@ def test_a_file_that_an_older_form_of_the_stream_lacks_is_taken_away_wherever_it
     old = '1-a  metadata 09:00 title "A"  stream 09:00 legacy [1]'
     past = ran(stored(old), here(LONGER_A), old)
     assert undo(past, stored(LONGER_A), here(old)).held == ()
+
+
+def test_below_one_are_its_descendants_however_deep_and_whatever_cycles_there_are() -> None:
+    lines = [f'{number}-x  metadata 09:00 title "X"  stream 09:00 [1]' for number in range(1, 6)]
+    past, sides = ran(stored(), here(*lines)), (stored(*lines), here(*lines))
+    parents = {"jp-c1": None, "jp-c2": "jp-c1", "jp-c3": "jp-c2", "jp-c4": "jp-c5", "jp-c5": "jp-c4"}
+    for below, taken in (("jp-c1", ["jp-c3", "jp-c2", "jp-c1"]), ("jp-c4", ["jp-c5", "jp-c4"])):
+        policy = Policy(request=TakeBack("run"), below=frozenset({below}))
+        plan = plan_undo(past, Look(*sides, Memory(parents=parents)), policy, RULES, 0)
+        assert [action.conversation for action in plan.actions] == taken

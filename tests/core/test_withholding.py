@@ -315,6 +315,7 @@ EVENTS: dict[str, tuple[list[str], list[str], set[str]]] = {
     "different": ([line(1)], [line(1, events="[1 2]")], {"jp-c1"}),
     "equal": ([line(1)], [line(1, " parent 3")], set()),
     "on one side": ([line(1)], [], set()),
+    "different in two directories of one side": ([line(1), line(1, events="[2]").replace("-x", "-y")], [], set()),
     "missing here": ([line(1)], ["1-x  metadata 09:00"], set()),
     "missing there": (["1-x  metadata 09:00"], [line(1)], set()),
     "different in a second directory alone": (
