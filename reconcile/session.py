@@ -246,7 +246,9 @@ class Session:
         close(self.site, outcome)
         return outcome
 
-    def _remember(self, plan: Plan, renames: frozenset[str], after: Look, policy: Policy, outcome: Outcome) -> None:
+    def _remember(
+        self, plan: Plan, renames: frozenset[tuple[Side, str]], after: Look, policy: Policy, outcome: Outcome
+    ) -> None:
         # The plan's own intents are written already: the fold starts from what is remembered now, and from what an
         # earlier run has left to rename, which this one need not have been about.
         memory = self.state.load(self.site.number)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.apply.outcome import Outcome, Result
-from reconcile.disk.journal import Journal, Step
+from reconcile.core.model import METADATA, WHOLE, Side
+from reconcile.core.parents import stated_alone
+from reconcile.disk.journal import ROOTS, Journal, Step
 from reconcile.disk.state import Fold
 from reconcile.disk.versions import Version
 from reconcile.planjson import action_to_json
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from reconcile.core.fold import Changes
+    from reconcile.core.look import Look
     from reconcile.core.memory import Intent
     from reconcile.core.plan import Action, Plan, Preserve
 
@@ -49,6 +52,7 @@ class Recorder:
 
 def planned_steps(plan: Plan) -> Iterator[Step]:
     """Yield the rows of a plan's actions, each with all that an undo must know of it."""
+    rooted = frozenset(plan.rooted)
     for action in plan.actions:
         record = action_to_json(action)
         for name in _OF_THE_PLAN:
@@ -56,6 +60,8 @@ def planned_steps(plan: Plan) -> Iterator[Step]:
         for write in record["writes"]:
             # The vault is the one place that keeps content, so that what is purged from it is nowhere.
             del write["content"]
+        if action.conversation in rooted and _states_parent(action):
+            record[ROOTS] = True
         text = json.dumps(record, separators=(",", ":"))
         yield Step(action.id, action.conversation, action.unit, action.kind.value, text)
 
@@ -77,16 +83,31 @@ def preserved(version: Preserve, digest: str, run: str) -> Version:
     )
 
 
-def decided_ahead(plan: Plan, run: str) -> Fold:
+def _states_parent(action: Action) -> bool:
+    """Tell whether an action writes the file of the store that says who the parent is."""
+    return action.target.side is Side.STORE and action.unit in (METADATA, WHOLE) and bool(action.writes)
+
+
+def _parents_at_stake(look: Look, written: set[str]) -> dict[str, str]:
+    unknown = written - look.memory.parents.keys()
+    return stated_alone(look.store, look.workspace, unknown) if unknown else {}
+
+
+def decided_ahead(plan: Plan, look: Look, run: str) -> Fold:
     """Return what a plan decides of intents, set-aside states, tombstones and roots, written before its first step."""
     intents = {key: _noticed(intent, run) for key, intent in plan.intents}
+    written = {action.conversation for action in plan.actions if _states_parent(action)}
     return Fold(
         agreed=dict.fromkeys(plan.voided),
         intents=intents,
         asides=dict(plan.asides),
         tombstones=dict(plan.tombstones),
-        # An absent key would mean the known parent to whoever comes after a kill.
-        parents=dict.fromkeys(plan.rooted),
+        # An absent key would mean the known parent to whoever comes after a kill. Where the store's file still states
+        # one, it is known until that is written: else that would look like a change.
+        parents={
+            **dict.fromkeys(each for each in plan.rooted if each not in written),
+            **_parents_at_stake(look, written),
+        },
         run=run,
     )
 

@@ -66,7 +66,7 @@ def _begin(site: Site, plan: Plan, look: Look, command: str, undoes: str | None)
     run = journal.begin_run(site.number, command, now, summary=json.dumps(plan.summary()), undoes=undoes)
     journal.plan_steps(run, planned_steps(plan), now)
     journal.remember(run, remembered(look.memory, sorted(plan.concerned)))
-    journal.record_intents(run, site.number, decided_ahead(plan, run), dict(plan.remembered))
+    journal.record_intents(run, site.number, decided_ahead(plan, look, run), dict(plan.remembered))
     conflicts = [
         (note.conversation, note.unit) for note in plan.notes if note.reason is Reason.CONFLICT and note.conversation
     ]

@@ -96,7 +96,7 @@ class Board:
             return main.dirname
         name = self.rules.format.dirname(view.id, final.title)
         # A first run that was cut short between a new title and the name that goes with it.
-        due = view.agreed is None and view.id in self.memory.renames
+        due = view.agreed is None and (main.side, view.id) in self.memory.renames
         return name if due or any(title != final.title for title in before) else main.dirname
 
     def hold(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:

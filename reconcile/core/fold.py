@@ -217,12 +217,12 @@ def _title(view: View, workspace: Copy, run: _Run) -> str | None:
     title = view.store.metadata.title if view.store.metadata is not None else None
     name = run.rules.format.dirname(view.id, title)
     assert view.store.main is not None  # noqa: S101 - the caller asked
-    named = view.store.main.dirname == workspace.dirname == name
+    unnamed = [copy.side for copy in (view.store.main, workspace) if copy.dirname != name]
     if view.agreed is None:
         # A first run that was cut short before a rename may be followed by one that isn't about it.
-        due = view.id in run.unmoved or (view.id in run.memory.renames and not named)
+        due = view.id in run.unmoved or any((side, view.id) in run.memory.renames for side in unnamed)
         return None if due else title
-    return title if named else view.agreed.title
+    return view.agreed.title if unnamed else title
 
 
 def _units_before(view: View) -> Mapping[str, Digest]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.core.model import Digest
+    from reconcile.core.model import Digest, Side
 
 
 class IntentKind(StrEnum):
@@ -85,8 +85,9 @@ class Memory:
     ``history``: per id and unit, oldest first, the digests that were in sync in any checkout.
     ``parents``: the last parent known of each conversation, from any checkout; JP strips it from the files.
     ``tombstones``: per id, the unit digests of what was removed on purpose.
-    ``renames``: conversations of which the last run was to rename a directory, and was cut short. ``localizing``:
-    those whose directory it was to take out of the workspace for good, alone or with another's, and didn't.
+    ``renames``: by side, conversations of which the last run was to rename a directory, and was cut short.
+    ``localizing``: those whose directory it was to take out of the workspace for good, alone or with another's, and
+    didn't.
     ``former``: for `recover`, what earlier records of this checkout say of conversations that this one doesn't know.
     """
 
@@ -99,7 +100,7 @@ class Memory:
     parents: Mapping[str, str | None] = field(default_factory=dict)
     tombstones: Mapping[str, frozenset[Digest]] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord] = field(default_factory=dict)
-    renames: frozenset[str] = frozenset()
+    renames: frozenset[tuple[Side, str]] = frozenset()
     localizing: frozenset[str] = frozenset()
     former: Mapping[str, Intent] = field(default_factory=dict)
 

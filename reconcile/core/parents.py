@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind
-from reconcile.core.model import METADATA, ParentKind
+from reconcile.core.model import METADATA, Metadata, ParentKind
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from reconcile.core.content import Verdict
-    from reconcile.core.model import Metadata
+    from reconcile.core.model import Snapshot
     from reconcile.core.views import SideView, View
 
 
@@ -103,3 +105,18 @@ def states(metadata: Metadata, parent: str | None) -> bool:
     nobody can read, which is somebody's and is left alone.
     """
     return metadata.parent.kind is ParentKind.UNREADABLE or metadata.parent.id == parent
+
+
+def stated_alone(store: Snapshot, workspace: Snapshot, conversations: Collection[str]) -> dict[str, str]:
+    """Return the parents that only the store's metadata states, which has them no more once the workspace's is copied
+    over it: whoever comes after a kill must know them.
+    """
+    found = {
+        copy.conversation: copy.metadata.parent.id
+        for copy in store.copies
+        if copy.conversation in conversations and isinstance(copy.metadata, Metadata) and copy.metadata.parent.id
+    }
+    for copy in workspace.copies:
+        if isinstance(copy.metadata, Metadata) and copy.metadata.parent.kind is not ParentKind.ABSENT:
+            found.pop(copy.conversation, None)
+    return found

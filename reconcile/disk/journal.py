@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
 
+ROOTS = "roots"
+"""In a step's record: once it is done, the conversation has no parent any more."""
+_ROOTED = """INSERT INTO parent SELECT conversation, NULL FROM step
+    WHERE json_extract(record, ?) AND run = ? AND action = ?
+    ON CONFLICT DO UPDATE SET parent = NULL"""
 _STAMP = "%Y%m%d-%H%M%S"
 _RUNS = "SELECT id, checkout, command, started_ns, finished_ns, exit_code, summary, undoes FROM run"
 
@@ -185,7 +190,7 @@ class Journal:
         self._mark(run, StepState.BEGUN, ((action, None) for action in actions), now_ns)
 
     def step_done(self, run: str, actions: Iterable[str], now_ns: int) -> None:
-        """These actions are done and flushed to disk."""
+        """These actions are done and flushed to disk; whose store's file says so by now is a root."""
         self._mark(run, StepState.DONE, ((action, None) for action in actions), now_ns)
 
     def step_failed(self, run: str, messages: Mapping[str, str], now_ns: int) -> None:
@@ -238,6 +243,8 @@ class Journal:
                     "UPDATE step SET state = ?, message = ?, at_ns = ? WHERE run = ? AND action = ?",
                     encoded(rows),
                 )
+                if state is StepState.DONE:
+                    self._connection.executemany(_ROOTED, encoded((f"$.{ROOTS}", *row[3:]) for row in rows))
 
 
 def _next_id(newest: str | None, now_ns: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
+from reconcile.core.model import Side
 from reconcile.disk.state_schema import encoded, select
 
 if TYPE_CHECKING:
@@ -71,10 +72,12 @@ def load(connection: sqlite3.Connection, checkout: int | None) -> Memory:
     )
 
 
-def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> frozenset[str]:
+def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> frozenset[tuple[Side, str]]:
     """Return the conversations of which the newest run has left a directory with another name than it was to get."""
-    moves = _left_by_newest(connection, checkout, "move")
-    return frozenset(each for each, move in moves if _dirname(move["source"]) != _dirname(move["target"]))
+    moves = [(each, move["source"], move["target"]) for each, move in _left_by_newest(connection, checkout, "move")]
+    return frozenset(
+        (Side(target.partition(":")[0]), each) for each, source, target in moves if _dirname(source) != _dirname(target)
+    )
 
 
 def _load_localizing(connection: sqlite3.Connection, checkout: int | None) -> frozenset[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from reconcile.core.content import Outcome, Verdict
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM
+from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.core.policy import Policy, Take
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
@@ -164,10 +164,14 @@ def test_a_directory_keeps_the_name_found_while_the_title_is_as_agreed_on() -> N
     """A rename that was cut short counts where nothing was agreed on yet."""
     elsewhere = at("1-old", A)
     for memory, name in ((agreed_on(elsewhere, Z), "1-old"), (agreed_on(Z), "1-a")):
-        board = board_of(stored(elsewhere, Z), here(elsewhere, Z), replace(memory, renames=frozenset({"jp-c1"})))
+        board = board_of(
+            stored(elsewhere, Z), here(elsewhere, Z), replace(memory, renames=frozenset({(Side.STORE, "jp-c1")}))
+        )
         view = board.views["jp-c1"]
         assert view.store.main is not None
         assert board.dirname_of(view, view.store.main, view.store.metadata) == name
+        assert view.workspace.main is not None
+        assert board.dirname_of(view, view.workspace.main, view.store.metadata) == "1-old"
 
 
 def test_of_a_version_that_nobody_can_read_whole_the_rest_is_kept() -> None:

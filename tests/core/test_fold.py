@@ -222,7 +222,7 @@ def test_a_store_that_is_not_there_is_not_remembered() -> None:
 
 def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baseline() -> None:
     store, workspace = stored(ONE.replace("1-a", "1-old")), here(ONE)
-    plan = plan_of(store, workspace, Memory(renames=frozenset({"jp-c1"})))
+    plan = plan_of(store, workspace, Memory(renames=frozenset({(Side.STORE, "jp-c1")})))
     (action,) = plan.actions
     assert action.kind is Kind.MOVE
     for undone, title in (((), "A"), ((action.id,), None)):
@@ -231,9 +231,9 @@ def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baselin
         assert agreed.title == title
     elsewhere = replace(plan, actions=(), places=())
     for found, title in ((store, None), (stored(ONE), "A")):
-        agreed = fold(found, workspace, Memory(renames=frozenset({"jp-c1"})), elsewhere, Policy(), RULES).agreed[
-            "jp-c1"
-        ]
+        agreed = fold(
+            found, workspace, Memory(renames=frozenset({(Side.STORE, "jp-c1")})), elsewhere, Policy(), RULES
+        ).agreed["jp-c1"]
         assert agreed is not None
         assert agreed.title == title, "a run that isn't about it leaves it due"
 

@@ -10,7 +10,7 @@ import pytest
 from reconcile.core.content import Outcome, Verdict
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Memory
 from reconcile.core.model import METADATA, STREAM, Metadata, ParentKind, ParentRef
-from reconcile.core.parents import Parentage, decide_parent, states
+from reconcile.core.parents import Parentage, decide_parent, stated_alone, states
 from tests.support.building import here, stored, unreadable, view_of
 from tests.support.pure_level import FORMAT
 
@@ -176,3 +176,17 @@ def test_nonsense_may_stay_whatever_the_parent_is() -> None:
         metadata = view_of(stored(f'1-a  metadata 09:00 title "A" {said}'), here()).store.metadata
         assert metadata is not None
         assert states(metadata, parent) is stays
+
+
+def test_a_parent_that_the_store_alone_states() -> None:
+    """It goes with the store's metadata, where the workspace's wins."""
+    child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+    for there, found in (
+        (child.replace(" parent 1", ""), {"jp-c2": "jp-c1"}),
+        (child.replace("parent 1", "parent 5"), {}),
+        (child.replace("parent 1", "parent null"), {}),
+    ):
+        assert stated_alone(stored(child), here(there), {"jp-c2"}) == found
+    assert not stated_alone(stored(child), here(child), {"jp-c1"})
+    assert not stated_alone(stored(child.replace(" parent 1", "")), here(), {"jp-c2"})
+    assert not stated_alone(stored('2-b/metadata.json 09:00 "{"'), here('2-b/metadata.json 09:00 "{"'), {"jp-c2"})

@@ -656,4 +656,4 @@ def test_a_rename_that_the_newest_run_has_not_done_is_remembered(state: State, h
     state.journal.plan_steps(run, [move("1", "2-b"), move("2", "2-c"), move("3", "1-a/conversations/3-d")], NOW)
     state.journal.plan_steps(other, [move("4", "4-e")], NOW)
     state.journal.step_done(run, ["3"], NOW)
-    assert state.load(here).renames == {"2"}
+    assert state.load(here).renames == {(Side.WORKSPACE, "2")}
