@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.content import Verdict
     from reconcile.core.draft import Step
-    from reconcile.core.guards import Sides
+    from reconcile.core.guards import Sides, Whole
     from reconcile.core.memory import AsideRecord, Intent, Memory
     from reconcile.core.model import Copy, Digest, Side
     from reconcile.core.nodes import Node
@@ -38,6 +38,7 @@ class Board:
     policy: Policy
     rules: Rules
     sides: Sides
+    whole: Whole
     now_ns: int
     nodes: dict[Side, dict[str, Node]]
     presences: dict[str, Presence] = field(default_factory=dict)

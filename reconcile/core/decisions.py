@@ -13,7 +13,7 @@ from reconcile.core.board import Board
 from reconcile.core.content import Outcome, Verdict, decide_carried, decide_units
 from reconcile.core.directories import choose_directories
 from reconcile.core.edits import Edits
-from reconcile.core.guards import look_at_sides
+from reconcile.core.guards import look_at_whole
 from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.core.nodes import nodes_of, owner_of
 from reconcile.core.parents import Parentage, decide_parent, states
@@ -28,6 +28,7 @@ from reconcile.core.views import views_of, without_speakers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from reconcile.core.guards import Whole
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
     from reconcile.core.nodes import Node
@@ -44,12 +45,16 @@ def decide(
     rules: Rules,
     now_ns: int,
     edits: Edits | None = None,
+    whole: Whole | None = None,
 ) -> Board:
-    """Decide presence, content and parents of every conversation; no step is planned yet."""
+    """Decide presence, content and parents of every conversation; no step is planned yet.
+
+    ``whole`` is given where the snapshots and the memory are those of a part (`reconcile.core.part`).
+    """
     edits = edits or Edits()
-    sides = look_at_sides(store, workspace, memory, rules.format)
+    whole = whole or look_at_whole(store, workspace, memory, rules.format)
     if _recovers(policy):
-        sides = replace(sides, workspace_emptied=False)
+        whole = replace(whole, sides=replace(whole.sides, workspace_emptied=False))
     before, memory = memory, edits.remembering(memory)
     views = views_of(store, workspace, memory, rules, leaving=edits.leaving)
     nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
@@ -58,7 +63,8 @@ def decide(
         memory=memory,
         policy=policy,
         rules=rules,
-        sides=sides,
+        sides=whole.sides,
+        whole=whole,
         now_ns=now_ns,
         nodes=nodes,
         unkept=_unkept((store, workspace), nodes),

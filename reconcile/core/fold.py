@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.guards import look_at_sides
+from reconcile.core.guards import look_at_whole
 from reconcile.core.memory import Agreed, Intent, IntentKind
 from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Side
 from reconcile.core.plan import Kind
@@ -17,7 +17,7 @@ from reconcile.core.views import views_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.core.guards import Sides
+    from reconcile.core.guards import Sides, Whole
     from reconcile.core.memory import AsideRecord, Memory
     from reconcile.core.model import Copy, Digest, Snapshot
     from reconcile.core.plan import Plan
@@ -51,11 +51,13 @@ def fold(
     policy: Policy,
     rules: Rules,
     undone: Collection[str] = (),
+    whole: Whole | None = None,
 ) -> Changes:
     """Return the changes of memory after a run, from new scans of both sides.
 
     A baseline is written only for units that both sides hold equal; everything else stays as it was. ``undone`` are
     the ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
+    ``whole`` is given where the scans and the memory are those of a part.
     """
     left = [action for action in plan.actions if action.id in undone]
     run = _Run(
@@ -71,7 +73,7 @@ def fold(
         unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
     )
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
-    sides = look_at_sides(store, workspace, memory, rules.format)
+    sides = (whole or look_at_whole(store, workspace, memory, rules.format)).sides
     touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     only = unsettled(store, workspace, memory, rules) | (touched & there)

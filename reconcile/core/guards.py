@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from reconcile.core.model import ARCHIVE, TRASH, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from reconcile.core.format import Format
     from reconcile.core.memory import Memory
-    from reconcile.core.model import Snapshot
+    from reconcile.core.model import Copy, Snapshot
 
 BULK_AT_LEAST = 3
 """More than this many directories, and more than a third of all, are a bulk removal."""
@@ -69,6 +69,22 @@ class Sides:
         return self.believes_removal(conversation) and not self.workspace_emptied and not self.hides(place)
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What a plan must know of both sides besides the conversations that it is about."""
+
+    sides: Sides
+    directories: int
+    """How many the workspace has."""
+    taken: Container[str] = frozenset()
+    """Ids that are not free although the plan isn't about them."""
+
+
+def look_at_whole(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: Format) -> Whole:
+    """Return what there is to know where a plan is about everything."""
+    return Whole(look_at_sides(store, workspace, memory, fmt), len(workspace.copies))
+
+
 def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: Format) -> Sides:
     """Compare both sides as wholes with the memory."""
     expected = any(_expected_here(memory, conversation) for conversation in memory.agreed)
@@ -77,9 +93,9 @@ def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: For
     names = [(path, path.rpartition("/")[2]) for path in links]
     theirs = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
-        store_emptied=bool(memory.agreed) and not _holds_any(store),
+        store_emptied=bool(memory.agreed) and not holds_any(store.copies),
         store_replaced=memory.store_identity is not None and memory.store_identity != store.identity,
-        workspace_emptied=expected and not _holds_any(workspace),
+        workspace_emptied=expected and not holds_any(workspace.copies),
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
         store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),
         linked={found: path for path, name in names if (found := fmt.id_of(name)) is not None},
@@ -106,9 +122,9 @@ def _expected_here(memory: Memory, conversation: str) -> bool:
     return conversation not in memory.tombstones and conversation not in memory.intents
 
 
-def _holds_any(snapshot: Snapshot) -> bool:
+def holds_any(copies: Iterable[Copy]) -> bool:
     """Tell whether a conversation is there, with a file of its own: JP makes a directory for the draft of a query."""
-    there = (copy for copy in snapshot.copies if copy.partition is not Partition.TRASH)
+    there = (copy for copy in copies if copy.partition is not Partition.TRASH)
     return any(copy.metadata is not None or copy.stream is not None for copy in there)
 
 

@@ -31,16 +31,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconcile.core.board import Board
+    from reconcile.core.guards import Whole
     from reconcile.core.memory import Memory
     from reconcile.core.model import Digest, Snapshot
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
 
 
-def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int) -> Plan:
+def make_plan(
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    policy: Policy,
+    rules: Rules,
+    now_ns: int,
+    whole: Whole | None = None,
+) -> Plan:
     """Return the plan that brings both sides together.
 
     Streams that differ must have their events (`needs_events`); ``now_ns`` names forks, and tells what has expired.
+    ``whole`` is given where the plan is about a part (`reconcile.core.part`), and no command asks for anything.
 
     Raises:
         RefusedError: what a command asks for can't be.
@@ -48,7 +58,7 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
     quiet = quiet_plan(store, workspace, memory, policy, rules) if policy.request is None else None
     if quiet is not None:
         return replace(quiet, policy=policy, now_ns=now_ns)
-    board = decide(store, workspace, memory, policy, rules, now_ns)
+    board = decide(store, workspace, memory, policy, rules, now_ns, whole=whole)
     if isinstance(policy.request, TreeEdit):
         edits, wanted = edits_of(policy.request, board), named(board)
         asked = policy if wanted is None else replace(policy, only=wanted, below=frozenset())
@@ -56,7 +66,7 @@ def make_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Poli
         if (fewer := keeping_parents(board)) is not None:
             board = decide(store, workspace, memory, fewer.deciding(asked), rules, now_ns, fewer)
     elif (left := unfinished(board)) is not None:
-        board = decide(store, workspace, memory, policy, rules, now_ns, left)
+        board = decide(store, workspace, memory, policy, rules, now_ns, left, whole)
     return replace(_written(board, store, workspace), policy=policy)
 
 
@@ -108,7 +118,7 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     """Leave out what was undone, and what the guards, git and the selection refuse, with everything that needs it."""
     board.intents = {**board.edits.intents, **board.intents}
     actions = leave_undone(board, list(board.draft), store, workspace)
-    actions = without_bulk(board, actions, len(workspace.copies))
+    actions = without_bulk(board, actions)
     actions = selected(board, actions)
     plan = Plan(
         layout=board.policy.layout.value,

@@ -17,7 +17,7 @@ from reconcile.core.tree import TreeIndex
 from reconcile.core.units import joined_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from reconcile.core.memory import Agreed, Intent, Memory
     from reconcile.core.model import Copy, Snapshot
@@ -59,11 +59,18 @@ def unsettled(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules
         kept.setdefault(copy.conversation, []).append(copy)
     found = (here.keys() | memory.agreed.keys()) - kept.keys()
     for conversation, copies in kept.items():
-        others = here.get(conversation, [])
-        single = len(copies) == 1 and len(others) <= 1
-        if not single or _state(copies[0], others[0] if others else None, memory, rules) is None:
+        if not is_settled(conversation, copies, here.get(conversation, []), memory, rules):
             found.add(conversation)
     return found
+
+
+def is_settled(conversation: str, kept: Sequence[Copy], here: Sequence[Copy], memory: Memory, rules: Rules) -> bool:
+    """Tell whether a conversation is, at a glance, as it was agreed on, or nowhere and not remembered either."""
+    if not kept and not here:
+        return conversation not in memory.agreed
+    if len(kept) != 1 or len(here) > 1:
+        return False
+    return _state(kept[0], here[0] if here else None, memory, rules) is not None
 
 
 def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> bool:

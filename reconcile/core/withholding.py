@@ -21,9 +21,9 @@ BULK_NAMES = 5
 """Directories that a bulk change is told by name."""
 
 
-def without_bulk(board: Board, actions: list[Action], directories: int) -> list[Action]:
+def without_bulk(board: Board, actions: list[Action]) -> list[Action]:
     """Hold what would remove too many directories at once without having been told to."""
-    asked = board.edits.leaving
+    asked, directories = board.edits.leaving, board.whole.directories
     removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in asked]
     if board.policy.accept_bulk or board.edits.scope or not is_bulk(len(removals), directories):
         return actions

@@ -183,7 +183,7 @@ class PureLevel:
         self.memories.remember(command.workspace, _ahead(plan), run)
         memory = self.memories.of(command.workspace)
         found = self._scan(command)
-        self.memories.remember(command.workspace, fold(*found, memory, plan, policy, RULES), run)
+        self.memories.remember(command.workspace, self._learned(*found, memory, plan, policy), run)
         if not policy.only and not policy.below and not (policy.request and plan.held):
             self._check_settled(command, policy)
         return outcome_of(plan)
@@ -208,6 +208,9 @@ class PureLevel:
         again = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
         assert plan == again, "the same input gives another plan"
         return plan
+
+    def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, policy: Policy) -> Changes:
+        return fold(store, workspace, memory, plan, policy, RULES)
 
     def _stored(self, board: Board, conversation: str) -> dict[str, bytes]:
         """Return a conversation's files in the store."""

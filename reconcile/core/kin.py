@@ -1,0 +1,73 @@
+"""Who is above whom, in every way that a plan goes by: what a part of a run must be about (`reconcile.core.part`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Copy
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+def above(conversation: str, copies: Iterable[Copy], memory: Memory) -> frozenset[str]:
+    """Return what a conversation may be below: parents stated, known and agreed on, the conversations around its
+    directories, then and now, and the one that it waits for.
+    """
+    agreed, intent = memory.agreed.get(conversation), memory.intents.get(conversation)
+    found = {memory.parents.get(conversation)}
+    for copy in copies:
+        found.add(copy.container)
+        if isinstance(copy.metadata, Metadata):
+            found.add(copy.metadata.parent.id)
+    if agreed is not None:
+        found |= {agreed.parent, agreed.container}
+    if intent is not None:
+        found.add(intent.waits_for)
+    return frozenset(each for each in found if each is not None and each != conversation)
+
+
+class Kin:
+    """The relation in both directions. An answer costs what it is long; nothing recurses, whatever cycles there are."""
+
+    def __init__(self) -> None:
+        """Know of nobody yet."""
+        self._above: dict[str, frozenset[str]] = {}
+        self._below: dict[str, set[str]] = {}
+
+    def put(self, conversation: str, above: frozenset[str]) -> None:
+        """Say what a conversation is below from now on."""
+        before = self._above.get(conversation, _NOBODY)
+        for each in before - above:
+            self._below[each].discard(conversation)
+        for each in above - before:
+            self._below.setdefault(each, set()).add(conversation)
+        self._above[conversation] = above
+
+    def parents(self, conversation: str) -> frozenset[str]:
+        """Return what is right above a conversation."""
+        return self._above.get(conversation, _NOBODY)
+
+    def with_below(self, conversations: Iterable[str]) -> set[str]:
+        """Return these and everything below them."""
+        return _reached(conversations, self._below)
+
+    def with_above(self, conversations: Iterable[str]) -> set[str]:
+        """Return these and everything above them."""
+        return _reached(conversations, self._above)
+
+
+def _reached(start: Iterable[str], ways: Mapping[str, Iterable[str]]) -> set[str]:
+    found: set[str] = set()
+    stack = list(start)
+    while stack:
+        each = stack.pop()
+        if each not in found:
+            found.add(each)
+            stack += ways.get(each, ())
+    return found

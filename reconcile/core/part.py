@@ -1,0 +1,114 @@
+"""A part of both sides that a run can be about, and comes to the same plan for it as a run about everything.
+
+What has changed concerns itself, with everything below it, which may move along; and what is above it, which tells
+where it belongs. What is above and not as it was agreed on may have to change because of it (a directory that was kept
+for a child's sake), so that it concerns all that is below that as well. Everything else was at rest before, or waits
+for something that isn't among these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reconcile.core.guards import holds_any, look_at_whole
+from reconcile.core.kin import Kin, above
+from reconcile.core.known import KnownSide
+from reconcile.core.look import Look
+from reconcile.core.model import Side
+from reconcile.core.quiet import is_settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from reconcile.core.guards import Sides, Whole
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Copy
+    from reconcile.core.units import Rules
+
+    Remembering = Callable[[Collection[str]], Memory]
+    """Loads what is remembered of some conversations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a plan of a part is made from. ``conversations`` may be on neither side: a parent that is nowhere."""
+
+    look: Look
+    whole: Whole
+    conversations: frozenset[str]
+
+
+class Known:
+    """Both sides as they are known, and who is above whom; made from a look at everything, and kept up to date.
+
+    ``unusual``: a side as a whole gave cause to look closer, and what is below was true of that moment alone.
+    """
+
+    def __init__(self, look: Look, rules: Rules) -> None:
+        """Take over what a look at everything has found."""
+        self._rules = rules
+        self.sides = {Side.STORE: KnownSide(look.store), Side.WORKSPACE: KnownSide(look.workspace)}
+        self._kin = Kin()
+        self._whole = replace(look_at_whole(look.store, look.workspace, look.memory, rules.format), taken=self)
+        self._remembered = look.memory.agreed.keys()
+        there = {copy.conversation for side in self.sides.values() for copy in side.copies.values()}
+        self.relate(there | look.memory.agreed.keys() | look.memory.intents.keys(), look.memory)
+        self._inhabited = self._are_inhabited()
+        self.unusual = _is_unusual(look, self._whole.sides)
+
+    def __contains__(self, conversation: object) -> bool:
+        """Tell whether an id belongs to a conversation already."""
+        return conversation in self._remembered or any(conversation in side for side in self.sides.values())
+
+    def relate(self, conversations: Iterable[str], memory: Memory) -> None:
+        """Know anew what these are below."""
+        for each in conversations:
+            self._kin.put(each, above(each, self._copies(each), memory))
+
+    def suffices(self, *, alone: bool) -> bool:
+        """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another.
+
+        ``alone``: nobody else has changed what is remembered since; where that knows more, an empty side is a cause.
+        """
+        now = self._are_inhabited()
+        return not self.unusual and self._inhabited == now and (alone or all(now))
+
+    def part(self, changed: Collection[str], remembering: Remembering) -> Part:
+        """Return the part that a change of these conversations concerns."""
+        left = frozenset().union(*(self._kin.parents(each) for each in changed))
+        self.relate(changed, remembering(changed))
+        inner = self._kin.with_below(changed)
+        while True:
+            near = self._kin.with_above(inner | left)
+            memory = remembering(near)
+            opened = {each for each in near - inner if not self._is_settled(each, memory)}
+            if not opened:
+                return Part(self.look(near, memory), self.whole, frozenset(near))
+            inner = self._kin.with_below(inner | opened)
+
+    @property
+    def whole(self) -> Whole:
+        """What there is to know of both sides besides a part."""
+        return replace(self._whole, directories=len(self.sides[Side.WORKSPACE].copies))
+
+    def look(self, conversations: Collection[str], memory: Memory) -> Look:
+        """Return both sides as if they held these conversations alone."""
+        store, workspace = (side.part(conversations, self._rules.format.order) for side in self.sides.values())
+        return Look(store, workspace, memory)
+
+    def _is_settled(self, conversation: str, memory: Memory) -> bool:
+        kept, here = (side.of(conversation) for side in self.sides.values())
+        return is_settled(conversation, kept, here, memory, self._rules)
+
+    def _copies(self, conversation: str) -> list[Copy]:
+        return [copy for side in self.sides.values() for copy in side.of(conversation)]
+
+    def _are_inhabited(self) -> list[bool]:
+        return [holds_any(side.copies.values()) for side in self.sides.values()]
+
+
+def _is_unusual(look: Look, sides: Sides) -> bool:
+    there = look.store.exists and look.workspace.exists
+    problems = look.store.problems or look.workspace.problems
+    return not there or bool(problems) or sides.store_renewed or sides.workspace_emptied

@@ -1,0 +1,209 @@
+"""Every plain run beside one that is about a part: what has changed since the last plain run, and what that concerns.
+
+The plan of the part must be the plan of everything, and what is learned from it must be the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from reconcile.core.fold import fold
+from reconcile.core.look import Look
+from reconcile.core.memory import Memory, remembered
+from reconcile.core.model import Side, Stream
+from reconcile.core.part import Known, Part
+from reconcile.core.planner import make_plan
+from tests.support.pure_level import RULES, PureLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from reconcile.core.fold import Changes
+    from reconcile.core.model import Copy, Snapshot
+    from reconcile.core.plan import Item, Note, Plan
+    from reconcile.core.policy import Policy
+    from tests.support.commands import Command, Outcome
+
+
+def restricted(memory: Memory, conversations: Collection[str]) -> Memory:
+    """Return what is remembered of some conversations, as the state would load it."""
+    return replace(
+        memory,
+        agreed={key: each for key, each in memory.agreed.items() if key in conversations},
+        intents={key: each for key, each in memory.intents.items() if key in conversations},
+        history={key: each for key, each in memory.history.items() if key[0] in conversations},
+        parents={key: each for key, each in memory.parents.items() if key in conversations},
+        tombstones={key: each for key, each in memory.tombstones.items() if key in conversations},
+        asides={key: each for key, each in memory.asides.items() if key[0] in conversations},
+    )
+
+
+@dataclass(slots=True)
+class Kept:
+    """What is kept of one checkout from run to run."""
+
+    known: Known
+    memory: Memory
+    foreign: tuple[object, ...]
+    identities: tuple[str, str]
+    policy: Policy
+    stuck: bool = False
+    """Something is held that concerns a side as a whole, so that other conversations may be due."""
+
+
+@dataclass(slots=True)
+class PartLevel(PureLevel):
+    """The pure level, with each plain run compared."""
+
+    kept: dict[str, Kept] = field(default_factory=dict)
+    at: str = ""
+    part: Part | None = None
+    learned: set[str] | None = None
+    before: Memory = field(default_factory=Memory)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def run(self, command: Command) -> Outcome:
+        self.at, self.part, self.learned = command.workspace, None, None
+        self.before = self.memories.of(self.at)
+        outcome = PureLevel.run(self, command)
+        kept = self.kept.get(self.at)
+        if self.learned is not None and kept is not None:
+            kept.memory = self.memories.of(self.at)
+            kept.known.relate(self.learned, kept.memory)
+        return outcome
+
+    def _plan(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Plan:
+        plan = PureLevel._plan(self, store, workspace, memory, policy)
+        if _is_plain(policy):
+            self.part = self._part(store, workspace, memory, policy)
+            if self.part is not None:
+                look = self.part.look
+                mine = make_plan(look.store, look.workspace, look.memory, policy, RULES, self.now_ns, self.part.whole)
+                _compare(plan, mine, self.part)
+        return plan
+
+    def _part(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Part | None:
+        kept = self.kept.get(self.at)
+        usable = (
+            kept is not None
+            and not kept.stuck
+            and kept.policy == policy
+            and kept.foreign == (*store.foreign, *workspace.foreign)
+            and kept.identities == (store.identity, workspace.identity)
+        )
+        if not usable or kept is None:
+            self.kept.pop(self.at, None)
+            return None
+        changed = _take_in(kept, Look(store, workspace, memory))
+        if not kept.known.suffices(alone=kept.memory == memory):
+            del self.kept[self.at]
+            return None
+        part = kept.known.part(changed, lambda ids: restricted(memory, ids))
+        self.counts["parts"] = self.counts.get("parts", 0) + 1
+        self.counts["smaller"] = self.counts.get("smaller", 0) + (
+            len(part.look.store.copies) + len(part.look.workspace.copies) < len(store.copies) + len(workspace.copies)
+        )
+        return replace(part, look=_with_events(part.look, store, workspace))
+
+    def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, policy: Policy) -> Changes:
+        changes = PureLevel._learned(self, store, workspace, memory, plan, policy)
+        if not _is_plain(policy):
+            return changes
+        if self.part is None:
+            known = Known(_without_events(Look(store, workspace, memory)), RULES)
+            self.learned = {*_ids(memory), *(copy.conversation for copy in (*store.copies, *workspace.copies))}
+        else:
+            known = self.kept[self.at].known
+            _take_in(self.kept[self.at], Look(store, workspace, memory))
+            ids = self.part.conversations | {action.conversation for action in plan.actions}
+            self.learned = ids
+            look = _with_events(known.look(ids, restricted(memory, ids)), store, workspace)
+            mine = fold(look.store, look.workspace, look.memory, plan, policy, RULES, whole=known.whole)
+            # What a plan decides ahead of a parent may be taken back by what is learned, in every run.
+            again = {key for key, parent in changes.parents.items() if self.before.parents.get(key) == parent} - ids
+            ours = replace(changes, parents={key: each for key, each in changes.parents.items() if key not in again})
+            assert mine == ours, f"of a part, something else is learned: {mine}\nnot {changes}"
+        self.kept[self.at] = Kept(
+            known,
+            memory,
+            (*store.foreign, *workspace.foreign),
+            (store.identity, workspace.identity),
+            policy,
+            any(item.conversation is None for item in plan.held),
+        )
+        return changes
+
+
+def _is_plain(policy: Policy) -> bool:
+    return not (policy.request or policy.only or policy.below or policy.decisions)
+
+
+def _take_in(kept: Kept, look: Look) -> set[str]:
+    """Have what is known be what is there; return what has changed of files, or of what is remembered."""
+    look = _without_events(look)
+    changed: set[str] = set()
+    for side, snapshot in ((Side.STORE, look.store), (Side.WORKSPACE, look.workspace)):
+        known, now = kept.known.sides[side], {copy.path: copy for copy in snapshot.copies}
+        gone = [copy for path, copy in known.copies.items() if path not in now]
+        new = [copy for path, copy in now.items() if known.copies.get(path) != copy]
+        changed |= {copy.conversation for copy in (*gone, *new)}
+        changed |= {known.copies[copy.path].conversation for copy in new if copy.path in known.copies}
+        for copy in gone:
+            known.drop(copy.path)
+        for copy in new:
+            known.put(copy)
+    ids = {*_ids(kept.memory), *_ids(look.memory)}
+    before, after = remembered(kept.memory, ids), remembered(look.memory, ids)
+    history = (kept.memory.history, look.memory.history)
+    changed |= {each for each in ids if before[each] != after[each]}
+    changed |= {key[0] for key in {**history[0], **history[1]} if history[0].get(key) != history[1].get(key)}
+    return changed
+
+
+def _ids(memory: Memory) -> Iterable[str]:
+    yield from (*memory.agreed, *memory.intents, *memory.parents, *memory.tombstones)
+    yield from (conversation for conversation, _ in memory.asides)
+
+
+def _without_events(look: Look) -> Look:
+    store, workspace = (
+        replace(side, copies=tuple(_bare(copy) for copy in side.copies)) for side in (look.store, look.workspace)
+    )
+    return Look(store, workspace, look.memory)
+
+
+def _bare(copy: Copy) -> Copy:
+    return replace(copy, stream=replace(copy.stream, events=None)) if isinstance(copy.stream, Stream) else copy
+
+
+def _with_events(look: Look, store: Snapshot, workspace: Snapshot) -> Look:
+    found = {copy.place: copy for copy in (*store.copies, *workspace.copies)}
+    ours, theirs = (
+        replace(side, copies=tuple(found[copy.place] for copy in side.copies)) for side in (look.store, look.workspace)
+    )
+    return Look(ours, theirs, look.memory)
+
+
+def _compare(plan: Plan, mine: Plan, part: Part) -> None:
+    ids = part.conversations | {action.conversation for action in mine.actions}
+
+    def about(items: Iterable[Item] | Iterable[Note]) -> list[object]:
+        return [item for item in items if item.conversation in ids]
+
+    assert mine.actions == plan.actions
+    assert mine.intents == plan.intents
+    assert mine.tombstones == plan.tombstones
+    assert mine.asides == plan.asides
+    assert mine.voided == plan.voided
+    assert about(mine.held) == about(plan.held)
+    assert about(mine.aside) == about(plan.aside)
+    assert about(mine.notes) == about(plan.notes)
+    assert [item for item in mine.held if item.conversation is None] == [
+        item for item in plan.held if item.conversation is None
+    ]
+    assert mine.preserve == tuple(each for each in plan.preserve if each.conversation in ids)
+    if not mine.quiet and not plan.quiet:
+        assert dict(mine.places) == {key: place for key, place in plan.places if key in ids}
+        assert mine.rooted == tuple(each for each in plan.rooted if each in ids)
+        assert set(mine.outline) <= set(plan.outline)
