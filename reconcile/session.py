@@ -17,7 +17,7 @@ from reconcile.core.decisions import decide
 from reconcile.core.fold import fold
 from reconcile.core.look import Look
 from reconcile.core.model import Side
-from reconcile.core.planner import needs_events
+from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.recover import offers, remembering
 from reconcile.core.requests import TakeBack
 from reconcile.core.undone import left_alone
@@ -30,6 +30,7 @@ from reconcile.disk.lock_report import held_locks
 from reconcile.disk.own_lock import own_lock, read_holder
 from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
+from reconcile.disk.relook import look_again
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
@@ -40,16 +41,20 @@ from reconcile.instead import plan_as_asked
 from reconcile.past import find_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from types import TracebackType
 
     from reconcile.apply.executor import Progress
     from reconcile.core.board import Board
     from reconcile.core.format import Format
+    from reconcile.core.guards import Whole
+    from reconcile.core.known import KnownSide
     from reconcile.core.model import Copy
+    from reconcile.core.part import Part
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.core.views import View
+    from reconcile.disk.relook import Again
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import Checkout
 
@@ -126,14 +131,36 @@ class Session:
             if scanned.changed:
                 self._indexes[side] = scanned.index
                 self._moved.add(side)
-        differ = needs_events(found[Side.STORE], found[Side.WORKSPACE], self.rules)
-        store, workspace = (inspect(found[side], self.site.conversations(side), self.format, differ) for side in Side)
-        return Look(store, workspace, memory)
+        return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
+
+    def look_again(self, known: KnownSide, paths: Collection[str]) -> Again | None:
+        """Look at some directories of a side once more; None: that can't suffice (`reconcile.disk.relook`)."""
+        side = known.side
+        found = look_again(known, self.site.conversations(side), self.format, self._indexes[side], paths)
+        if found is not None:
+            self._moved.add(side)
+        return found
+
+    def with_events(self, look: Look) -> Look:
+        """Return a look with the events of the streams that differ."""
+        differ = needs_events(look.store, look.workspace, self.rules)
+        store, workspace = (
+            inspect(each, self.site.conversations(each.side), self.format, differ)
+            for each in (look.store, look.workspace)
+        )
+        return Look(store, workspace, look.memory)
 
     def plan(self, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
         """Plan one pass; git and the length of paths are looked at here. ``now_ns``: as if it were then."""
         now = self._clock() if now_ns is None else now_ns
         return plan_as_asked(self, look, self.surroundings(policy), now)
+
+    def plan_part(self, part: Part, policy: Policy) -> Plan:
+        """Plan what a plain run would plan of a part."""
+        look = part.look
+        return make_plan(
+            look.store, look.workspace, look.memory, self.surroundings(policy), self.rules, self._clock(), part.whole
+        )
 
     def board(self, look: Look, policy: Policy) -> Board:
         """Decide without planning: what `status` and `ls` show."""
@@ -229,37 +256,42 @@ class Session:
 
         A plan with nothing to do, on sides that are known, writes nothing at all.
         """
-        outcome = Outcome()
         if plan.quiet:
-            self._save_indexes()
-            return outcome
-        kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
-        if plan.concerned or kept:
-            request = plan.policy.request
-            undoes = find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
-            outcome, left = carry_out(self.site, plan, look, kept, command, undoes, progress)
-            self.messages += [left] if left else []
-            after = self.look() if plan.actions else look
-        else:
-            after = look
-        self._remember(plan, look.memory.renames, after, policy, outcome)
+            self.save_indexes()
+            return Outcome()
+        outcome = self.carry_out(plan, look, command, progress)
+        after = self.look() if plan.actions else replace(look, memory=self.state.load(self.site.number))
+        self.remember(plan, look, after, policy, outcome)
+        self.save_indexes()
         close(self.site, outcome)
         return outcome
 
-    def _remember(
-        self, plan: Plan, renames: frozenset[tuple[Side, str]], after: Look, policy: Policy, outcome: Outcome
+    def carry_out(self, plan: Plan, look: Look, command: str, progress: Progress) -> Outcome:
+        """Carry out a plan made from ``look``; the run stays open until what was achieved is remembered."""
+        kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
+        if not plan.concerned and not kept:
+            return Outcome()
+        request = plan.policy.request
+        undoes = find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
+        outcome, left = carry_out(self.site, plan, look, kept, command, undoes, progress)
+        self.messages += [left] if left else []
+        return outcome
+
+    def remember(
+        self, plan: Plan, before: Look, after: Look, policy: Policy, outcome: Outcome, whole: Whole | None = None
     ) -> None:
-        # The plan's own intents are written already: the fold starts from what is remembered now, and from what an
-        # earlier run has left to rename, which this one need not have been about.
-        memory = self.state.load(self.site.number)
-        memory = replace(memory, renames=memory.renames | renames)
+        """Remember what was achieved, from a new look and what is remembered now, the plan's own intents included.
+
+        What an earlier run has left to rename counts too, which this one need not have been about.
+        """
+        memory = replace(after.memory, renames=after.memory.renames | before.memory.renames)
         idle = left_alone(plan, outcome.undone())
         plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
-        changes = fold(after.store, after.workspace, memory, plan, policy, self.rules, outcome.undone())
+        changes = fold(after.store, after.workspace, memory, plan, policy, self.rules, outcome.undone(), whole)
         self.state.save_fold(self.site.number, learned(changes, outcome.run))
-        self._save_indexes()
 
-    def _save_indexes(self) -> None:
+    def save_indexes(self) -> None:
+        """Save what has been learned of the files' contents, so that the next process need not read them."""
         for side in self._moved:
             self.state.save_index(self._index_key(side), self._indexes[side].encode())
         self._moved.clear()

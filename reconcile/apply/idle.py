@@ -23,7 +23,8 @@ def forget_untouched(state: State, run: str, checkout: int | None) -> None:
     untouched = state.journal.untouched(run)
     if untouched:
         before = state.journal.remembered(run)
-        now = remembered(state.load(checkout), untouched & before.keys())
+        asked = untouched & before.keys()
+        now = remembered(state.load(checkout, asked), asked)
         state.journal.unconcerned(run, [each for each, found in now.items() if found == before[each]])
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, Partition, Snapshot
+from reconcile.core.model import CHILDREN, Partition, Snapshot, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from reconcile.core.model import Copy, Foreign
 
@@ -36,6 +37,10 @@ class KnownSide:
         """Tell whether the side has any directory of a conversation."""
         return conversation in self._of
 
+    def conversations(self) -> Collection[str]:
+        """Return those that have a directory here."""
+        return self._of.keys()
+
     def of(self, conversation: str) -> list[Copy]:
         """Return the copies of a conversation, in the order of their paths."""
         return [copy for _, copy in sorted(self._of.get(conversation, {}).items())]
@@ -63,14 +68,17 @@ class KnownSide:
         """Return what lies in a copy's directory and is nobody's; an empty path is what lies in none."""
         return tuple(self._foreign.get(path, ()))
 
-    def put(self, copy: Copy) -> None:
-        """Know a copy, instead of the one that was at its path."""
-        self.drop(copy.path)
+    def put(self, copy: Copy) -> Copy | None:
+        """Know a copy, without its events, and return the one that was at its path."""
+        if isinstance(copy.stream, Stream) and copy.stream.events is not None:
+            copy = replace(copy, stream=replace(copy.stream, events=None))
+        before = self.drop(copy.path)
         self.copies[copy.path] = copy
         self._of.setdefault(copy.conversation, {})[copy.path] = copy
         self._inside.setdefault(_enclosing(copy.path), set()).add(copy.path)
+        return before
 
-    def drop(self, path: str) -> None:
+    def drop(self, path: str) -> Copy | None:
         """Know no copy at a path any more; those inside it are dropped one by one."""
         copy = self.copies.pop(path, None)
         if copy is not None:
@@ -79,6 +87,7 @@ class KnownSide:
             if not there:
                 del self._of[copy.conversation]
             self._inside[_enclosing(path)].discard(path)
+        return copy
 
     def part(self, conversations: Iterable[str], order: Callable[[str], tuple[int, str]]) -> Snapshot:
         """Return the side as if it held these conversations alone."""

@@ -51,15 +51,22 @@ class Known:
         self.sides = {Side.STORE: KnownSide(look.store), Side.WORKSPACE: KnownSide(look.workspace)}
         self._kin = Kin()
         self._whole = replace(look_at_whole(look.store, look.workspace, look.memory, rules.format), taken=self)
-        self._remembered = look.memory.agreed.keys()
-        there = {copy.conversation for side in self.sides.values() for copy in side.copies.values()}
-        self.relate(there | look.memory.agreed.keys() | look.memory.intents.keys(), look.memory)
+        self._remembered = frozenset(look.memory.agreed)
+        self.relate({*self.conversations(), *look.memory.intents}, look.memory)
         self._inhabited = self._are_inhabited()
         self.unusual = _is_unusual(look, self._whole.sides)
 
     def __contains__(self, conversation: object) -> bool:
         """Tell whether an id belongs to a conversation already."""
         return conversation in self._remembered or any(conversation in side for side in self.sides.values())
+
+    def conversations(self) -> frozenset[str]:
+        """Return what is on either side, or was agreed on at the look at everything."""
+        return self._remembered.union(*(side.conversations() for side in self.sides.values()))
+
+    def nowhere(self) -> frozenset[str]:
+        """Return what was agreed on, and is on neither side."""
+        return self._remembered.difference(*(side.conversations() for side in self.sides.values()))
 
     def relate(self, conversations: Iterable[str], memory: Memory) -> None:
         """Know anew what these are below."""

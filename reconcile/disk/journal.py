@@ -157,7 +157,7 @@ class Journal:
         with transaction(self._connection, self._path):
             state_memory.put_back(self._connection, checkout, again or {})
             if fold.intents:
-                before = state_memory.load_intents(self._connection, checkout)
+                before = state_memory.load_intents(self._connection, checkout, fold.intents)
                 (last,) = self._connection.execute(
                     "SELECT coalesce(max(seq), 0) FROM intent_change WHERE run = ?", (run,)
                 ).fetchone()

@@ -27,7 +27,7 @@ from reconcile.disk.versions import Versions
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from types import TracebackType
 
     from reconcile.core.memory import Memory
@@ -142,10 +142,19 @@ class State:
         with transaction(self._connection, self._path):
             self._connection.execute("DELETE FROM checkout WHERE id = ?", (checkout,))
 
-    def load(self, checkout: int | None) -> Memory:
-        """All that is remembered for this checkout; with None only what belongs to the store as a whole."""
+    def load(self, checkout: int | None, only: Collection[str] | None = None) -> Memory:
+        """All that is remembered for this checkout; with None only what belongs to the store as a whole.
+
+        ``only``: of these conversations alone, of a few at a cost that the others have no part in.
+        """
         with state_errors(self._path):
-            return state_memory.load(self._connection, checkout)
+            return state_memory.load(self._connection, checkout, only)
+
+    def written_by_others(self) -> int:
+        """A number that changes when somebody else writes, and with nothing that is written here."""
+        with state_errors(self._path):
+            (number,) = self._connection.execute("PRAGMA data_version").fetchone()
+            return int(number)
 
     def save_fold(self, checkout: int, fold: Fold) -> None:
         """Write what a run learned, all of it or nothing; with nothing to say the database isn't touched."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
 from reconcile.core.model import Side
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.model import Digest
+
+
+FEW = 500
+"""Conversations that are asked for by name; SQLite takes a thousand names anywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,27 +48,31 @@ class Fold:
         return not any(changes) and self.store_identity is None and self.layout is None
 
 
-def load(connection: sqlite3.Connection, checkout: int | None) -> Memory:
-    """All that is remembered for one checkout; with None only what belongs to the store as a whole."""
+def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None = None) -> Memory:
+    """All that is remembered for one checkout; with None only what belongs to the store as a whole.
+
+    ``only``: of these conversations alone, of a few at a cost that the others have no part in.
+    """
     rows = select(connection, "SELECT layout, store_identity FROM checkout WHERE id = ?", (checkout,))
     layout, store_identity = rows[0] if rows else (None, None)
-    agreed = _load_agreed(connection, checkout)
+    agreed = _load_agreed(connection, checkout, only)
     tombstones: dict[str, set[Digest]] = {}
-    for conversation, digest in select(connection, "SELECT conversation, digest FROM tombstone"):
+    for conversation, digest in _about(connection, only, "SELECT conversation, digest FROM tombstone WHERE 1"):
         tombstones.setdefault(conversation, set()).add(digest)
-    asides = select(
+    asides = _about(
         connection,
+        only,
         "SELECT conversation, unit, kind, store, workspace FROM aside WHERE checkout = ?",
-        (checkout,),
+        checkout,
     )
     return Memory(
         checkout_known=layout is not None or bool(agreed),
         layout=layout,
         store_identity=store_identity,
         agreed=agreed,
-        intents=load_intents(connection, checkout),
-        history=_load_history(connection),
-        parents=dict(select(connection, "SELECT conversation, parent FROM parent")),
+        intents=load_intents(connection, checkout, only),
+        history=_load_history(connection, only),
+        parents=dict(_about(connection, only, "SELECT conversation, parent FROM parent WHERE 1")),
         tombstones={conversation: frozenset(digests) for conversation, digests in tombstones.items()},
         asides={(row[0], row[1]): AsideRecord(AsideKind(row[2]), row[3], row[4]) for row in asides},
         renames=_load_renames(connection, checkout),
@@ -91,7 +99,7 @@ def _left_by_newest(
 ) -> Iterable[tuple[str, dict[str, str]]]:
     """Return the conversation and the record of each step of a kind that the newest run has not done."""
     sql = """SELECT conversation, record FROM step WHERE kind = ? AND state <> 'done'
-        AND run = (SELECT max(id) FROM run WHERE checkout = ?)"""
+        AND run = (SELECT id FROM run WHERE checkout = ? ORDER BY id DESC LIMIT 1)"""
     rows = select(connection, sql, (kind, checkout))
     return [(conversation, json.loads(record)) for conversation, record in rows]
 
@@ -100,37 +108,51 @@ def _dirname(place: str) -> str:
     return place.partition(":")[2].rpartition("/")[2]
 
 
-def _load_agreed(connection: sqlite3.Connection, checkout: int | None) -> dict[str, Agreed]:
+def _about(
+    connection: sqlite3.Connection, only: Collection[str] | None, sql: str, *of: int | None, order: str = ""
+) -> list[tuple[Any, ...]]:
+    """The rows of a query with a condition, the conversation first, that are about some; None: about all."""
+    if only is None:
+        return select(connection, sql + order, of)
+    if len(only) > FEW:
+        return [row for row in select(connection, sql + order, of) if row[0] in only]
+    places = ", ".join("?" * len(only))
+    return select(connection, f"{sql} AND conversation IN ({places}){order}", (*of, *only))
+
+
+def _load_agreed(
+    connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None
+) -> dict[str, Agreed]:
     units: dict[str, dict[str, Digest]] = {}
-    found = select(connection, "SELECT conversation, unit, digest FROM agreed_unit WHERE checkout = ?", (checkout,))
-    for conversation, unit, digest in found:
+    sql = "SELECT conversation, unit, digest FROM agreed_unit WHERE checkout = ?"
+    for conversation, unit, digest in _about(connection, only, sql, checkout):
         units.setdefault(conversation, {})[unit] = digest
-    rows = select(
-        connection,
-        "SELECT conversation, parent, title, container, place FROM agreed WHERE checkout = ?",
-        (checkout,),
-    )
+    sql = "SELECT conversation, parent, title, container, place FROM agreed WHERE checkout = ?"
+    rows = _about(connection, only, sql, checkout)
     return {row[0]: Agreed(units.get(row[0], {}), row[1], row[2], row[3], row[4]) for row in rows}
 
 
-def load_intents(connection: sqlite3.Connection, checkout: int | None) -> dict[str, Intent]:
-    """The intents that hold in one checkout."""
+def load_intents(
+    connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None = None
+) -> dict[str, Intent]:
+    """The intents that hold in one checkout, all or those of some conversations."""
     # Nearly all are the same value; it is frozen, so they share one.
     plain = {(kind.value, None, None, None): Intent(kind) for kind in IntentKind}
-    rows = select(
-        connection,
-        "SELECT conversation, kind, waits_for, place, run FROM intent WHERE checkout = ?",
-        (checkout,),
-    )
+    sql = "SELECT conversation, kind, waits_for, place, run FROM intent WHERE checkout = ?"
+    rows = _about(connection, only, sql, checkout)
     # Local holds in every checkout, whatever else is known there.
-    rows += select(connection, "SELECT conversation, 'local', waits_for, place, run FROM intent_local")
+    sql = "SELECT conversation, 'local', waits_for, place, run FROM intent_local WHERE 1"
+    rows += _about(connection, only, sql)
     return {row[0]: plain.get(row[1:]) or Intent(IntentKind(row[1]), *row[2:]) for row in rows}
 
 
-def _load_history(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[Digest, ...]]:
+def _load_history(
+    connection: sqlite3.Connection, only: Collection[str] | None
+) -> dict[tuple[str, str], tuple[Digest, ...]]:
     history: dict[tuple[str, str], tuple[Digest, ...]] = {}
     several: dict[tuple[str, str], list[Digest]] = {}
-    rows = select(connection, "SELECT conversation, unit, digest FROM history ORDER BY conversation, unit, seq")
+    sql = "SELECT conversation, unit, digest FROM history WHERE 1"
+    rows = _about(connection, only, sql, order=" ORDER BY conversation, unit, seq")
     for conversation, unit, digest in rows:
         key = (conversation, unit)
         if key not in history:

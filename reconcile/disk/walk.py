@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,18 +13,20 @@ from reconcile.disk.reading import reason
 from reconcile.disk.tree import Directory, is_special, kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from reconcile.core.format import Format
     from reconcile.disk.index import Index
 
 _TRIES = 2
 _OPEN = 64
 """Directories of conversations that are kept open until they are looked at."""
-_PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
+PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
 # Releases of JP from 2026-04 to 2026-06 swapped whole directories (formats/jp.md 1.8).
 _LEFTOVERS = (".staging-", ".old-")
 
 
-class _Level(NamedTuple):
+class Level(NamedTuple):
     """A directory of conversations; ``owner`` is the path of the copy that it lies in, empty at the top."""
 
     path: str
@@ -53,19 +56,37 @@ class Walk:
 
         Raises `OSError` only where the root itself can't be opened.
         """
+        with self.opened(conversations_dir) as root:
+            self.walk(root, [Level("", "", None, Partition.LIVE)])
+            return self.at_rest(root, conversations_dir)
+
+    @contextmanager
+    def opened(self, conversations_dir: str) -> Iterator[Directory]:
+        """Open the root, and say whose index is good for it. Raises `OSError` where it can't be opened."""
         with Directory.open_root(conversations_dir) as root:
             status = root.status()
             self.identity = f"{status.st_dev}:{status.st_ino}"
             self.reader.bind(self.fmt.name, self.identity)
-            pending = [_Level("", "", None, Partition.LIVE)]
-            try:
-                while pending:
-                    self._level(root, pending.pop(), pending)
-            finally:
-                for level in pending:
-                    if level.opened is not None:
-                        level.opened.close()
-            return self._at_rest(root, conversations_dir)
+            yield root
+
+    def walk(self, root: Directory, pending: list[Level]) -> None:
+        """Look at directories of conversations, and at those inside them."""
+        try:
+            while pending:
+                self._level(root, pending.pop(), pending)
+        finally:
+            for level in pending:
+                if level.opened is not None:
+                    level.opened.close()
+
+    def is_due(self, spot: Spot) -> bool:  # noqa: ARG002 - of a whole side, everything is
+        """Tell whether what is found in a directory of conversations is looked at."""
+        return True
+
+    @property
+    def has_problems(self) -> bool:
+        """Something could not be looked at."""
+        return bool(self.reader.problems or self._problems)
 
     def snapshot(self) -> Snapshot:
         """What was found, in order."""
@@ -82,22 +103,22 @@ class Walk:
             problems=tuple(sorted(self.reader.problems + self._problems, key=lambda problem: problem.path)),
         )
 
-    def _level(self, root: Directory, level: _Level, pending: list[_Level]) -> None:
+    def _level(self, root: Directory, level: Level, pending: list[Level]) -> None:
         """Look at one directory of conversations with its copies; what else is in it is foreign, or a partition."""
         try:
             with level.opened or root.below(level.path) as directory:
                 self._open -= level.opened is not None
-                self._stamps.append((level.path, _stamp(directory.status())))
+                self.note_stamp(level.path, directory.status())
                 entries = (self._entry(entry, level, pending) for entry in directory.entries())
-                for spot in [spot for spot in entries if spot is not None]:
-                    self._copy(directory, spot, pending)
+                for spot in [spot for spot in entries if spot is not None and self.is_due(spot)]:
+                    self.copy(directory, spot, pending)
         except FileNotFoundError:
             self._lost(level.path)
         except OSError as error:
             self._blocked.add(level.owner)
             self._problems.append(Problem(level.path, f"it can't be read ({reason(error)})"))
 
-    def _entry(self, entry: os.DirEntry[str], level: _Level, pending: list[_Level]) -> Spot | None:
+    def _entry(self, entry: os.DirEntry[str], level: Level, pending: list[Level]) -> Spot | None:
         """What one entry of a directory of conversations is."""
         name = entry.name
         path = f"{level.path}/{name}" if level.path else name
@@ -107,11 +128,11 @@ class Walk:
                 if conversation is not None:
                     return Spot(path, conversation, level.partition, level.container)
                 self.reader.foreign.append(Foreign(path, "a directory whose name is no id"))
-            elif name in _PARTITIONS:
-                pending.append(level._replace(path=path, partition=_PARTITIONS[name], opened=None))
+            elif name in PARTITIONS:
+                pending.append(level._replace(path=path, partition=PARTITIONS[name], opened=None))
             elif name.startswith(_LEFTOVERS):
                 self.reader.foreign.append(Foreign(path, "left over from an interrupted write"))
-        elif not name.startswith(".") or name in _PARTITIONS:
+        elif not name.startswith(".") or name in PARTITIONS:
             try:
                 mode = entry.stat(follow_symlinks=False).st_mode
             except FileNotFoundError:
@@ -120,7 +141,7 @@ class Walk:
             self.reader.foreign.append(Foreign(path, SYMLINK if link else kind_of(mode), link, is_special(mode)))
         return None
 
-    def _copy(self, level: Directory, spot: Spot, pending: list[_Level]) -> None:
+    def copy(self, level: Directory, spot: Spot, pending: list[Level]) -> None:
         """One copy, and its children for later."""
         for _ in range(_TRIES):
             try:
@@ -138,7 +159,7 @@ class Walk:
         self.copies.append(copy)
         if children:
             path = f"{spot.path}/{CHILDREN}"
-            pending.append(_Level(path, spot.path, spot.conversation, spot.partition, below))
+            pending.append(Level(path, spot.path, spot.conversation, spot.partition, below))
 
     def _children(self, directory: Directory) -> Directory | None:
         """The directory of children, kept open; None where it can't be, or where enough are open."""
@@ -154,7 +175,11 @@ class Walk:
     def _lost(self, path: str) -> None:
         self._stamps.append((path, (0, 0)))
 
-    def _at_rest(self, root: Directory, conversations_dir: str) -> bool:
+    def note_stamp(self, path: str, status: os.stat_result) -> None:
+        """Note how a directory of conversations is that must not change while it is looked at."""
+        self._stamps.append((path, _stamp(status)))
+
+    def at_rest(self, root: Directory, conversations_dir: str) -> bool:
         """Whether every directory of conversations is as it was when it was listed."""
         unsettled = [path for path, stamp in self._stamps if _stamp_now(root, conversations_dir, path) != stamp]
         self._problems += [Problem(path, "it kept changing while it was looked at") for path in unsettled]

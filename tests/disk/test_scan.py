@@ -376,7 +376,7 @@ def test_a_conversation_renamed_during_the_scan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, problems: int
 ) -> None:
     make(tmp_path / f"{A}-0")
-    real, done = walk.Walk._copy, [0]
+    real, done = walk.Walk.copy, [0]
 
     def rename(self: walk.Walk, *args: object) -> None:
         if done[0] < times:
@@ -384,7 +384,7 @@ def test_a_conversation_renamed_during_the_scan(
             done[0] += 1
         real(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(walk.Walk, "_copy", rename)
+    monkeypatch.setattr(walk.Walk, "copy", rename)
     snapshot = look(tmp_path)
     assert [copy.path for copy in snapshot.copies] == ([] if problems else [f"{A}-1"])
     assert any(problem.path == "" for problem in snapshot.problems) == bool(problems)

@@ -51,6 +51,11 @@ class Kept:
     stuck: bool = False
     """Something is held that concerns a side as a whole, so that other conversations may be due."""
 
+    def is_as_before(self, store: Snapshot, workspace: Snapshot, policy: Policy) -> bool:
+        """Tell whether nothing is different but conversations."""
+        foreign, identities = (*store.foreign, *workspace.foreign), (store.identity, workspace.identity)
+        return (self.policy, self.foreign, self.identities) == (policy, foreign, identities)
+
 
 @dataclass(slots=True)
 class PartLevel(PureLevel):
@@ -59,16 +64,16 @@ class PartLevel(PureLevel):
     kept: dict[str, Kept] = field(default_factory=dict)
     at: str = ""
     part: Part | None = None
-    learned: set[str] | None = None
+    learned: set[str] = field(default_factory=set)
     before: Memory = field(default_factory=Memory)
     counts: dict[str, int] = field(default_factory=dict)
 
     def run(self, command: Command) -> Outcome:
-        self.at, self.part, self.learned = command.workspace, None, None
+        self.at, self.part, self.learned = command.workspace, None, set()
         self.before = self.memories.of(self.at)
         outcome = PureLevel.run(self, command)
         kept = self.kept.get(self.at)
-        if self.learned is not None and kept is not None:
+        if self.learned and kept is not None:
             kept.memory = self.memories.of(self.at)
             kept.known.relate(self.learned, kept.memory)
         return outcome
@@ -85,19 +90,10 @@ class PartLevel(PureLevel):
 
     def _part(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Part | None:
         kept = self.kept.get(self.at)
-        usable = (
-            kept is not None
-            and not kept.stuck
-            and kept.policy == policy
-            and kept.foreign == (*store.foreign, *workspace.foreign)
-            and kept.identities == (store.identity, workspace.identity)
-        )
-        if not usable or kept is None:
-            self.kept.pop(self.at, None)
+        if kept is None or kept.stuck or not kept.is_as_before(store, workspace, policy):
             return None
         changed = _take_in(kept, Look(store, workspace, memory))
         if not kept.known.suffices(alone=kept.memory == memory):
-            del self.kept[self.at]
             return None
         part = kept.known.part(changed, lambda ids: restricted(memory, ids))
         self.counts["parts"] = self.counts.get("parts", 0) + 1
@@ -117,7 +113,7 @@ class PartLevel(PureLevel):
             known = self.kept[self.at].known
             _take_in(self.kept[self.at], Look(store, workspace, memory))
             ids = self.part.conversations | {action.conversation for action in plan.actions}
-            self.learned = ids
+            self.learned = set(ids)
             look = _with_events(known.look(ids, restricted(memory, ids)), store, workspace)
             mine = fold(look.store, look.workspace, look.memory, plan, policy, RULES, whole=known.whole)
             # What a plan decides ahead of a parent may be taken back by what is learned, in every run.

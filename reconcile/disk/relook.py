@@ -1,0 +1,182 @@
+"""A part of one side, looked at again: directories in which something has happened, and whatever is new in them.
+
+Who names them may have missed something, so that nothing is concluded from what isn't there: where a conversation seems
+to have left the side, where something that is none has come or gone, or where anything is in doubt, the answer is that
+the whole side has to be looked at.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.core.model import CHILDREN, Copy, Partition
+from reconcile.disk.copies import Spot
+from reconcile.disk.walk import PARTITIONS, Level, Walk
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection, Iterable
+
+    from reconcile.core.format import Format
+    from reconcile.core.known import KnownSide
+    from reconcile.disk.index import Index
+    from reconcile.disk.tree import Directory
+
+_TRIES = 3
+
+
+class Again(NamedTuple):
+    """What is there now, of what was looked at, and the paths at which no copy is any more."""
+
+    copies: tuple[Copy, ...]
+    gone: frozenset[str]
+
+
+def look_again(
+    known: KnownSide, conversations_dir: str, fmt: Format, index: Index, paths: Collection[str]
+) -> Again | None:
+    """Look at some directories of a known side, and have the index know what was found; None: that can't suffice.
+
+    ``paths`` are those of conversations' directories and of directories of conversations, below the side's. In a
+    directory of conversations only what is new is looked at; a conversation's is looked at with all that is inside it.
+    """
+    for _ in range(_TRIES):
+        walk = _Relook(known, fmt, index)
+        try:
+            settled = walk.again(conversations_dir, paths)
+        except OSError:
+            return None
+        if walk.in_doubt:
+            return None
+        if settled:
+            found = Again(tuple(walk.copies), frozenset(walk.gone - {copy.path for copy in walk.copies}))
+            _keep(index, walk, found)
+            return found
+    return None
+
+
+def _keep(index: Index, walk: _Relook, found: Again) -> None:
+    for path in (*found.gone, *(copy.path for copy in found.copies)):
+        index.rows.pop(path, None)
+        index.copies.pop(path, None)
+    index.rows.update(walk.reader.index.rows)
+    index.copies.update(walk.reader.index.copies)
+
+
+class _Relook(Walk):
+    """A walk that looks only at what was named, and at what isn't known."""
+
+    def __init__(self, known: KnownSide, fmt: Format, index: Index) -> None:
+        super().__init__(known.side, fmt, index, frozenset(), time.time_ns())
+        self.gone: set[str] = set()
+        self.in_doubt = False
+        self._known = known
+        self._listed: dict[str, set[str]] = {}
+        """By the path of a directory of conversations that was named, the copies that are there."""
+        self._named: tuple[str, ...] = ()
+        """The conversations' directories that were named."""
+
+    def again(self, conversations_dir: str, paths: Iterable[str]) -> bool:
+        """Look; False where something changed on the way. Raises `OSError` where something can't be looked at."""
+        with self.opened(conversations_dir) as root:
+            self.in_doubt = self.identity != self._known.identity
+            for path in sorted(set(paths), key=lambda each: (each.count("/"), each)):
+                place = _place(path, self.fmt)
+                if place is None:
+                    self.in_doubt = True
+                elif isinstance(place, Level):
+                    self._look_into(root, place)
+                else:
+                    self._look_at(root, place)
+            self._note_gone()
+            self.in_doubt = self.in_doubt or self.has_problems or self._has_other_things()
+            return self.at_rest(root, conversations_dir)
+
+    def is_due(self, spot: Spot) -> bool:
+        """Tell whether it is new, or inside what was named; what is only listed beside that is as it was."""
+        above = spot.path.rpartition("/")[0]
+        if self._is_named(spot.path):
+            return True
+        self._listed.setdefault(above, set()).add(spot.path)
+        return spot.path not in self._known.copies
+
+    def _look_into(self, root: Directory, level: Level) -> None:
+        """Look at what is new in a directory of conversations."""
+        if self._is_named(level.path):
+            return
+        self._listed[level.path] = set()
+        if self._status(root, level.path) is not None:
+            self.walk(root, [level])
+
+    def _look_at(self, root: Directory, spot: Spot) -> None:
+        """Look at a conversation's directory, with all that is inside it."""
+        if self._is_named(spot.path):
+            return
+        self._named = (*self._named, spot.path)
+        self.gone.update(self._known.within(spot.path))
+        status = self._status(root, spot.path)
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            pending: list[Level] = []
+            with root.below(spot.path.rpartition("/")[0]) as level:
+                self.copy(level, spot, pending)
+            self.walk(root, pending)
+        elif status is not None:
+            self.in_doubt = True
+
+    def _is_named(self, path: str) -> bool:
+        """Tell whether a path is that of a conversation's directory that was named, or inside one."""
+        return any(path == named or path.startswith(f"{named}/") for named in self._named)
+
+    def _status(self, root: Directory, path: str) -> os.stat_result | None:
+        """The status of a directory, None where there is none; the one around it must stay as it is meanwhile."""
+        above = path.rpartition("/")[0]
+        try:
+            around = root.stat(above) if above else root.status()
+            self.note_stamp(above, around)
+            return root.stat(path) if path else around
+        except FileNotFoundError:
+            return None
+
+    def _note_gone(self) -> None:
+        """Note what isn't any more in the directories that were listed, nor in partitions of theirs that are gone."""
+        for listed, there in self._listed.items():
+            owner = _owner(listed)
+            base = f"{owner}/{CHILDREN}" if owner else ""
+            for path in self._known.inside(owner):
+                at = path.rpartition("/")[0]
+                if (at == listed and path not in there) or (listed == base and at not in self._listed):
+                    self.gone.update(self._known.within(path))
+
+    def _has_other_things(self) -> bool:
+        """Tell whether something that is no conversation is there that wasn't, or isn't any more."""
+        before = {each for path in self.gone for each in self._known.foreign(path)}
+        for listed in self._listed:
+            there = self._known.foreign(_owner(listed))
+            before.update(each for each in there if each.path.rpartition("/")[0] == listed)
+        return before != set(self.reader.foreign)
+
+
+def _owner(level: str) -> str:
+    """Return the path of the copy that a directory of conversations lies in, empty for none."""
+    return f"{level}/".rpartition(f"/{CHILDREN}/")[0]
+
+
+def _place(path: str, fmt: Format) -> Spot | Level | None:
+    """Return what a path is by its names; what lies in a conversation's directory stands for that. None: neither."""
+    level, names = Level("", "", None, Partition.LIVE), path.split("/") if path else []
+    while names:
+        name = names.pop(0)
+        at = f"{level.path}/{name}" if level.path else name
+        if name in PARTITIONS:
+            level = level._replace(path=at, partition=PARTITIONS[name])
+            continue
+        conversation = None if name.startswith(".") else fmt.id_of(name)
+        if conversation is None:
+            return None
+        if names[:1] != [CHILDREN]:
+            return Spot(at, conversation, level.partition, level.container)
+        names.pop(0)
+        level = Level(f"{at}/{CHILDREN}", at, conversation, level.partition)
+    return level

@@ -1,0 +1,206 @@
+"""Pass after pass over one session: about everything, or about the part that a change concerns, at the cost of that.
+
+A part comes to the same plan as everything would (`reconcile.core.part`). Where that isn't certain, everything is
+looked at: a side as a whole gave cause to look closer, another process has written to the state, a conversation seems
+to have left a side, or too much has changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reconcile.apply.outcome import Outcome
+from reconcile.apply.run import close
+from reconcile.core.model import Side
+from reconcile.core.part import Known
+from reconcile.core.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from reconcile.apply.executor import Progress
+    from reconcile.core.look import Look
+    from reconcile.core.memory import Memory
+    from reconcile.core.part import Part
+    from reconcile.core.policy import Policy
+    from reconcile.session import Session
+
+MOST = 300
+"""Directories that are looked at one by one; of more, a look at everything costs less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A plan, and the look that it was made from; ``full``: both are about everything.
+
+    ``conversations`` are those that the plan is about; none where nothing has changed that wasn't known. Of a part, the
+    plan's counts and the look are the part's.
+    """
+
+    plan: Plan
+    look: Look
+    full: bool
+    conversations: frozenset[str]
+
+
+class Passes:
+    """The passes of one watcher. The session is open for writing; each pass is made while its lock is held."""
+
+    def __init__(self, session: Session) -> None:
+        """Know nothing yet: the first pass is about everything."""
+        self.session = session
+        self._known: Known | None = None
+        self._policy: Policy | None = None
+        self._written = -1
+        self._due: frozenset[str] = frozenset()
+        """What the last pass has not done, and what wasn't concluded because of that."""
+        self._open = True
+        """Anything may be due: the last pass was not applied, or what it held concerns a side as a whole."""
+
+    def everything(self, policy: Policy) -> Pass:
+        """Look at everything, and plan."""
+        self._open, self._policy = True, policy
+        self._written = self.session.state.written_by_others()
+        look = self.session.look()
+        plan = self.session.plan(look, policy)
+        self._known = Known(look, self.session.rules)
+        return Pass(plan, look, full=True, conversations=self._known.conversations())
+
+    def some(self, policy: Policy, dirty: Mapping[Side, Collection[str]]) -> Pass:
+        """Look at some directories again, and plan what that concerns; about everything where a part can't tell.
+
+        ``dirty`` has, by side, paths of conversations' directories and of directories of conversations, below the
+        side's own. What has appeared or gone is best named itself: a directory of conversations is listed as a whole.
+        """
+        part = self._part(policy, dirty)
+        if part is None:
+            return self.everything(policy)
+        if not part.conversations:
+            return Pass(
+                Plan(layout=policy.layout.value, policy=policy, quiet=True),
+                part.look,
+                full=False,
+                conversations=frozenset(),
+            )
+        self._open = True
+        part = replace(part, look=self.session.with_events(part.look))
+        return Pass(self.session.plan_part(part, policy), part.look, full=False, conversations=part.conversations)
+
+    def apply(self, found: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
+        """Carry out a pass, look again at what it touched, and remember what was achieved."""
+        session, plan = self.session, found.plan
+        outcome = Outcome()
+        if not plan.quiet:
+            outcome = session.carry_out(plan, found.look, command, progress)
+            after = self._after(found)
+            session.remember(plan, found.look, after, plan.policy, outcome, None if found.full else self.known.whole)
+            self._learn(found, after)
+            close(session.site, outcome)
+        self._due = self._left(found, outcome)
+        self._open = any(item.conversation is None for item in plan.held)
+        if found.full:
+            session.save_indexes()
+        return outcome
+
+    def close(self) -> None:
+        """Save what has been learned of the files since the last pass about everything."""
+        self.session.save_indexes()
+
+    @property
+    def known(self) -> Known:
+        """Both sides as they are known; a pass has been made."""
+        assert self._known is not None  # noqa: S101 - see above
+        return self._known
+
+    def _part(self, policy: Policy, dirty: Mapping[Side, Collection[str]]) -> Part | None:
+        """Take in what is there now, and return what that concerns; None: everything has to be looked at."""
+        alone = self.session.state.written_by_others() == self._written
+        if self._known is None or self._open or not alone or policy != self._policy or not _is_plain(policy):
+            return None
+        if sum(map(len, dirty.values())) > MOST:
+            return None
+        taken = self._take_in(dirty)
+        if taken is None or taken.left or not self._known.suffices(alone=alone):
+            return None
+        return self._known.part(taken.changed | self._due, self._remembered)
+
+    def _take_in(self, dirty: Mapping[Side, Collection[str]]) -> _Taken | None:
+        """Know what is there now in some directories; None where that can't be told without looking at everything."""
+        changed: set[str] = set()
+        left: set[str] = set()
+        for side in dirty:
+            known = self.known.sides[side]
+            found = self.session.look_again(known, dirty[side])
+            if found is None:
+                return None
+            there = {each for path in found.gone if known.has_whole(each := known.copies[path].conversation)}
+            changed |= {known.copies[path].conversation for path in found.gone}
+            for path in found.gone:
+                known.drop(path)
+            for copy in found.copies:
+                before = known.put(copy)
+                if before != copy:
+                    changed |= {copy.conversation} | ({before.conversation} if before else set())
+            left |= {each for each in there if not known.has_whole(each)}
+        return _Taken(changed, left)
+
+    def _remembered(self, conversations: Collection[str]) -> Memory:
+        return self.session.state.load(self.session.site.number, conversations)
+
+    def _after(self, found: Pass) -> Look:
+        """Look at both sides after a run, and load what is remembered by then."""
+        session = self.session
+        if found.full:
+            memory = session.state.load(session.site.number)
+            return session.look() if found.plan.actions else replace(found.look, memory=memory)
+        if self._take_in(_touched(found.plan)) is None:
+            self._known = Known(session.look(), session.rules)
+        conversations = _about(found)
+        return self.known.look(conversations, self._remembered(conversations))
+
+    def _learn(self, found: Pass, after: Look) -> None:
+        """Know what is remembered now, as it tells who is above whom."""
+        if found.full:
+            memory = self.session.state.load(self.session.site.number)
+            self._known = Known(replace(after, memory=memory), self.session.rules)
+        else:
+            conversations = _about(found)
+            self.known.relate(conversations, self._remembered(conversations))
+
+    def _left(self, found: Pass, outcome: Outcome) -> frozenset[str]:
+        """Return what a pass has left undone, with what is remembered although it is nowhere: that waits for it."""
+        undone = set(outcome.undone())
+        if not undone:
+            return frozenset()
+        if not found.full:
+            return _about(found)
+        left = {action.conversation for action in found.plan.actions if action.id in undone}
+        return frozenset(left | self.known.nowhere())
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The conversations of which something is another than it was known to be, and those that have left a side."""
+
+    changed: set[str]
+    left: set[str]
+
+
+def _is_plain(policy: Policy) -> bool:
+    return not (policy.request or policy.only or policy.below or policy.decisions)
+
+
+def _about(found: Pass) -> frozenset[str]:
+    """Return the conversations of a pass, with those that it has made."""
+    return found.conversations | {action.conversation for action in found.plan.actions}
+
+
+def _touched(plan: Plan) -> dict[Side, set[str]]:
+    """Return what a plan may have changed, by side."""
+    touched: dict[Side, set[str]] = {side: set() for side in Side}
+    for action in plan.actions:
+        for place in (action.target, action.source, *(write.target for write in action.writes), *action.removes):
+            if place is not None:
+                touched[place.side].add(place.path)
+    return touched

@@ -1,0 +1,87 @@
+"""The level on a real directory on which plain runs of the first checkout are passes over one session that stays open.
+
+Whoever watches tells the passes what has changed; after each, what they know is what a scan finds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Side
+from reconcile.disk.roots import locate
+from reconcile.disk.scan import scan
+from reconcile.disk.state import state_directory
+from reconcile.passes import Passes
+from reconcile.session import Session
+from tests.support.commands import outcome_of
+from tests.support.disk_level import DiskLevel
+from tests.support.pure_level import FORMAT
+from tests.support.trees import Folder
+
+if TYPE_CHECKING:
+    from tests.support.commands import Command, Outcome
+    from tests.support.trees import Tree
+
+SIDES = {Side.STORE: "store", Side.WORKSPACE: "workspace"}
+
+
+@dataclass(slots=True)
+class PassesLevel(DiskLevel):
+    """Runs that aren't plain, or are killed, are commands of their own, beside the session."""
+
+    passes: Passes | None = None
+    seen: dict[Side, Tree | None] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def invoke(self, command: Command, *more: str) -> Outcome:
+        policy = command.under(self.settings, None)
+        other = policy.request or policy.only or policy.below or policy.decisions or command.workspace != "workspace"
+        if other or more or self.dies or command.dry_run or self.troubles:
+            return DiskLevel.invoke(self, command, *more)
+        passes = self._opened()
+        now = {side: self.tree(name) for side, name in SIDES.items()}
+        with passes.session.exclusively("watch", 5):
+            found = passes.some(policy, self._dirty(now))
+            passes.apply(found, "watch")
+        self.counts["full" if found.full else "part" if found.conversations else "nothing"] += 1
+        self.seen = {side: self.tree(name) for side, name in SIDES.items()}
+        self._check_known(passes)
+        self.run_id = passes.session.state.journal.runs()[0].id if found.plan.concerned else ""
+        return outcome_of(found.plan)
+
+    def _opened(self) -> Passes:
+        if self.passes is None:
+            project = self._conversations("workspace").parent.parent
+            roots = locate("jp", str(project), str(self.root / "silo"), str(project), os.environ, sys.platform)
+            directory = state_directory(roots.key, os.environ, sys.platform)
+            self.passes = Passes(Session(roots, directory, clock=lambda: self.clock_ns or 0))
+        return self.passes
+
+    def _dirty(self, now: dict[Side, Tree | None]) -> dict[Side, set[str]]:
+        """Return the directories of what has changed since the last pass."""
+        dirty: dict[Side, set[str]] = {}
+        for side in Side:
+            before, after = self.seen.get(side) or {}, now[side] or {}
+            changed = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+            folders = [path for path in changed if Folder() in (before.get(path), after.get(path))]
+            dirty[side] = {path.rpartition("/")[0] for path in changed} | set(folders)
+        return dirty
+
+    def _check_known(self, passes: Passes) -> None:
+        for side, name in SIDES.items():
+            found = scan(side, str(self._conversations(name)), FORMAT, None).snapshot
+            known = passes.known.sides[side]
+            assert sorted(known.copies.values(), key=lambda each: each.path) == sorted(
+                found.copies, key=lambda each: each.path
+            ), f"the {side} isn't known as it is"
+
+    def forget_session(self) -> None:
+        """Close the session: the next plain run opens another one."""
+        if self.passes is not None:
+            self.passes.close()
+            self.passes.session.state.close()
+            self.passes = None
