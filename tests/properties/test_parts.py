@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
 import os
+import random
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis.stateful import rule, run_state_machine_as_test
+from hypothesis.stateful import run_state_machine_as_test
 
 from tests.properties.parts import PartLevel
 from tests.properties.passes import PassesLevel
-from tests.properties.stories import Stories
-from tests.properties.test_stories import for_seconds, told
+from tests.properties.stories import PARENTS, STREAMS, Stories
+from tests.properties.test_stories import SECONDS, for_seconds, told
+from tests.support.listing import read_tree
+from tests.support.notation import EVENTS, METADATA
 from tests.support.words import DAY_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.support.disk_level import RunCommand
+
+
+NUMBERS = tuple("1234567")
 
 
 class StoriesOfParts(Stories):
@@ -35,59 +39,89 @@ def test_a_part_of_a_story() -> None:
     run_state_machine_as_test(StoriesOfParts, settings=told(60, 25))
 
 
+class Watched(Stories):
+    """A store and one checkout with plain runs alone, by chance: each is a pass over one session that stays open."""
+
+    def __init__(self, level: PassesLevel) -> None:
+        super().__init__()
+        self.beside = self.level = level
+
+    def wander(self, chance: random.Random, steps: int) -> None:
+        """Begin with conversations that are there already; then change one thing or two, and run, again and again."""
+        lines = [f'{number}-a metadata 08:00 title "A" stream 08:00 [1 2]' for number in NUMBERS]
+        self.trees = {"store": read_tree(lines), "workspace": read_tree(lines[:-1])}
+        self._run("reconcile")
+        for _ in range(steps):
+            for _ in range(chance.choice((1, 1, 1, 2, 3))):
+                self.change_one(chance)
+            self._run("reconcile")
+        self._run("reconcile --accept bulk")
+
+    def change_one(self, chance: random.Random) -> None:
+        side, pick, suffix = chance.choice(("store", "workspace")), chance.randrange(12), chance.choice("ab")
+        above, time = chance.randrange(12), f"{chance.randrange(8, 12):02}:00"
+        stream = f"stream {time} {chance.choice(STREAMS)}"
+        metadata = f'metadata {time} title "{chance.choice("AB")}" {chance.choice(PARENTS)}'
+        match chance.choice("rrrrrreejjppmmmaxfs"):
+            case "r":
+                self.rewrite(side=side, pick=pick, unit=chance.choice((stream, metadata)))
+            case "e":
+                self.extra(side=side, pick=pick, name=chance.choice(("NOTE.md", "sub/x.txt")), time=time, text=suffix)
+            case "j":
+                self.jp_writes(side=side, pick=pick, minutes=chance.randrange(3))
+            case "p":
+                number = chance.choice(NUMBERS)
+                self.put(side=side, number=number, above=above, suffix=suffix, metadata=metadata, stream=stream)
+            case "m":
+                self.move(side="workspace", pick=pick, onto=above, suffix=suffix)
+            case "a":
+                self.archive(pick=pick)
+            case "x":
+                chance.choice((self.remove, self.jp_removes))(side=side, pick=pick)
+            case "f":
+                self.remove_file(side=side, pick=pick, name=EVENTS)
+            case _:
+                self.spoil(side=side, pick=pick, name=METADATA, time=time, text='"{"')
+
+
+Wander = Callable[[int, int], Counter[str]]
+
+
 @pytest.fixture
-def in_passes(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> type[Stories]:
-    """Return what makes stories in which the plain runs of the first checkout are passes over one session."""
+def wander(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> Wander:
+    """Return what lets a story happen, by seed and length; it counts the passes."""
     config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
-    numbers = itertools.count()
     monkeypatch.setenv("JP_USER_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # only the power's failing would tell
 
-    class InPasses(Stories):
-        def __init__(self) -> None:
-            super().__init__()
-            self.root = tmp_path / str(next(numbers))
-            self.beside = self.level = PassesLevel(self.root, run, config, clock_ns=DAY_NS)
-            os.environ["RECONCILE_STATE_DIR"] = str(self.level.state)
+    def story(seed: int, steps: int) -> Counter[str]:
+        level = PassesLevel(tmp_path / str(seed), run, config, clock_ns=DAY_NS)
+        monkeypatch.setenv("RECONCILE_STATE_DIR", str(level.state))
+        try:
+            Watched(level).wander(random.Random(seed), steps)
+        finally:
+            level.forget_session()
+            shutil.rmtree(level.root)
+        return level.counts
 
-        @rule(really=st.integers(0, 3))
-        def forget(self, really: int) -> None:
-            """The session that is open knows all that there is to know."""
+    return story
 
-        @rule()
-        def one_pass(self) -> None:
-            self._run("reconcile")
 
-        @rule()
-        def another_pass(self) -> None:
-            self._run("reconcile")
+def test_passes_by_chance(wander: Wander) -> None:
+    counts = sum((wander(seed, 20) for seed in range(3)), Counter[str]())
+    assert counts["part"] > 20, counts
 
-        @rule()
-        def yet_another_pass(self) -> None:
-            self._run("reconcile")
 
-        def teardown(self) -> None:
-            try:
-                super().teardown()
-                self.check_memory()
-            finally:
-                counts.update(self.level.counts)
-                self.level.forget_session()
-                shutil.rmtree(self.root)
-
-        def check_memory(self) -> None:
-            """What is remembered is what runs about everything would have left."""
-
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_many_passes_by_chance(wander: Wander, record_property: Callable[[str, object], None]) -> None:
     counts: Counter[str] = Counter()
-    InPasses.counts = counts
-    return InPasses
-
-
-def test_a_story_in_passes(in_passes: type[Stories]) -> None:
-    run_state_machine_as_test(
-        in_passes, settings=told(int(os.environ.get("PASS_STORIES", "6")), 25, fixed="PASS_STORIES" not in os.environ)
-    )
-    print(in_passes.counts)
+    end, seed = monotonic() + SECONDS, int(monotonic() * 1000)
+    while monotonic() < end:
+        counts += wander(seed, 60)
+        seed += 1
+    for name, count in counts.items():
+        record_property(f"passes: {name}", count)
 
 
 @pytest.mark.slow
