@@ -12,7 +12,7 @@ from reconcile.apply.outcome import Outcome
 from reconcile.apply.record import learned
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close
-from reconcile.apply.site import Site
+from reconcile.apply.site import Site, locks_of
 from reconcile.core.decisions import decide
 from reconcile.core.fold import fold
 from reconcile.core.look import Look
@@ -98,6 +98,7 @@ class Session:
             durability=durability,
             format=self.format,
             clock=clock,
+            locks=locks_of(roots),
         )
         self._indexes = {side: self._saved_index(side) for side in Side}
         self._moved: set[Side] = set()

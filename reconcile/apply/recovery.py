@@ -76,7 +76,7 @@ class Recovery:
             begun = [step for step in steps if step.state is StepState.BEGUN]
             touched = sorted({step.conversation for step in begun}, key=self.site.format.order)
             names = [lock for key in touched if (lock := self.site.format.lock_name(key)) is not None]
-            locks = stack.enter_context(self.site.locks().acquire(names))
+            locks = stack.enter_context(self.site.locks.acquire(names))
             if locks.busy:
                 return f"what it left open has to wait: {locks.busy[0].detail}"
             roll_back_halves(begun, versions, roots, self.site.vault, self.site.durability, name)

@@ -53,7 +53,7 @@ def carry_out(
         stage = _stage(site, roots, run)
         _preserve(site, kept, stage)
         journal = site.state.journal
-        outcome = Executor(stage, site.locks(), site.format, Recorder(journal, run, site.clock), progress).run(plan)
+        outcome = Executor(stage, site.locks, site.format, Recorder(journal, run, site.clock), progress).run(plan)
         outcome.run = run
         idle = left_alone(plan, outcome.undone())
         journal.record_intents(run, site.number, Fold(), remembered(look.memory, idle))

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 _AGAIN = "run again; nothing was changed"
 
 
+def locks_of(where: Roots) -> LockSet | NullLockSet:
+    """Return a format's locks of single conversations."""
+    return NullLockSet() if where.format == "plain" else LockSet(LockRoots(where.store, where.workspace))
+
+
 class MovedError(ReconcileError):
     """A side was moved or replaced between the look at it and the work on it."""
 
@@ -44,6 +49,8 @@ class Site:
     durability: Durability
     format: Format
     clock: Callable[[], int]
+    locks: LockSet | NullLockSet
+    """The format's locks of single conversations."""
 
     @property
     def number(self) -> int:
@@ -54,12 +61,6 @@ class Site:
     def conversations(self, side: Side) -> str:
         """Return the directory of the conversations on a side."""
         return self.where.store_conversations if side is Side.STORE else self.where.workspace_conversations
-
-    def locks(self) -> LockSet | NullLockSet:
-        """Return the format's locks of single conversations."""
-        if self.where.format == "plain":
-            return NullLockSet()
-        return LockSet(LockRoots(self.where.store, self.where.workspace))
 
     def open_sides(self, stack: ExitStack) -> dict[Side, Root]:
         """Open the sides that are there."""

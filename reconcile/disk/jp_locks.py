@@ -184,12 +184,17 @@ class Acquired:
 
 
 class LockSet:
-    """Takes JP's locks of the conversations of one store and one workspace."""
+    """Takes JP's locks of the conversations of one store and one workspace.
 
-    __slots__ = ("_roots",)
+    What killed processes have left among them is looked for once: there is a lock for every conversation that JP has
+    ever opened.
+    """
+
+    __slots__ = ("_looked", "_roots")
 
     def __init__(self, roots: LockRoots) -> None:
         self._roots = roots
+        self._looked = False
 
     def acquire(self, names: Sequence[str]) -> Acquired:
         """Try each lock once, without waiting, in the order given, which must be ascending by id.
@@ -201,8 +206,9 @@ class LockSet:
         held: list[HeldLock] = []
         busy: list[Busy] = []
         try:
-            if names:
+            if names and not self._looked:
                 self._remove_links_of_the_dead()
+                self._looked = True
             for name in names:
                 got = HeldLock.take(name, self._roots)
                 if isinstance(got, HeldLock):

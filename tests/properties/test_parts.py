@@ -19,7 +19,7 @@ from tests.properties.passes import PassesLevel
 from tests.properties.stories import PARENTS, STREAMS, Stories
 from tests.properties.test_stories import SECONDS, for_seconds, told
 from tests.support.listing import read_tree
-from tests.support.notation import EVENTS, METADATA
+from tests.support.notation import METADATA
 from tests.support.words import DAY_NS
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Watched(Stories):
         above, time = chance.randrange(12), f"{chance.randrange(8, 12):02}:00"
         stream = f"stream {time} {chance.choice(STREAMS)}"
         metadata = f'metadata {time} title "{chance.choice("AB")}" {chance.choice(PARENTS)}'
-        match chance.choice("rrrrrreejjppmmmaxfs"):
+        match chance.choice("rrrrrreejjppmmmaxs"):
             case "r":
                 self.rewrite(side=side, pick=pick, unit=chance.choice((stream, metadata)))
             case "e":
@@ -78,8 +78,6 @@ class Watched(Stories):
                 self.archive(pick=pick)
             case "x":
                 chance.choice((self.remove, self.jp_removes))(side=side, pick=pick)
-            case "f":
-                self.remove_file(side=side, pick=pick, name=EVENTS)
             case _:
                 self.spoil(side=side, pick=pick, name=METADATA, time=time, text='"{"')
 

@@ -1,0 +1,138 @@
+"""What a pass about a part costs does not grow with the store: lines of code that run are counted, not time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.model import Side
+from reconcile.core.policy import Policy
+from reconcile.disk.roots import locate
+from reconcile.passes import Passes
+from reconcile.session import Session
+from tests.core.test_linear import steps
+from tests.support.world import ID_FILE, append, events, set_key, write_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Dirty = dict[Side, set[str]]
+
+FIRST = 17_500_000_000
+LATER = 1_700_000_000 * 10**9
+MARGIN = 1.1
+POLICY = Policy()
+
+
+@dataclass(slots=True)
+class Watched:
+    """A store and a workspace, known to passes."""
+
+    store: Path
+    workspace: Path
+    passes: Passes
+
+    @property
+    def at(self) -> Path:
+        """A conversation that lies below another one."""
+        return self.workspace / f"{FIRST}-it" / "conversations" / f"{FIRST + 1}-it"
+
+
+def watched(root: Path, count: int) -> Watched:
+    """Make a workspace in which the first five of every ten conversations are one and its children."""
+    store, project = root / "silo" / "conversations", root / "project"
+    workspace = project / ".jp" / "conversations"
+    for path in (store, workspace):
+        path.mkdir(parents=True)
+    (project / ".jp" / ".id").write_text(ID_FILE)
+    for number in range(count):
+        parent = FIRST + number - number % 10 if 0 < number % 10 < 5 else None
+        write_conversation(workspace / f"{FIRST + number}-it", "It", events(2), parent=parent)
+    roots = locate("jp", str(project), str(root / "silo"), str(root), os.environ, sys.platform)
+    passes = Passes(Session(roots, str(root / "state")))
+    passes.apply(passes.everything(POLICY), "watch")
+    return Watched(store, workspace, passes)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Watched, Watched]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)  # only the power's failing would tell
+        few, many = (watched(tmp_path_factory.mktemp("watched"), count) for count in (200, 2000))
+        yield few, many
+    for each in (few, many):
+        each.passes.close()
+        each.passes.session.state.close()
+
+
+def edit_in_workspace(it: Watched) -> Dirty:
+    append(it.at, 1, "b", LATER)
+    return {Side.WORKSPACE: {str(it.at.relative_to(it.workspace))}}
+
+
+def edit_in_store(it: Watched) -> Dirty:
+    append(it.store / f"{FIRST + 5}-it", 1, "b", LATER)
+    return {Side.STORE: {f"{FIRST + 5}-it"}}
+
+
+def begin_another(it: Watched) -> Dirty:
+    write_conversation(it.workspace / f"{FIRST + 90_000}-new", "New", events(2))
+    return {Side.WORKSPACE: {f"{FIRST + 90_000}-new"}}
+
+
+def rename(it: Watched) -> Dirty:
+    """A title, and the directory by it, of what has children."""
+    before, after = it.store / f"{FIRST + 10}-it", it.store / f"{FIRST + 10}-other"
+    set_key(before, "title", "Other", LATER)
+    before.rename(after)
+    return {Side.STORE: {before.name, after.name}}
+
+
+def reparent(it: Watched) -> Dirty:
+    at = it.workspace / f"{FIRST + 6}-it"
+    set_key(at, "parent_id", f"jp-c{FIRST + 20}", LATER)
+    return {Side.WORKSPACE: {at.name}}
+
+
+def archive(it: Watched) -> Dirty:
+    before, after = it.store / f"{FIRST + 30}-it", it.store / ".archive" / f"{FIRST + 30}-it"
+    after.parent.mkdir(exist_ok=True)
+    before.rename(after)
+    return {Side.STORE: {before.name, f".archive/{before.name}"}}
+
+
+def touch_nothing(it: Watched) -> Dirty:
+    return {Side.WORKSPACE: {str(it.at.relative_to(it.workspace))}, Side.STORE: {f"{FIRST + 5}-it"}}
+
+
+CHANGES = (edit_in_workspace, edit_in_store, begin_another, rename, reparent, archive, touch_nothing)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_pass_costs_what_it_is_about(
+    both: tuple[Watched, Watched], change: Callable[[Watched], Dirty], record_property: Callable[[str, object], None]
+) -> None:
+    few, many = (cost(it, change(it)) for it in both)
+    record_property(f"lines of {change.__name__}", many)
+    assert many < few * MARGIN
+
+
+def cost(it: Watched, dirty: Dirty) -> int:
+    """Count the lines that a pass takes; it does what is due, and the next finds nothing more."""
+    found = []
+
+    def take_up() -> None:
+        found.append(it.passes.some(POLICY, dirty))
+        it.passes.apply(found[0], "watch")
+
+    count = steps(take_up)
+    assert not found[0].full
+    again = it.passes.everything(POLICY)
+    it.passes.apply(again, "watch")
+    assert again.plan.quiet
+    return count
