@@ -56,7 +56,7 @@ class PassesLevel(DiskLevel):
     def _opened(self) -> Passes:
         if self.passes is None:
             project = self._conversations("workspace").parent.parent
-            roots = locate("jp", str(project), str(self.root / "silo"), str(project), os.environ, sys.platform)
+            roots = locate("jp", str(project), str(self._silo), str(project), os.environ, sys.platform)
             directory = state_directory(roots.key, os.environ, sys.platform)
             self.passes = Passes(Session(roots, directory, clock=lambda: self.clock_ns or 0))
         return self.passes
