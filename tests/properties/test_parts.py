@@ -40,7 +40,9 @@ def test_a_part_of_a_story() -> None:
 
 
 class Watched(Stories):
-    """A store and one checkout with plain runs alone, by chance: each is a pass over one session that stays open."""
+    """A store and its checkouts by chance. A plain run in the first is a pass over one session that stays open; others
+    are other processes.
+    """
 
     def __init__(self, level: PassesLevel) -> None:
         super().__init__()
@@ -49,7 +51,8 @@ class Watched(Stories):
     def wander(self, chance: random.Random, steps: int) -> None:
         """Begin with conversations that are there already; then change one thing or two, and run, again and again."""
         lines = [f'{number}-a metadata 08:00 title "A" stream 08:00 [1 2]' for number in NUMBERS]
-        self.trees = {"store": read_tree(lines), "workspace": read_tree(lines[:-1])}
+        self.begin()
+        self.trees |= {"store": read_tree(lines), "workspace": read_tree(lines[:-1])}
         self._run("reconcile")
         for _ in range(steps):
             for _ in range(chance.choice((1, 1, 1, 2, 3))):
@@ -62,7 +65,7 @@ class Watched(Stories):
         above, time = chance.randrange(12), f"{chance.randrange(8, 12):02}:00"
         stream = f"stream {time} {chance.choice(STREAMS)}"
         metadata = f'metadata {time} title "{chance.choice("AB")}" {chance.choice(PARENTS)}'
-        match chance.choice("rrrrrreejjppmmmaxs"):
+        match chance.choice("rrrrrreejjppmmmaxsoct"):
             case "r":
                 self.rewrite(side=side, pick=pick, unit=chance.choice((stream, metadata)))
             case "e":
@@ -78,6 +81,16 @@ class Watched(Stories):
                 self.archive(pick=pick)
             case "x":
                 chance.choice((self.remove, self.jp_removes))(side=side, pick=pick)
+            case "o":
+                self.put("workspace2", chance.choice(NUMBERS), above, suffix, metadata, stream)
+                self._run("reconcile @2")
+            case "c":
+                self.resolve(chance.choice(NUMBERS), chance.choice(("--take store", "--take workspace", "--keep")))
+            case "t":
+                command = chance.choice(("local {}", "project {}", "rm {} --promote", "set-parent {} {}", "fork {}"))
+                there = {path.rpartition("/")[2].split("-")[0] for path in self.dirs("store")}
+                if there:  # what isn't might be the beginning of another's id
+                    self.tree_command(chance.choice((1, 2)), command, pick, chance.choice(sorted(there)))
             case _:
                 self.spoil(side=side, pick=pick, name=METADATA, time=time, text='"{"')
 

@@ -1,0 +1,174 @@
+"""A part of both sides: what it is about, and that it is enough (the property is in tests/properties/test_parts.py)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.kin import Kin, above
+from reconcile.core.known import KnownSide
+from reconcile.core.look import Look
+from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.model import Problem, Side, Stream
+from reconcile.core.part import Known
+from tests.properties.parts import restricted
+from tests.support.building import agreed_on, here, stored
+from tests.support.pure_level import FORMAT, RULES
+
+if TYPE_CHECKING:
+    from reconcile.core.model import Snapshot
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+C = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
+D = '4-d  metadata 09:00 title "D" parent 1  stream 09:00 [1]'
+E = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
+NESTED = (A, f"1-a/conversations/{B}", f"1-a/conversations/2-b/conversations/{C}", f"1-a/conversations/{D}", E)
+FLAT = (A, B, C, D, E)
+
+
+def known_of(store: Snapshot, workspace: Snapshot, memory: Memory) -> Known:
+    return Known(Look(store, workspace, memory), RULES)
+
+
+@pytest.fixture
+def memory() -> Memory:
+    return agreed_on(*NESTED)
+
+
+def ids(*numbers: int) -> frozenset[str]:
+    return frozenset(f"jp-c{number}" for number in numbers)
+
+
+def part_of(known: Known, memory: Memory, *numbers: int) -> frozenset[str]:
+    part = known.part(ids(*numbers), lambda wanted: restricted(memory, wanted))
+    look = part.look
+    there = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
+    assert there <= part.conversations
+    assert look.memory.agreed.keys() <= part.conversations
+    return part.conversations
+
+
+@pytest.mark.parametrize(
+    ("changed", "concerned"), [((5,), (5,)), ((3,), (1, 2, 3)), ((2,), (1, 2, 3)), ((1,), (1, 2, 3, 4)), ((), ())]
+)
+def test_what_lies_above_and_below_belongs_to_it(
+    memory: Memory, changed: tuple[int, ...], concerned: tuple[int, ...]
+) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED), memory)
+    assert part_of(known, memory, *changed) == ids(*concerned)
+
+
+def test_what_is_above_and_not_at_rest_concerns_all_that_is_below_it(memory: Memory) -> None:
+    edited = A.replace("[1]", "[1 2]")
+    known = known_of(stored(edited, *FLAT[1:]), here(*NESTED), memory)
+    assert part_of(known, memory, 3) == ids(1, 2, 3, 4)
+
+
+def test_what_was_above_until_now_belongs_to_it(memory: Memory) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED), memory)
+    known.relate(ids(5), replace(memory, parents={"jp-c5": "jp-c4"}))
+    assert part_of(known, memory, 5) == ids(1, 4, 5)
+    assert part_of(known, memory, 5) == ids(5)
+
+
+def test_it_is_about_what_waits_and_what_a_copy_lies_in(memory: Memory) -> None:
+    waits = replace(memory, intents={"jp-c5": Intent(IntentKind.PROJECTED, waits_for="jp-c4", place="x")})
+    assert above("jp-c5", stored(E).copies, waits) == ids(4)
+    *_, copy = here(f"3-c/conversations/{E}").copies
+    assert above("jp-c5", [copy], Memory()) == ids(3)
+    assert above("jp-c1", stored(A.replace('"A"', '"A" parent 1')).copies, Memory()) == frozenset()
+
+
+def test_a_cycle_ends(memory: Memory) -> None:
+    kin = Kin()
+    kin.put("a", frozenset("b"))
+    kin.put("b", frozenset("a"))
+    assert kin.with_above("a") == kin.with_below("a") == {"a", "b"}
+    kin.put("b", frozenset())
+    assert kin.with_below("a") == {"a"}
+    assert kin.parents("a") == {"b"}
+    assert kin.parents("c") == frozenset()
+
+
+def test_a_part_suffices_while_the_sides_are_what_they_were(memory: Memory) -> None:
+    store, workspace = stored(*FLAT), here(*NESTED)
+    known = known_of(store, workspace, memory)
+    assert known.suffices(alone=True)
+    for path in list(known.sides[Side.WORKSPACE].copies):
+        known.sides[Side.WORKSPACE].drop(path)
+    assert not known.suffices(alone=True)
+
+
+def test_an_empty_side_is_enough_while_nobody_else_remembers(memory: Memory) -> None:
+    known = known_of(stored(*FLAT), here(), Memory())
+    assert known.suffices(alone=True)
+    assert not known.suffices(alone=False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"problems": (Problem("", "it can't be read"),)},
+        {"identity": "another"},
+        {"exists": False},
+        {"copies": ()},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_side_as_a_whole_is_a_cause_to_look_at_everything(memory: Memory, change: dict[str, object]) -> None:
+    store = replace(stored(*FLAT), **change)  # type: ignore[arg-type]
+    memory = replace(memory, store_identity=stored().identity)
+    assert not known_of(store, here(*NESTED), memory).suffices(alone=True)
+
+
+def test_ids_are_taken_that_a_part_is_not_about(memory: Memory) -> None:
+    known = known_of(stored(*FLAT), here(), memory)
+    whole = known.part(ids(5), lambda wanted: restricted(memory, wanted)).whole
+    assert "jp-c1" in whole.taken
+    assert "jp-c9" not in whole.taken
+    assert whole.directories == 0
+    assert known_of(stored(), here(), memory).nowhere() == ids(1, 2, 3, 4, 5)
+    assert known.conversations() == ids(1, 2, 3, 4, 5)
+    assert not known.nowhere()
+
+
+def test_a_copy_takes_the_place_of_the_one_at_its_path() -> None:
+    side = KnownSide(here(*NESTED))
+    *_, copy = here(f"1-a/conversations/{B}").copies
+    before = side.put(copy)
+    assert before is not None
+    assert isinstance(copy.stream, Stream)
+    assert before == replace(copy, stream=replace(copy.stream, events=None)) == side.copies[copy.path]
+    assert side.drop(copy.path) is not None
+    assert side.drop(copy.path) is None
+    assert "jp-c2" not in side
+    assert not side.has_whole("jp-c2")
+    assert side.has_whole("jp-c3")
+    assert side.put(copy) is None
+    assert side.of("jp-c2") == [side.copies[copy.path]]
+
+
+def test_what_is_in_the_trash_is_not_there() -> None:
+    side = KnownSide(here(f".trash/{A}"))
+    assert "jp-c1" in side
+    assert not side.has_whole("jp-c1")
+
+
+def test_what_lies_within_and_what_is_nobodys() -> None:
+    side = KnownSide(
+        here(*NESTED, f".archive/{E.replace('5', '6')}", '1-a/conversations/other/x  09:00 "x"', 'top  09:00 "x"')
+    )
+    assert side.inside("") == {"1-a", "5-e", ".archive/6-e"}
+    assert sorted(side.within("1-a/conversations/2-b")) == [
+        "1-a/conversations/2-b",
+        "1-a/conversations/2-b/conversations/3-c",
+    ]
+    assert side.within("9-x") == []
+    assert [each.path for each in side.foreign("1-a")] == ["1-a/conversations/other"]
+    assert [each.path for each in side.foreign("")] == ["top"]
+    part = side.part(ids(1), FORMAT.order)
+    assert [copy.path for copy in part.copies] == ["1-a"]
+    assert [each.path for each in part.foreign] == ["1-a/conversations/other"]
