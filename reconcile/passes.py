@@ -100,6 +100,8 @@ class Passes:
             session.remember(plan, found.look, after, plan.policy, outcome, None if found.full else self.known.whole)
             self._learn(found, after)
             close(session.site, outcome)
+        if session.state.written_by_others() == self._written:
+            self._run = session.state.journal.newest_run()
         self._due = self._left(found, outcome)
         self._open = any(item.conversation is None for item in plan.held)
         if found.full:

@@ -1,0 +1,210 @@
+"""Passes: when a part is enough, when everything has to be looked at, and what is done after it could not be."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.memory import IntentKind
+from reconcile.core.model import Side
+from reconcile.core.plan import Kind
+from reconcile.core.policy import Prefer
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Localize
+from reconcile.passes import MOST, Passes
+from reconcile.session import Session
+from tests.support.trouble import hold
+from tests.support.watched import FIRST, LATER, POLICY, Watched, watched
+from tests.support.world import append, events, write_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from reconcile.passes import Pass
+
+NAMES = [f"{FIRST + number}-it" for number in range(10)]
+ALONE = NAMES[5]
+IDS = [f"jp-c{FIRST + number}" for number in range(10)]
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Iterator[Watched]:
+    made = watched(tmp_path, 10)
+    yield made
+    made.passes.close()
+    made.passes.session.state.close()
+
+
+def taken_up(it: Watched, *paths: str, side: Side = Side.STORE) -> Pass:
+    """Make a pass over what was named; then nothing is due any more."""
+    found = it.passes.some(POLICY, {side: set(paths)})
+    it.passes.apply(found, "watch")
+    return found
+
+
+def kinds(found: Pass) -> list[Kind]:
+    return [action.kind for action in found.plan.actions]
+
+
+def test_the_first_pass_is_about_everything(it: Watched) -> None:
+    assert Passes(it.passes.session).some(POLICY, {}).full
+
+
+def test_where_nothing_has_changed_a_pass_is_about_nothing(it: Watched) -> None:
+    found = taken_up(it, ALONE)
+    assert (found.full, found.conversations, found.plan.quiet) == (False, frozenset(), True)
+
+
+def test_own_writes_are_known(it: Watched) -> None:
+    append(it.store / ALONE, 1, "b", LATER)
+    assert kinds(taken_up(it, ALONE)) == [Kind.PROJECT]
+    assert not taken_up(it, ALONE).conversations
+    assert not taken_up(it, ALONE, side=Side.WORKSPACE).conversations
+
+
+def test_a_part_is_about_what_lies_above_and_below(it: Watched) -> None:
+    append(it.store / NAMES[1], 1, "b", LATER)
+    found = taken_up(it, NAMES[1])
+    assert not found.full
+    assert found.conversations == {IDS[0], IDS[1]}
+    assert {copy.conversation for copy in found.look.store.copies} == {IDS[0], IDS[1]}
+
+
+def test_a_removal_is_believed_after_a_look_at_everything(it: Watched) -> None:
+    shutil.rmtree(it.store / ALONE)
+    found = taken_up(it, ALONE)
+    assert (found.full, kinds(found)) == (True, [Kind.REMOVE_STALE])
+    append(it.store / NAMES[6], 1, "b", LATER)
+    assert not taken_up(it, NAMES[6]).full
+
+
+def foreign(it: Watched) -> None:
+    (it.store / ALONE / "link").symlink_to("nowhere")
+
+
+def another_store(it: Watched) -> None:
+    it.store.rename(it.store.with_name("old"))
+    shutil.copytree(it.store.with_name("old"), it.store)
+
+
+def forgotten(it: Watched) -> None:
+    with another_session(it) as session:
+        session.state.forget_checkout(session.site.number)
+
+
+@pytest.mark.parametrize("change", [foreign, another_store, forgotten])
+def test_what_concerns_a_side_as_a_whole_is_looked_at_as_a_whole(
+    it: Watched, change: Callable[[Watched], None]
+) -> None:
+    append(it.store / ALONE, 1, "b", LATER)
+    change(it)
+    assert it.passes.some(POLICY, {Side.STORE: {ALONE}}).full
+
+
+def test_another_policy_is_about_everything(it: Watched) -> None:
+    policy = replace(POLICY, prefer=Prefer.STORE)
+    assert it.passes.some(policy, {}).full
+    assert it.passes.some(replace(POLICY, only=frozenset(IDS[:1])), {}).full
+
+
+def test_what_was_not_applied_is_looked_at_again(it: Watched) -> None:
+    append(it.store / ALONE, 1, "b", LATER)
+    assert kinds(it.passes.some(POLICY, {Side.STORE: {ALONE}})) == [Kind.PROJECT]
+    found = taken_up(it)
+    assert (found.full, kinds(found)) == (True, [Kind.PROJECT])
+
+
+def test_too_much_is_looked_at_as_a_whole(it: Watched) -> None:
+    assert it.passes.some(POLICY, {Side.STORE: {f"{number}-x" for number in range(MOST + 1)}}).full
+
+
+def another_session(it: Watched) -> Session:
+    session = it.passes.session
+    return Session(it.roots, session._directory)
+
+
+def test_what_another_process_has_decided_belongs_to_the_next_pass(it: Watched) -> None:
+    with another_session(it) as session:
+        policy = replace(POLICY, request=Localize((IDS[5],)))
+        look = session.look()
+        session.apply(session.plan(look, policy), look, policy, "local")
+    found = taken_up(it)
+    assert not found.full
+    assert found.conversations == {IDS[5]}
+    assert found.look.memory.intents[IDS[5]].kind is IntentKind.LOCAL
+    assert not kinds(found)
+    assert not taken_up(it).conversations
+
+
+def test_what_is_busy_is_due(it: Watched) -> None:
+    append(it.store / ALONE, 1, "b", LATER)
+    lock = it.store.with_name("locks") / f"{IDS[5]}.lock"
+    with hold(lock):
+        for _ in range(2):
+            found = it.passes.some(POLICY, {Side.STORE: {ALONE}})
+            outcome = it.passes.apply(found, "watch")
+            assert [deed.reason for deed in outcome.deeds.values()] == [Reason.BUSY]
+            assert not found.full
+    assert kinds(taken_up(it)) == [Kind.PROJECT]
+    assert not taken_up(it).conversations
+
+
+def test_what_is_busy_after_a_look_at_everything_is_due(it: Watched) -> None:
+    append(it.store / ALONE, 1, "b", LATER)
+    with hold(it.store.with_name("locks") / f"{IDS[5]}.lock"):
+        it.passes.apply(it.passes.everything(POLICY), "watch")
+    found = taken_up(it)
+    assert (found.full, kinds(found)) == (False, [Kind.PROJECT])
+
+
+def test_while_git_is_busy_everything_is_looked_at(it: Watched) -> None:
+    git = it.workspace.parent.parent / ".git"
+    git.mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "MERGE_HEAD").write_text("0" * 40)
+    append(it.store / ALONE, 1, "b", LATER)
+    found = taken_up(it, ALONE)
+    assert [item.reason for item in found.plan.held] == [Reason.GIT_BUSY]
+    (git / "MERGE_HEAD").unlink()
+    found = taken_up(it)
+    assert (found.full, kinds(found)) == (True, [Kind.PROJECT])
+
+
+def test_what_a_pass_has_made_is_known(it: Watched) -> None:
+    """Two continuations: the older one lives on as a child, which is in the store alone."""
+    append(it.store / ALONE, 1, "b", LATER)
+    append(it.workspace / ALONE, 1, "c", LATER + 1)
+    found = it.passes.some(POLICY, {side: {ALONE} for side in Side})
+    it.passes.apply(found, "watch")
+    assert (found.full, kinds(found)) == (False, [Kind.FORK, Kind.COPY])
+    fork = found.plan.actions[0].conversation
+    (made,) = it.passes.known.sides[Side.STORE].of(fork)
+    assert not taken_up(it, made.path).conversations
+    append(it.store / made.path, 1, "d", LATER)
+    assert taken_up(it, made.path).conversations == {fork, IDS[5]}
+    assert it.passes.everything(POLICY).plan.quiet
+
+
+def test_a_new_child_is_imported_below_its_parent(it: Watched) -> None:
+    path = f"{NAMES[0]}/conversations/{FIRST + 99}-new"
+    write_conversation(it.workspace / path, "New", events(1), parent=FIRST)
+    found = taken_up(it, path, side=Side.WORKSPACE)
+    assert (found.full, kinds(found)) == (False, [Kind.COPY])
+    assert IDS[0] in found.conversations
+    assert it.passes.everything(POLICY).plan.quiet
+
+
+def test_where_a_side_keeps_changing_after_a_run_everything_is_looked_at(
+    it: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(it.store / ALONE, 1, "b", LATER)
+    found = it.passes.some(POLICY, {Side.STORE: {ALONE}})
+    monkeypatch.setattr(it.passes.session, "look_again", lambda *_: None)
+    outcome = it.passes.apply(found, "watch")
+    assert not outcome.undone()
+    monkeypatch.undo()
+    assert it.passes.everything(POLICY).plan.quiet
