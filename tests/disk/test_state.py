@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, Intent
 from reconcile.core.model import Side
 from reconcile.disk.journal import IntentChange, Step, StepState
 from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError, state_directory
+from reconcile.disk.state_memory import FEW
 from reconcile.disk.state_schema import VERSION, migrate, version_of
 from reconcile.disk.versions import Version, VersionKind
 
@@ -657,3 +659,45 @@ def test_a_rename_that_the_newest_run_has_not_done_is_remembered(state: State, h
     state.journal.plan_steps(other, [move("4", "4-e")], NOW)
     state.journal.step_done(run, ["3"], NOW)
     assert state.load(here).renames == {(Side.WORKSPACE, "2")}
+
+    assert state.load(here).renames == {"2"}
+
+
+@pytest.mark.parametrize("more", [0, FEW])
+def test_what_is_remembered_of_some_conversations(state: State, here: int, more: int) -> None:
+    aside = AsideRecord(AsideKind.BEHIND, None, "w")
+    two = ("1", "2")
+    fold = Fold(
+        agreed=dict.fromkeys(two, AGREED), intents={"1": REMOVED, "2": LOCAL}, parents=dict.fromkeys(two, "9"),
+        history={(each, "stream"): ("a", "b") for each in two}, asides={(each, "stream"): aside for each in two},
+        tombstones=dict.fromkeys(two, ("a",)), layout="nested",
+    )  # fmt: skip
+    state.save_fold(here, fold)
+    whole = state.load(here)
+    only = {"2", *(f"x{number}" for number in range(more))}
+    assert state.load(here, only) == replace(
+        whole,
+        agreed={"2": AGREED},
+        intents={"2": LOCAL},
+        parents={"2": "9"},
+        history={("2", "stream"): ("a", "b")},
+        asides={("2", "stream"): aside},
+        tombstones={"2": frozenset("a")},
+    )
+    assert state.load(here, []) == Memory(checkout_known=True, layout="nested")
+    assert not state.load(None, ["1"]).agreed
+
+
+def test_what_others_write_is_told_from_own_writes(state: State, place: Path, here: int) -> None:
+    before = state.written_by_others()
+    state.save_fold(here, Fold(parents={"1": "2"}))
+    assert state.written_by_others() == before
+    with State.open(str(place)) as other:
+        other.set_meta("x", "y")
+    assert state.written_by_others() != before
+
+
+def test_the_newest_run(state: State, here: int) -> None:
+    assert state.journal.newest_run() == ""
+    first, second = (state.journal.begin_run(here, "reconcile", now) for now in (10**18, 2))
+    assert state.journal.newest_run() == second > first

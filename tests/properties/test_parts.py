@@ -117,8 +117,9 @@ def wander(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> 
         story = Watched(level)
         try:
             story.wander(random.Random(seed), steps)
-        except AssertionError:
+        except AssertionError as error:
             if not breaks(story.frames):
+                error.add_note(f"seed {seed}, {steps} steps")
                 raise
             level.counts["cut short"] += 1  # a law that breaks without passes is for other stories to find
         finally:
