@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.guards import look_at_whole
 from reconcile.core.kin import Kin, above
 from reconcile.core.known import KnownSide
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import Problem, Side, Stream
 from reconcile.core.part import Known
+from reconcile.core.planner import make_plan
+from reconcile.core.policy import Policy
 from tests.properties.parts import restricted
-from tests.support.building import agreed_on, here, stored
+from tests.support.building import NOW_NS, agreed_on, here, stored
 from tests.support.pure_level import FORMAT, RULES
 
 if TYPE_CHECKING:
@@ -172,3 +175,25 @@ def test_what_lies_within_and_what_is_nobodys() -> None:
     part = side.part(ids(1), FORMAT.order)
     assert [copy.path for copy in part.copies] == ["1-a"]
     assert [each.path for each in part.foreign] == ["1-a/conversations/other"]
+
+
+def test_metadata_that_nobody_can_read_says_nothing() -> None:
+    (copy,) = stored("5-e  stream 09:00 [1]", '5-e/metadata.json  09:00 "{"').copies
+    assert above("jp-c5", [copy], Memory()) == frozenset()
+
+
+def test_one_of_two_directories_goes() -> None:
+    side = KnownSide(stored(E, E.replace("5-e", "5-other")))
+    (bare,) = (copy for copy in side.of("jp-c5") if copy.path == "5-e")
+    assert side.put(bare) is bare
+    side.drop("5-e")
+    assert [copy.path for copy in side.of("jp-c5")] == ["5-other"]
+
+
+def test_a_fork_gets_an_id_that_nothing_else_has() -> None:
+    sides = stored(E.replace("[1]", "[1 2]")), here(E.replace("[1]", "[1 3]"))
+    whole = look_at_whole(*sides, Memory(), FORMAT)
+    first = make_plan(*sides, Memory(), Policy(), RULES, NOW_NS, whole).actions[0].conversation
+    taken = replace(whole, taken=frozenset((first,)))
+    other = make_plan(*sides, Memory(), Policy(), RULES, NOW_NS, taken).actions[0].conversation
+    assert FORMAT.order(other)[0] == FORMAT.order(first)[0] + 1
