@@ -197,3 +197,8 @@ def test_a_fork_gets_an_id_that_nothing_else_has() -> None:
     taken = replace(whole, taken=frozenset((first,)))
     other = make_plan(*sides, Memory(), Policy(), RULES, NOW_NS, taken).actions[0].conversation
     assert FORMAT.order(other)[0] == FORMAT.order(first)[0] + 1
+
+
+def test_a_parent_that_is_nowhere_is_no_cause_for_more() -> None:
+    known = known_of(stored(E.replace('"E"', '"E" parent 9')), here(), Memory())
+    assert part_of(known, Memory(), 5) == ids(5, 9)
