@@ -660,8 +660,6 @@ def test_a_rename_that_the_newest_run_has_not_done_is_remembered(state: State, h
     state.journal.step_done(run, ["3"], NOW)
     assert state.load(here).renames == {(Side.WORKSPACE, "2")}
 
-    assert state.load(here).renames == {"2"}
-
 
 @pytest.mark.parametrize("more", [0, FEW])
 def test_what_is_remembered_of_some_conversations(state: State, here: int, more: int) -> None:
