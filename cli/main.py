@@ -36,6 +36,7 @@ COMMANDS = (
     "status",
     "undo",
     "vault",
+    "watch",
 )
 
 

@@ -94,20 +94,8 @@ class PlanText:
 
     def _line(self, action: Action) -> str:
         verb = self._style(pad(action.kind.value, 13), COLORS.get(action.kind))
-        detail = pad(self._detail(action), 44)
-        return f"{verb} {detail}  {self._style(action.reason.words, dim=True)}".rstrip()
-
-    @staticmethod
-    def _detail(action: Action) -> str:
-        if action.kind in PLACES and action.source is not None:
-            return _movement(action.source.path, action.target)
-        if action.kind is Kind.AGE:
-            return f"{action.unit}  time put back"
-        unit = "all files" if action.unit == WHOLE else clean(action.unit.removeprefix(EXTRA))
-        if action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
-            return f"{_short(action.target.path)}  {size(action.bytes)}"
-        way = f"{'from' if action.kind in REMOVALS else '->'} {action.target.side}"
-        return f"{pad(unit, 10)} {pad(way, 12)} {pad(size(action.bytes), 9)} {_events(action)}"
+        what = pad(detail(action), 44)
+        return f"{verb} {what}  {self._style(action.reason.words, dim=True)}".rstrip()
 
     def _summed(self) -> Iterator[str]:
         """One line for each kind and reason, for plans too long to read."""
@@ -154,6 +142,19 @@ class PlanText:
 def again(command: str, sides: str) -> str:
     """Return a command that is to be typed next, about the same sides."""
     return f"{command}{sides}" if command.startswith("reconcile ") else command
+
+
+def detail(action: Action) -> str:
+    """Return what an action is about, without its kind and reason."""
+    if action.kind in PLACES and action.source is not None:
+        return _movement(action.source.path, action.target)
+    if action.kind is Kind.AGE:
+        return f"{action.unit}  time put back"
+    unit = "all files" if action.unit == WHOLE else clean(action.unit.removeprefix(EXTRA))
+    if action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
+        return f"{_short(action.target.path)}  {size(action.bytes)}"
+    way = f"{'from' if action.kind in REMOVALS else '->'} {action.target.side}"
+    return f"{pad(unit, 10)} {pad(way, 12)} {pad(size(action.bytes), 9)} {_events(action)}"
 
 
 def _short(path: str) -> str:

@@ -33,7 +33,11 @@ class ConfigError(ReconcileError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the configuration says. ``lock_timeout`` is in seconds, ``ignore`` are patterns of extra files."""
+    """What the configuration says. ``ignore`` are patterns of extra files, the times are in seconds.
+
+    ``settle`` and ``settle_at_most``: how long a conversation must be quiet before `watch` takes it up, and after what
+    time it does so anyway.
+    """
 
     layout: Layout = Layout.NESTED
     stream: StreamRule = StreamRule.DIRECTED
@@ -41,10 +45,13 @@ class Settings:
     missing: Missing = Missing.INTENT
     ignore: tuple[str, ...] = ()
     lock_timeout: float = 10.0
+    settle: float = 0.15
+    settle_at_most: float = 2.0
 
 
 _CHOICES = {"layout": Layout, "stream": StreamRule, "diverged": Diverged, "missing": Missing}
-_KEYS = (*_CHOICES, "ignore", "lock_timeout")
+_SECONDS = ("lock_timeout", "settle", "settle_at_most")
+_KEYS = (*_CHOICES, "ignore", *_SECONDS)
 
 
 def config_path(environ: Mapping[str, str]) -> str:
@@ -87,7 +94,7 @@ def load_settings(environ: Mapping[str, str], workspace_id: str | None) -> Setti
 def _typed(key: str, value: str) -> object:
     if key == "ignore":
         return value.split(os.pathsep)
-    if key == "lock_timeout":
+    if key in _SECONDS:
         try:
             return float(value)
         except ValueError:

@@ -46,8 +46,8 @@ def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
         "store": store,
         "layout": plan.layout,
         "actions": [action_to_json(action) for action in plan.actions],
-        "held": [_item(item) for item in plan.held],
-        "aside": [_item(item) for item in plan.aside],
+        "held": [item_to_json(item) for item in plan.held],
+        "aside": [item_to_json(item) for item in plan.aside],
         "notes": [
             {
                 "conversation": note.conversation,
@@ -149,7 +149,8 @@ def _request(request: Request | None) -> Json | None:
     return {"command": COMMANDS[type(request)], **asdict(request)}
 
 
-def _item(item: Item) -> Json:
+def item_to_json(item: Item) -> Json:
+    """Return what is held or set aside."""
     return {
         "conversation": item.conversation,
         "title": item.title,

@@ -82,7 +82,7 @@ class Session:
         self.roots = roots
         self.format: Format = get_format(roots.format, tuple(ignore))
         self.rules = Rules(self.format, digest)
-        self._directory = state_directory
+        self.directory = state_directory
         self._clock = clock
         durability = durability or Durability()
         self.state = State.open(state_directory, readonly=readonly)
@@ -238,13 +238,13 @@ class Session:
         Raises:
             LockedError: another reconcile holds it.
         """
-        with own_lock(self._directory, command=command, timeout=timeout, waiting=waiting):
+        with own_lock(self.directory, command=command, timeout=timeout, waiting=waiting):
             self.messages += Recovery(self.site).finish_all()
             yield
 
     def _unfinished(self) -> list[str]:
         """Say which runs were killed: who writes nothing doesn't finish them, and sees what they left."""
-        holder = read_holder(self._directory)
+        holder = read_holder(self.directory)
         if holder is not None and process_lives(holder.pid):
             return []
         words = "was interrupted; the next run that isn't a dry run finishes what it left open"

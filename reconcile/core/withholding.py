@@ -140,3 +140,20 @@ def renumbered(actions: Iterable[Action]) -> tuple[Action, ...]:
         replace(action, id=ids[action.id], needs=tuple(ids[need] for need in action.needs if need in ids))
         for action in kept
     )
+
+
+def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
+    """Leave out what concerns conversations that somebody is writing just now; they come once they are quiet."""
+    refused = withheld(plan.actions, {action.id for action in plan.actions if not moving.isdisjoint(action.touches)})
+    if not moving:
+        return plan
+    return replace(
+        plan,
+        actions=renumbered([action for action in plan.actions if action.id not in refused]),
+        held=tuple(item for item in plan.held if item.conversation not in moving),
+        aside=tuple(item for item in plan.aside if item.conversation not in moving),
+        preserve=tuple(version for version in plan.preserve if version.conversation not in moving),
+        intents=tuple(each for each in plan.intents if each[0] not in moving),
+        asides=tuple(each for each in plan.asides if each[0][0] not in moving),
+        tombstones=tuple(each for each in plan.tombstones if each[0] not in moving),
+    )

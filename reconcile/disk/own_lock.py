@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from reconcile.disk.hashing import digest
 from reconcile.disk.private import FILE_MODE, make_private_directory, replace_private_file
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-LOCK = "lock"
-HOLDER = "lock.json"
 
 
 class LockedError(ReconcileError):
@@ -37,40 +35,72 @@ class Holder:
         return f"process {self.pid}, `{self.command}`, since {self.since}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A lock's file, that of who holds it, what the holder does, in words, and what to do then."""
+
+    lock: str
+    holder: str
+    doing: str
+    hint: str
+
+
+_STORE = _Name("lock", "lock.json", "is at work on this store", "let it finish and run again")
+
+
 def read_holder(directory: str) -> Holder | None:
     """Who says to hold the lock, None where nobody does or it can't be read. It proves nothing."""
+    return _read_holder(directory, _STORE)
+
+
+def _read_holder(directory: str, name: _Name) -> Holder | None:
     try:
-        with open(os.path.join(directory, HOLDER), "rb") as file:
+        with open(os.path.join(directory, name.holder), "rb") as file:
             found = json.loads(file.read())
         return Holder(pid=int(found["pid"]), command=str(found["command"]), since=str(found["since"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-@contextlib.contextmanager
 def own_lock(
     directory: str, *, command: str, timeout: float = 0.0, waiting: Callable[[str], None] = lambda _who: None
-) -> Iterator[None]:
+) -> contextlib.AbstractContextManager[None]:
     """Hold the lock of the state directory, which is made where it is missing, while the block runs.
 
     ``command`` is what others are told runs here. ``timeout``: seconds to wait, 0 to fail at once. ``waiting`` is
     called with who holds it, before the wait.
     Raises `LockedError` where somebody else holds it for so long, `OSError` where it can't be taken at all.
     """
+    return _lock(directory, _STORE, command, timeout, waiting)
+
+
+def watch_lock(directory: str, project: str, command: str) -> contextlib.AbstractContextManager[None]:
+    """Be the only one to watch a project, while the block runs; single passes don't mind.
+
+    Raises `LockedError` where somebody else does, `OSError` where it can't be taken at all.
+    """
+    name = f"watch-{digest(os.fsencode(project))[:12]}"
+    hint = "one is enough; stop it first to start another"
+    watched = _Name(f"{name}.lock", f"{name}.json", "watches this workspace", hint)
+    return _lock(directory, watched, command, 0.0, lambda _who: None)
+
+
+@contextlib.contextmanager
+def _lock(directory: str, name: _Name, command: str, timeout: float, waiting: Callable[[str], None]) -> Iterator[None]:
     import filelock  # here: 80 ms that most commands need not pay
 
     make_private_directory(directory)
     # Without thread_local one process can't hold it twice by way of two threads.
-    lock = filelock.FileLock(os.path.join(directory, LOCK), mode=FILE_MODE, thread_local=False)
+    lock = filelock.FileLock(os.path.join(directory, name.lock), mode=FILE_MODE, thread_local=False)
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
         if timeout > 0:
-            waiting(str(read_holder(directory) or "another process"))
+            waiting(str(_read_holder(directory, name) or "another process"))
         try:
             lock.acquire(timeout=timeout)
         except filelock.Timeout:
-            raise _locked(directory, timeout) from None
+            raise _locked(directory, name, timeout) from None
     try:
         holder = {
             "pid": os.getpid(),
@@ -79,20 +109,20 @@ def own_lock(
         }
         # Who holds it is only information: a full disk must not stop the run here.
         with contextlib.suppress(OSError):
-            replace_private_file(os.path.join(directory, HOLDER), json.dumps(holder).encode())
+            replace_private_file(os.path.join(directory, name.holder), json.dumps(holder).encode())
         yield
     finally:
         # Taken away while the lock is still ours, or it would be the next holder's that goes.
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(directory, HOLDER))
+            os.unlink(os.path.join(directory, name.holder))
         lock.release()
 
 
-def _locked(directory: str, timeout: float) -> LockedError:
-    holder = read_holder(directory)
+def _locked(directory: str, name: _Name, timeout: float) -> LockedError:
+    holder = _read_holder(directory, name)
     who = f" ({holder})" if holder else ""
     waited = f"; waited {timeout:g} s" if timeout > 0 else ""
     return LockedError(
-        f"{os.path.join(directory, LOCK)}: another reconcile is at work on this store{who}{waited}",
-        hint="let it finish and run again",
+        f"{os.path.join(directory, name.lock)}: another reconcile {name.doing}{who}{waited}",
+        hint=name.hint,
     )

@@ -1,0 +1,48 @@
+"""What a watcher has to tell: values, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconcile.core.plan import Action, Item
+
+
+class What(StrEnum):
+    """The kinds of news."""
+
+    WATCHING = "watching"
+    """Both sides were looked at in whole, and events come from now on."""
+    POLLING = "polling"
+    """The system gives no events; both sides are looked at every few seconds."""
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    HELD = "held"
+    RELEASED = "released"
+    WAITING = "waiting"
+    """Nothing is done for now: git is at work, a side is gone, another reconcile has the lock."""
+    RESUMED = "resumed"
+    MESSAGE = "message"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """One thing that has happened. ``action`` and ``item`` are there where it is about one."""
+
+    what: What
+    message: str = ""
+    action: Action | None = None
+    item: Item | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How things stand: the conversations that are watched, and those that are held or busy."""
+
+    conversations: int = 0
+    held: int = 0
+    busy: int = 0

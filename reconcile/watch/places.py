@@ -1,0 +1,48 @@
+"""From the path of an event to the conversation it is about, and the directories to look at again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconcile.core.model import ARCHIVE, CHILDREN, TRASH
+from reconcile.disk.remnants import STAGING
+
+if TYPE_CHECKING:
+    from reconcile.core.format import Format
+
+
+class Heard(NamedTuple):
+    """``conversation`` is empty where the path is that of no conversation."""
+
+    conversation: str
+    places: tuple[str, ...]
+
+
+def heard(fmt: Format, path: str) -> Heard | None:
+    """Return what a path, relative to the directory of the conversations, says; None: it is nobody's business.
+
+    A file says that its conversation's directory has changed; a conversation's directory, which may have come or gone,
+    that the directory around it has too.
+    """
+    names = path.split("/") if path else []
+    owner, level = "", ""
+    while names:
+        name = names.pop(0)
+        inner = f"{level}/{name}" if level else name
+        if name in (ARCHIVE, TRASH):
+            if not names:
+                return Heard(owner, (level, inner))
+            level = inner
+            continue
+        conversation = None if name.startswith(".") else fmt.id_of(name)
+        if conversation is None:
+            return None if name.startswith(".") else Heard(owner, (level,))
+        if not names:
+            return Heard(conversation, (level, inner))
+        if names[0] != CHILDREN:
+            return None if names[-1].startswith(STAGING) else Heard(conversation, (inner,))
+        names.pop(0)
+        owner, level = conversation, f"{inner}/{CHILDREN}"
+        if not names:
+            return Heard(conversation, (inner, level))
+    return Heard(owner, (level,))

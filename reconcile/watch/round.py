@@ -1,0 +1,240 @@
+"""One round of a watcher: over sides that stay what they are, with one configuration."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reconcile.apply.site import MovedError
+from reconcile.core.model import Side
+from reconcile.core.reasons import Reason
+from reconcile.core.withholding import without_moving
+from reconcile.disk.gitstate import git_busy
+from reconcile.disk.own_lock import LockedError
+from reconcile.disk.roots import identity_of
+from reconcile.errors import ReconcileError
+from reconcile.passes import Passes
+from reconcile.watch.ears import DeafError, Ears
+from reconcile.watch.news import News, What
+from reconcile.watch.places import heard
+from reconcile.watch.settling import Settling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from reconcile.apply.outcome import Outcome
+    from reconcile.core.policy import Policy
+    from reconcile.passes import Pass
+    from reconcile.session import Session
+    from reconcile.watch.inbox import Inbox
+    from reconcile.watch.settling import Places
+    from reconcile.watch.teller import Teller
+
+_SECOND = 10**9
+COMMAND = "watch"
+BURST = 4096
+"""More events than this between two looks, and the kernel may have dropped some without a word."""
+_ASLEEP_NS = 2 * _SECOND
+"""By more than this, a clock that counts on while the machine is suspended is ahead after it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long to wait for what, in ns. ``quiet`` and ``at_most``: see `Settling`.
+
+    ``everything``: until all is looked at again anyway; ``poll``: the same where the system gives no events; ``check``:
+    between two looks at what gives no event: the sides themselves, git, JP's locks; ``grace``: until a file that can't
+    be read is said to be so.
+    """
+
+    quiet: int = 150_000_000
+    at_most: int = 2 * _SECOND
+    everything: int = 300 * _SECOND
+    poll: int = 2 * _SECOND
+    check: int = _SECOND // 4
+    grace: int = 2 * _SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A session with what was configured for it; ``lock_timeout`` in seconds."""
+
+    session: Session
+    policy: Policy
+    lock_timeout: float
+    pace: Pace
+
+
+class _StoppedError(Exception):
+    """Asked to stop between two batches of actions."""
+
+
+class Round:
+    """The inner loop; ends where it is told to stop or to reopen, or where a side is another directory."""
+
+    def __init__(self, watched: Watched, inbox: Inbox, teller: Teller) -> None:
+        self._session = watched.session
+        self._watched = watched
+        self._pace = watched.pace
+        self._inbox = inbox
+        self._teller = teller
+        self._passes = Passes(watched.session)
+        self._settling = Settling(self._pace.quiet, self._pace.at_most)
+        self._busy: dict[str, Places] = {}
+        self._all_at = 0
+        self._every = self._pace.everything
+        self._sides = {side: watched.session.site.conversations(side) for side in Side}
+        self._identities = self._identify()
+
+    def run(self) -> None:
+        """Look at everything, and from then on at what changes."""
+        with self._listening():
+            asleep = _slept()
+            while not (self._inbox.stopping or self._inbox.reopening):
+                now = time.monotonic_ns()
+                if self._identify() != self._identities:
+                    return
+                self._release_busy(now)
+                if not self._is_waiting() and not self._step(now):
+                    return
+                events = self._inbox.take(self._patience(time.monotonic_ns()))
+                self._take_in(events, time.monotonic_ns())
+                if (slept := _slept()) - asleep > _ASLEEP_NS:
+                    asleep, self._all_at = slept, 0
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Have events come in; where the system gives none, look at everything every few seconds."""
+        ears = Ears(self._sides, self._inbox.hear)
+        try:
+            ears.start(sum(_directories(path) for path in self._sides.values()))
+        except DeafError as error:
+            self._every = self._pace.poll
+            self._teller.say(News(what=What.POLLING, message=f"{error}; looking every {self._every // _SECOND} s"))
+        try:
+            yield
+        finally:
+            ears.stop()
+
+    def _identify(self) -> dict[Side, str]:
+        return {side: identity_of(path) for side, path in self._sides.items()}
+
+    def _patience(self, now: int) -> int:
+        """Return how long to wait for events, in ns."""
+        dues = [now + self._pace.check, self._all_at]
+        if (due := self._settling.due_at()) is not None:
+            dues.append(due)
+        return min(dues) - now
+
+    def _take_in(self, events: Iterable[tuple[Side, str]], now: int) -> None:
+        count = 0
+        for side, path in events:
+            count += 1
+            if (found := heard(self._session.format, path)) is not None:
+                self._settling.stir(found.conversation, side, found.places, now)
+        if count > BURST:
+            self._all_at = now + self._pace.quiet
+
+    def _is_waiting(self) -> bool:
+        """Tell whether git is in the middle of something, so that nothing in the workspace means anything yet."""
+        what = git_busy(self._session.roots.project)
+        if what is None:
+            self._teller.go_on()
+            return False
+        self._teller.wait_for(f"git is in the middle of something here ({what})")
+        return True
+
+    def _step(self, now: int) -> bool:
+        """Do what is due; False where a side turned out to be another by now."""
+        try:
+            if now >= self._all_at:
+                self._settling.clear()
+                self._pass(None)
+                self._all_at = time.monotonic_ns() + self._every
+            elif any((places := self._settling.take(now)).values()):
+                self._pass(places)
+        except LockedError as error:
+            self._teller.wait_for(error.message)
+            self._all_at = now + _SECOND
+        except MovedError:
+            return False
+        except _StoppedError:
+            with self._session.exclusively(COMMAND, self._watched.lock_timeout):
+                pass  # which finishes what was left
+        except (ReconcileError, OSError) as error:
+            words = error.message if isinstance(error, ReconcileError) else str(error)
+            self._teller.wait_for(words)
+            self._all_at = now + 5 * _SECOND
+        return True
+
+    def _pass(self, places: Mapping[Side, set[str]] | None) -> None:
+        policy = self._session.surroundings(self._watched.policy)
+        with self._session.exclusively(COMMAND, self._watched.lock_timeout):
+            if places is None:
+                found = self._passes.everything(policy)
+            else:
+                found = self._passes.some(policy, places)
+            found = replace(found, plan=without_moving(found.plan, self._settling.moving))
+            outcome = self._passes.apply(found, COMMAND, self._progress)
+        self._tell(found, outcome)
+
+    def _progress(self, _done: int, _all: int) -> None:
+        if self._inbox.stopping:
+            raise _StoppedError
+
+    def _tell(self, found: Pass, outcome: Outcome) -> None:
+        for message in self._session.messages:
+            self._teller.say(News(what=What.MESSAGE, message=message))
+        self._session.messages.clear()
+        if found.full:
+            first, self._teller.conversations = not self._teller.conversations, len(found.conversations)
+            if first:
+                self._teller.say(News(what=What.WATCHING))
+        self._teller.report(outcome)
+        now = time.monotonic_ns()
+        for conversation in self._teller.hold(found.plan.held, None if found.full else found.conversations):
+            self._settling.again(conversation, _places_of(found, conversation), now + self._pace.grace)
+        for deed in outcome.deeds.values():
+            conversation = deed.action.conversation
+            if deed.reason is Reason.BUSY:
+                self._busy[conversation] = _places_of(found, conversation)
+            elif deed.reason is Reason.DRIFT:
+                self._settling.again(conversation, _places_of(found, conversation), now + self._pace.quiet)
+            elif deed.reason is Reason.FAILED:
+                self._settling.again(conversation, _places_of(found, conversation), now + 15 * _SECOND)
+
+    def _release_busy(self, now: int) -> None:
+        """Have what was busy taken up again once its lock, and that of what it waited for, is free."""
+        if not self._busy or self._session.busy().keys() & self._busy.keys():
+            return
+        for conversation, places in self._busy.items():
+            self._settling.again(conversation, places, now)
+        self._busy.clear()
+        self._teller.busy = frozenset()
+
+
+def _places_of(found: Pass, conversation: str) -> Places:
+    """Return where a conversation was seen."""
+    snapshots = (found.look.store, found.look.workspace)
+    return {
+        snapshot.side: {copy.path for copy in snapshot.copies if copy.conversation == conversation}
+        for snapshot in snapshots
+    }
+
+
+def _directories(path: str) -> int:
+    """Return about how many directories there are; deeper ones aren't counted one by one."""
+    import os
+
+    try:
+        return sum(1 for _ in os.scandir(path)) * 2
+    except OSError:
+        return 0
+
+
+def _slept() -> int:
+    """Return how long the machine has been suspended, in ns since some moment; 0 where the system doesn't tell."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.clock_gettime_ns(clock) - time.monotonic_ns() if clock is not None else 0
