@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import warnings
 from typing import TYPE_CHECKING
 
 from watchdog.events import (
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     Hear = Callable[[Side, str], None]
 
+logging.getLogger("watchdog").addHandler(logging.NullHandler())  # else what it logs goes to the terminal
 _LIMITS = "/proc/sys/fs/inotify"
 _FULL = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
 # Without a list watchdog asks for what our own scans raise, too: it never comes to rest above some thousand directories.
@@ -64,6 +67,8 @@ class Ears:
         Raises:
             DeafError: the system has no more watches, or none at all for these directories.
         """
+        # watchdog finds a new directory twice, as an event and on its walk, and tells its users.
+        warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning, r"watchdog\.")
         try:
             for side, path in self._sides.items():
                 self._observer.schedule(_Handler(side, path, self._hear), path, recursive=True, event_filter=_EVENTS)
@@ -74,10 +79,11 @@ class Ears:
 
     def stop(self) -> None:
         """Listen no more."""
-        self._observer.unschedule_all()
         if self._observer.is_alive():
             self._observer.stop()
             self._observer.join()
+        else:
+            self._observer.unschedule_all()
 
 
 class _Handler(FileSystemEventHandler):

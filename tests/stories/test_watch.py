@@ -1,0 +1,248 @@
+"""`reconcile watch` beside people, JP, git and itself (DESIGN.md 9): real processes, and waiting for what they do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.git_world import git
+from tests.support.jp_process import JpProcess
+from tests.support.three import FIRST, SECOND_ID, THIRD, three
+from tests.support.watching import Watching, until
+from tests.support.world import ID_FILE, LONG_AGO, SECOND, append, digest_of, listing, make_project, set_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import Run
+    from tests.support.world import World
+
+ONE = f"jp-c{FIRST}"
+
+
+@pytest.fixture
+def watched(world: World) -> World:
+    three(world)
+    world.reconcile()
+    return world
+
+
+@pytest.fixture
+def another(watched: World, tmp_path: Path, run: Run) -> World:
+    """Another checkout of the same store, with the same in it."""
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    shutil.copytree(watched.workspace, other.workspace, dirs_exist_ok=True)
+    other.reconcile()
+    return other
+
+
+def same(world: World, number: int) -> bool:
+    """Tell whether both sides have the same of a conversation."""
+    sides = [sorted(side.rglob(f"{number}-*/*.json")) for side in (world.store, world.workspace)]
+    try:
+        store, workspace = ([digest_of(path) for path in paths] for paths in sides)
+    except FileNotFoundError:
+        return False
+    return store == workspace and len(store) == 3
+
+
+def grow(side: Path, number: int, count: int = 2) -> None:
+    append(side / f"{number}-it", count, "w", LONG_AGO + 10 * SECOND)
+
+
+def test_what_is_written_on_one_side_is_on_the_other(watched: World) -> None:
+    with Watching(watched) as watcher:
+        grow(watched.workspace, FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
+        grow(watched.store, SECOND_ID)
+        until(lambda: watched.event_count(SECOND_ID, watched.workspace) == 5)
+        watcher.hears("done", times=2)
+        assert watcher.stop() == 0
+    assert watcher.done() == [("copy", ONE, "stream"), ("project", f"jp-c{SECOND_ID}", "stream")]
+    watched.check_settled()
+    watched.check_clean()
+
+
+def test_a_first_run_and_a_new_conversation(world: World) -> None:
+    three(world)
+    with Watching(world) as watcher:
+        watcher.hears("done", times=3)
+        shutil.copytree(world.workspace / f"{FIRST}-it", world.workspace / "17500000009-it")
+        until(lambda: same(world, 17500000009))
+        shutil.rmtree(world.store / f"{SECOND_ID}-it")
+        until(lambda: not (world.workspace / f"{SECOND_ID}-it").exists())
+        assert watcher.stop() == 0
+    world.check_settled()
+
+
+def in_place(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def in_pieces(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        for at in range(0, len(content), 100):
+            file.write(content[at : at + 100])
+            file.flush()
+
+
+def as_vim_does(path: Path, content: bytes) -> None:
+    """A backup by rename, a new file, the backup away; a swap file all the while."""
+    swap, backup = path.with_name(f".{path.name}.swp"), path.with_name(f"{path.name}~")
+    swap.write_bytes(b"b0VIM")
+    path.rename(backup)
+    path.write_bytes(content)
+    backup.unlink()
+    swap.unlink()
+
+
+def as_others_do(path: Path, content: bytes) -> None:
+    """VS Code, JetBrains, JP: written beside it, and renamed over it."""
+    other = path.with_name(f".{path.name}.tmp")
+    other.write_bytes(content)
+    other.replace(path)
+
+
+@pytest.mark.parametrize("save", [in_place, in_pieces, as_vim_does, as_others_do])
+def test_editors(watched: World, save: Callable[[Path, bytes], None]) -> None:
+    path = watched.workspace / f"{FIRST}-it" / "metadata.json"
+    with Watching(watched) as watcher:
+        save(path, path.read_bytes().replace(b'"It"', b'"That"'))
+        until(lambda: same(watched, FIRST) and watcher.said("done", '"move"'))
+        assert watcher.stop() == 0
+    assert {kind for kind, _, _ in watcher.done()} == {"copy", "move"}
+    assert not watcher.said("held")
+    watched.check_settled()
+
+
+def test_what_does_not_parse_yet_waits_and_is_said_once_when_it_stays_so(watched: World) -> None:
+    path = watched.workspace / f"{FIRST}-it" / "events.json"
+    whole = path.read_bytes()
+    with Watching(watched) as watcher:
+        path.write_bytes(whole[:-20])
+        watcher.hears("held", "events.json")
+        path.write_bytes(whole)
+        watcher.hears("released", ONE)
+        grow(watched.workspace, FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
+        assert watcher.stop() == 0
+    assert len(watcher.said("held")) == 1
+
+
+def test_nothing_is_done_while_git_is_at_work(watched: World) -> None:
+    git(watched.project, "init", "-q")
+    lock = watched.project / ".git" / "index.lock"
+    with Watching(watched) as watcher:
+        lock.touch()
+        watcher.hears("waiting", "index.lock")
+        grow(watched.workspace, FIRST)
+        grow(watched.store, SECOND_ID)
+        watcher.process.send_signal(signal.SIGHUP)  # which opens everything anew, and finds git at work again
+        assert not watcher.done()
+        lock.unlink()
+        watcher.hears("resumed")
+        until(lambda: watched.event_count(FIRST) == 5 and watched.event_count(SECOND_ID, watched.workspace) == 5)
+        assert watcher.stop() == 0
+    assert len(watcher.said("waiting")) == 1
+
+
+def test_a_workspace_that_goes_is_waited_for(watched: World, tmp_path: Path) -> None:
+    jp = watched.project / ".jp"
+    before = listing(watched.store)
+    silo = watched.silo
+    with Watching(watched) as watcher:
+        jp.rename(tmp_path / "away")
+        watcher.hears("waiting")
+        (tmp_path / "away").rename(jp)
+        watcher.hears("resumed")
+        assert listing(silo / "conversations") == before
+        grow(watched.workspace, FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
+        assert watcher.stop() == 0
+    watched.check_settled()
+
+
+def test_what_jp_has_is_taken_up_when_it_is_free(watched: World) -> None:
+    with JpProcess(watched.silo, watched.project / ".jp") as jp, Watching(watched) as watcher:
+        assert jp.take(FIRST)
+        grow(watched.workspace, FIRST)
+        watcher.hears("skipped", ONE)
+        grow(watched.workspace, THIRD)
+        until(lambda: watched.event_count(THIRD) == 5)
+        assert watched.event_count(FIRST) == 3
+        jp.release(FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
+        assert watcher.stop() == 0
+    assert len(watcher.said("skipped")) == 1
+
+
+def test_a_second_one_says_who_was_first(watched: World, run: Run) -> None:
+    with Watching(watched) as watcher:
+        second = run("watch", "--workspace", watched.project)
+        assert second.exit_code == 5
+        assert f"process {watcher.process.pid}" in second.stderr
+        assert "watches this workspace" in second.stderr
+        assert watcher.stop() == 0
+
+
+def test_single_commands_meanwhile(watched: World) -> None:
+    with Watching(watched) as watcher:
+        watched.reconcile("local", str(FIRST), "--yes", settled=False)
+        grow(watched.store, FIRST)
+        grow(watched.store, SECOND_ID)
+        until(lambda: watched.event_count(SECOND_ID, watched.workspace) == 5)
+        assert not list(watched.workspace.glob(f"{FIRST}-*"))
+        watched.reconcile("project", str(FIRST), "--yes", settled=False)
+        until(lambda: same(watched, FIRST))
+        assert watcher.stop() == 0
+    assert ("project", f"jp-c{SECOND_ID}", "stream") in watcher.done()
+    watched.check_settled()
+
+
+def test_control_c(watched: World) -> None:
+    with Watching(watched) as watcher:
+        assert watcher.stop(signal.SIGINT) == 130
+    assert watcher.events[-1]["event"] == "stopped"
+
+
+def test_the_configuration_is_read_again(watched: World) -> None:
+    set_key(watched.workspace / f"{SECOND_ID}-it", "parent_id", ONE, LONG_AGO + 10 * SECOND)
+    config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
+    config.parent.mkdir(parents=True, exist_ok=True)
+    with Watching(watched) as watcher:
+        until(lambda: (watched.workspace / f"{FIRST}-it" / "conversations" / f"{SECOND_ID}-it").exists())
+        config.write_text('layout = "flat"\n')
+        watcher.process.send_signal(signal.SIGHUP)
+        until(lambda: (watched.workspace / f"{SECOND_ID}-it").exists())
+        assert watcher.stop() == 0
+
+
+def test_two_worktrees_of_one_store(watched: World, another: World) -> None:
+    """What is written in one goes through the store into the other, and nothing comes back."""
+    with Watching(watched) as first, Watching(another) as second:
+        grow(watched.workspace, FIRST)
+        until(lambda: another.event_count(FIRST, another.workspace) == 5)
+        grow(another.workspace, SECOND_ID)
+        until(lambda: watched.event_count(SECOND_ID, watched.workspace) == 5)
+        first.hears("done", times=2)
+        second.hears("done", times=2)
+        assert (first.stop(), second.stop()) == (0, 0)
+    assert first.done() == [("copy", ONE, "stream"), ("project", f"jp-c{SECOND_ID}", "stream")]
+    assert second.done() == [("project", ONE, "stream"), ("copy", f"jp-c{SECOND_ID}", "stream")]
+
+
+def test_without_watches_it_looks_every_few_seconds(watched: World) -> None:
+    """A user namespace has a limit of its own, which may be lowered."""
+    lowered = 'echo 2 > /proc/sys/user/max_inotify_watches && exec "$@"'
+    prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", lowered, "sh")
+    with Watching(watched, prefix=prefix) as watcher:
+        watcher.hears("polling", "max_user_watches")
+        grow(watched.workspace, FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
+        assert watcher.stop() == 0
