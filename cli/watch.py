@@ -20,7 +20,7 @@ from reconcile.watch.watcher import Watcher
 from . import exits
 from .context import find_roots, open_session, policy_of, settings_of
 from .options import common_options, options_of
-from .render import TITLE, detail
+from .render import SHOWN, TITLE, detail
 from .style import Style, clean, pad, shorten
 
 if TYPE_CHECKING:
@@ -144,16 +144,29 @@ class _Screen:
         self._quiet = options.quiet
         self._status = sys.stdout.isatty() and not options.quiet
         self._last = ""
+        self._room: int | None = None
+        """How many more things done are printed of a pass with much to do."""
 
     def tell(self, news: News, standing: Standing) -> None:
         now = datetime.now().astimezone().strftime("%H:%M:%S")
-        if not self._quiet or news.what in _ATTENTION:
+        if self._shows(news):
             self._clear()
             click.echo(f"{self._style(now, dim=True)}  {self._words(news, standing)}")
         if news.action is not None:
             self._last = now
         if self._status:
             click.echo(self._style(self._standing(standing), dim=True), nl=False)
+
+    def _shows(self, news: News) -> bool:
+        """Tell whether something is printed: of a pass with much to do, only the first things done are."""
+        if self._quiet:
+            return news.what in _ATTENTION
+        if news.what in (What.BEGUN, What.ENDED):
+            self._room = SHOWN if news.what is What.BEGUN else None
+        if news.what is not What.DONE or self._room is None:
+            return True
+        self._room -= 1
+        return self._room >= 0
 
     def close(self) -> None:
         """Leave an empty line to the shell."""

@@ -21,6 +21,8 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
+from reconcile.disk.mounts import network_type
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -67,6 +69,9 @@ class Ears:
         Raises:
             DeafError: the system has no more watches, or none at all for these directories.
         """
+        for path in self._sides.values():
+            if (kind := network_type(path)) is not None:
+                raise DeafError(f"{path} lies on a network file system ({kind}), where others write without an event")
         # watchdog finds a new directory twice, as an event and on its walk, and tells its users.
         warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning, r"watchdog\.")
         try:

@@ -82,7 +82,8 @@ class Round:
         self._teller = teller
         self._passes = Passes(watched.session)
         self._settling = Settling(self._pace.quiet, self._pace.at_most)
-        self._busy: dict[str, Places] = {}
+        self._busy: dict[str, tuple[Places, tuple[str, ...]]] = {}
+        self._git: str | None = None
         self._all_at = 0
         self._every = self._pace.everything
         self._sides = {side: watched.session.site.conversations(side) for side in Side}
@@ -139,12 +140,12 @@ class Round:
 
     def _is_waiting(self) -> bool:
         """Tell whether git is in the middle of something, so that nothing in the workspace means anything yet."""
-        what = git_busy(self._session.roots.project)
-        if what is None:
+        before, self._git = self._git, git_busy(self._session.roots.project)
+        if self._git is not None:
+            self._teller.wait_for(f"git is in the middle of something here ({self._git})")
+        elif before is not None:
             self._teller.go_on()
-            return False
-        self._teller.wait_for(f"git is in the middle of something here ({what})")
-        return True
+        return self._git is not None
 
     def _step(self, now: int) -> bool:
         """Do what is due; False where a side turned out to be another by now."""
@@ -177,7 +178,9 @@ class Round:
             else:
                 found = self._passes.some(policy, places)
             found = replace(found, plan=without_moving(found.plan, self._settling.moving))
+            self._teller.begin(len(found.plan.actions))
             outcome = self._passes.apply(found, COMMAND, self._progress)
+        self._teller.go_on()
         self._tell(found, outcome)
 
     def _progress(self, _done: int, _all: int) -> None:
@@ -192,27 +195,26 @@ class Round:
             first, self._teller.conversations = not self._teller.conversations, len(found.conversations)
             if first:
                 self._teller.say(News(what=What.WATCHING))
-        self._teller.report(outcome)
+        self._teller.report(outcome, found.conversations)
         now = time.monotonic_ns()
         for conversation in self._teller.hold(found.plan.held, None if found.full else found.conversations):
             self._settling.again(conversation, _places_of(found, conversation), now + self._pace.grace)
         for deed in outcome.deeds.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY:
-                self._busy[conversation] = _places_of(found, conversation)
+                self._busy[conversation] = _places_of(found, conversation), deed.action.touches
             elif deed.reason is Reason.DRIFT:
                 self._settling.again(conversation, _places_of(found, conversation), now + self._pace.quiet)
             elif deed.reason is Reason.FAILED:
                 self._settling.again(conversation, _places_of(found, conversation), now + 15 * _SECOND)
 
     def _release_busy(self, now: int) -> None:
-        """Have what was busy taken up again once its lock, and that of what it waited for, is free."""
-        if not self._busy or self._session.busy().keys() & self._busy.keys():
-            return
-        for conversation, places in self._busy.items():
-            self._settling.again(conversation, places, now)
-        self._busy.clear()
-        self._teller.busy = frozenset()
+        """Have what was busy taken up again once all the locks that it needs are free."""
+        held = self._session.busy() if self._busy else {}
+        for conversation, (places, touched) in list(self._busy.items()):
+            if held.keys().isdisjoint(touched):
+                del self._busy[conversation]
+                self._settling.again(conversation, places, now + self._pace.check)
 
 
 def _places_of(found: Pass, conversation: str) -> Places:

@@ -16,27 +16,30 @@ if TYPE_CHECKING:
 
 _Key = tuple[str | None, str, Reason]
 _RESULTS = {Result.DONE: What.DONE, Result.SKIPPED: What.SKIPPED, Result.FAILED: What.FAILED}
-_RETRIED = (Reason.BUSY, Reason.DRIFT, Reason.NEEDS_SKIPPED)
-"""Reasons for which something is tried again by itself, sooner or later."""
+_PASSING = (Reason.DRIFT, Reason.NEEDS_SKIPPED)
+"""Why something was not done that is tried again at once, or was said of what it needed."""
+MANY = 60
+"""More actions than this in one pass are announced."""
 
 
 class Teller:
-    """Tells each thing once. ``conversations`` and ``busy`` are counts, for the standing."""
+    """Tells each thing once. ``conversations`` is their number, for the standing."""
 
     def __init__(self, tell: Callable[[News, Standing], None]) -> None:
         self._tell = tell
         self._held: dict[_Key, Item] = {}
         self._unread: set[_Key] = set()
+        self._undone: dict[str, tuple[Reason | None, str]] = {}
         self._waiting: str | None = None
         self.conversations = 0
-        self.busy: frozenset[str] = frozenset()
 
     def say(self, news: News) -> None:
         """Tell something, with how things stand."""
-        self._tell(news, Standing(self.conversations, len(self._held), len(self.busy)))
+        busy = sum(reason is Reason.BUSY for reason, _ in self._undone.values())
+        self._tell(news, Standing(self.conversations, len(self._held), busy))
 
     def wait_for(self, message: str) -> None:
-        """Say what nothing is done for now, unless that was the last word."""
+        """Say why nothing is done for now, unless that was the last word."""
         if self._waiting != message:
             self._waiting = message
             self.say(News(what=What.WAITING, message=message))
@@ -47,16 +50,26 @@ class Teller:
             self._waiting = None
             self.say(News(what=What.RESUMED))
 
-    def report(self, outcome: Outcome) -> None:
-        """Say what became of each action; of a busy conversation only the first time."""
-        busy = {deed.action.conversation for deed in outcome.deeds.values() if deed.reason is Reason.BUSY}
+    def begin(self, actions: int) -> None:
+        """Announce a pass with so much to do that it takes a while."""
+        if actions > MANY:
+            self.say(News(what=What.BEGUN, message=f"{actions} actions"))
+
+    def report(self, outcome: Outcome, about: frozenset[str]) -> None:
+        """Say what became of each action of a pass over these conversations; what can't be done, only once."""
+        before = {each: self._undone.pop(each) for each in about if each in self._undone}
         for deed in outcome.deeds.values():
-            again = deed.reason in _RETRIED and (
-                deed.reason is not Reason.BUSY or deed.action.conversation in self.busy
+            conversation, undone = deed.action.conversation, (deed.reason, deed.message)
+            if deed.reason in _PASSING or before.get(conversation) == undone:
+                self._undone |= {conversation: undone} if deed.reason not in _PASSING else {}
+                continue
+            if deed.result is not Result.DONE:
+                self._undone[conversation] = undone
+            self.say(News(what=_RESULTS[deed.result], message=deed.message, action=deed.action))
+        if len(outcome.deeds) > MANY:
+            self.say(
+                News(what=What.ENDED, message=f"{outcome.count(Result.DONE)} of {len(outcome.deeds)} actions done")
             )
-            if not again:
-                self.say(News(what=_RESULTS[deed.result], message=deed.message, action=deed.action))
-        self.busy |= busy
 
     def hold(self, items: Collection[Item], about: frozenset[str] | None) -> list[str]:
         """Say what is held and wasn't before, and what is no longer; ``about``: of these conversations alone.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -23,9 +24,12 @@ PATIENCE = 60.0
 
 
 def until(true: Callable[[], object], what: str = "") -> None:
-    """Wait until something holds."""
+    """Wait until something holds; what is being replaced just now isn't there yet."""
     end = time.monotonic() + PATIENCE
-    while not true():
+    while True:
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            if true():
+                return
         assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what}"
         time.sleep(0.01)
 
