@@ -12,6 +12,8 @@ ARGS ?=
 
 # How many seconds `make stories` tells stories in memory, and as many on disk.
 STORIES_FOR ?= 300
+# How many seconds `make soak` has everybody write at once.
+SOAK_FOR ?= 600
 
 # How long `make fuzz` looks for inputs.
 MINUTES ?= 60
@@ -24,13 +26,14 @@ MUTANTS_FOR ?= inf
 DEMO  := fixtures/demo/run
 BENCH := tests/bench/run.py
 
-.PHONY: help demo test worlds stories fuzz mutants coverage coverage-gate lint format bench clean
+.PHONY: help demo test worlds stories soak fuzz mutants coverage coverage-gate lint format bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      a small store and workspace: dry run, apply, and the second, empty plan'
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
+	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
 	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; what fails is kept as a test'
 	@echo 'make coverage  the tests, with every branch of reconcile/core required'
@@ -53,6 +56,9 @@ worlds: $(VENV)/.installed-dev
 
 stories: $(VENV)/.installed-dev
 	STORIES_FOR=$(STORIES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_stories.py $(ARGS)
+
+soak: $(VENV)/.installed-dev
+	SOAK_FOR=$(SOAK_FOR) $(BIN)/pytest -m slow tests/stories/test_soak.py $(ARGS)
 
 # atheris is not built for every system and Python; without it Hypothesis looks alone, and says so.
 fuzz: $(VENV)/.installed-dev

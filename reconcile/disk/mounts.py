@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 
+_ESCAPE = re.compile(r"\\([0-7]{3})")
 _MOUNTS = "/proc/self/mountinfo"
 _NETWORK = (
     "nfs",
@@ -33,13 +35,13 @@ def network_type(path: str) -> str | None:
 
 
 def network_type_in(table: str, path: str) -> str | None:
-    """Return the same from the text of ``mountinfo`` (proc(5)): the longest mount point that is above the path counts."""
+    """Return the same from the text of ``mountinfo`` (proc(5)): the longest mount point above the path counts."""
     found, longest = "", -1
     for line in table.splitlines():
         left, _, right = line.partition(" - ")
         fields, kind = left.split(" "), right.split(" ")[0]
-        point = fields[4].encode(errors="surrogateescape").decode("unicode_escape") if "\\" in fields[4] else fields[4]
-        above = point == "/" or path == point or path.startswith(f"{point}/")
+        point = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), fields[4])
+        above = f"{path}/".startswith(f"{point.rstrip('/')}/")
         if above and len(point) >= longest:
             found, longest = kind, len(point)
     return found if found.startswith(_NETWORK) else None

@@ -5,16 +5,28 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.git_world import git
+from tests.support.git_world import commit, git
 from tests.support.jp_process import JpProcess
 from tests.support.three import FIRST, SECOND_ID, THIRD, three
 from tests.support.watching import Watching, until
-from tests.support.world import ID_FILE, LONG_AGO, SECOND, append, digest_of, listing, make_project, set_key
+from tests.support.world import (
+    ID_FILE,
+    LONG_AGO,
+    SECOND,
+    append,
+    digest_of,
+    events,
+    listing,
+    make_project,
+    set_key,
+    write_conversation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,6 +162,40 @@ def test_nothing_is_done_while_git_is_at_work(watched: World) -> None:
         until(lambda: watched.event_count(FIRST) == 5 and watched.event_count(SECOND_ID, watched.workspace) == 5)
         assert watcher.stop() == 0
     assert len(watcher.said("waiting")) == 1
+
+
+def has(world: World, **counts: int) -> bool:
+    """Tell whether so many rows are remembered."""
+    found = world.remembered()
+    return all(len(found[table]) == count for table, count in counts.items())
+
+
+def test_a_branch_is_switched(world: World) -> None:
+    """One pass takes up what a switch has changed, git finds nothing of ours in its way, and what went comes back."""
+    many = [17500000100 + number for number in range(40)]
+    for number in many:
+        write_conversation(world.workspace / f"{number}-it", "It", events(3))
+    git(world.project, "init", "-q")
+    commit(world, "old")
+    world.reconcile()
+    git(world.project, "switch", "-qc", "new")
+    for number in many:
+        grow(world.workspace, number)
+    write_conversation(world.workspace / "17500000900-it", "New", events(3))
+    world.reconcile()
+    commit(world, "new")
+    before = listing(world.store)
+    with Watching(world) as watcher:
+        for branch in ("main", "new", "main", "new"):
+            runs = len(world.remembered()["run"])
+            git(world.project, "switch", "-q", branch)
+            behind, away = (len(many), 1) if branch == "main" else (0, 0)
+            until(partial(has, world, aside=behind, intent=away), branch)
+            assert len(world.remembered()["run"]) - runs <= 1
+            assert git(world.project, "status", "--porcelain") == ""
+        assert watcher.stop() == 0
+    assert listing(world.store) == before
+    world.check_settled()
 
 
 def test_a_workspace_that_goes_is_waited_for(watched: World, tmp_path: Path) -> None:

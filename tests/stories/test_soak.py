@@ -1,0 +1,201 @@
+"""All at once, for as long as one likes: an editor, JP, git, and two watchers over two worktrees of one store.
+
+`make soak` takes ten minutes, ``SOAK_FOR=60`` another number of seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.git_world import commit, git
+from tests.support.jp_process import JpProcess
+from tests.support.watching import Watching, until
+from tests.support.world import ID_FILE, event, events, files, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import Run
+    from tests.support.world import World
+
+SECONDS = float(os.environ.get("SOAK_FOR", "600"))
+NUMBERS = [17500000000 + number for number in range(12)]
+
+
+class Writer:
+    """Appends events of its own, each with a mark that is nowhere else."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.name = name
+        self.chance = random.Random(seed)
+        self.marks: dict[str, str] = {}
+        """Each with how it was written."""
+
+    def append(self, path: Path, *, in_place: bool) -> None:
+        mark = f"{self.name}-{len(self.marks)}-"
+        found = [*json.loads(path.read_bytes()), event(len(self.marks) + 5000, mark)]
+        content = json.dumps(found, indent=2).encode()
+        if in_place:
+            path.write_bytes(content)
+        else:
+            other = path.with_name(f".{self.name}.tmp")
+            other.write_bytes(content)
+            other.replace(path)
+        self.marks[mark] = f"{time.time():.3f} {'in place' if in_place else 'renamed'} {path}"
+
+
+def pick(side: Path, chance: random.Random) -> Path | None:
+    found = sorted(side.glob(f"{chance.choice(NUMBERS)}-*/events.json"))
+    return found[0] if found else None
+
+
+def edits(world: World, writer: Writer) -> None:
+    """An editor: in place or by rename, an event or a title."""
+    path = pick(world.workspace, writer.chance)
+    if path is None:
+        return
+    if writer.chance.random() < 0.2:
+        metadata = path.with_name("metadata.json")
+        described = json.loads(metadata.read_bytes())
+        described["title"] = writer.chance.choice(("It", "That", "These"))
+        metadata.write_text(json.dumps(described))
+    else:
+        writer.append(path, in_place=writer.chance.random() < 0.5)
+
+
+def jp_writes(world: World, writer: Writer, jp: JpProcess) -> None:
+    """JP: under its lock, metadata first, each by rename."""
+    number = writer.chance.choice(NUMBERS)
+    if not jp.take(number):
+        return
+    for path in world.store.glob(f"{number}-*/events.json"):
+        metadata = path.with_name("metadata.json")
+        other = metadata.with_suffix(".tmp")
+        other.write_bytes(metadata.read_bytes())
+        other.replace(metadata)
+        writer.append(path, in_place=False)
+    jp.release(number)
+
+
+def switches(world: World, chance: random.Random) -> None:
+    with suppress(AssertionError):  # what is being written meanwhile may be in git's way
+        commit(world, "more")
+        git(world.project, "switch", "-q", chance.choice(("main", "side")))
+
+
+def grown(process: subprocess.Popen[str]) -> tuple[int, int]:
+    """Return the memory of a process in kB, and how many descriptors it has."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (memory,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    return memory, len(os.listdir(f"/proc/{process.pid}/fd"))
+
+
+def keeps_on(stop: threading.Event, pause: float, act: Callable[[], None], failures: list[BaseException]) -> None:
+    while not stop.wait(pause):
+        try:
+            with suppress(FileNotFoundError, json.JSONDecodeError):  # moved, or being written
+                act()
+        except BaseException as error:  # noqa: BLE001 - told at the end
+            failures.append(error)
+            return
+
+
+def at_rest(watchers: list[Watching]) -> bool:
+    """Tell whether nothing has been said for a while."""
+    said = [len(watcher.events) for watcher in watchers]
+    time.sleep(5)
+    return [len(watcher.events) for watcher in watchers] == said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_all_at_once(world: World, tmp_path: Path, run: Run) -> None:
+    for number in NUMBERS:
+        write_conversation(world.workspace / f"{number}-it", "It", events(3))
+    world.reconcile()
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    git(other.project, "init", "-q")
+    for number in NUMBERS:
+        write_conversation(other.workspace / f"{number}-it", "It", events(3))
+    commit(other, "first")
+    git(other.project, "branch", "side")
+    other.reconcile()
+    editor, second, jp_user = Writer("editor", 1), Writer("second", 2), Writer("jp", 3)
+    chance, stop = random.Random(4), threading.Event()
+    failures: list[BaseException] = []
+    with ExitStack() as stack:
+        jp = stack.enter_context(JpProcess(world.silo, world.project / ".jp"))
+        watchers = [stack.enter_context(Watching(each)) for each in (world, other)]
+        in_other = threading.Lock()
+
+        def alone(act: Callable[[], None]) -> None:
+            """What somebody writes while git replaces files of the same worktree is git's affair."""
+            with in_other:
+                act()
+
+        acts: list[tuple[float, Callable[[], None]]] = [
+            (0.4, lambda: edits(world, editor)),
+            (0.7, lambda: alone(lambda: edits(other, second))),
+            (0.5, lambda: jp_writes(world, jp_user, jp)),
+            (5.0, lambda: alone(lambda: switches(other, chance))),
+        ]
+        threads = [threading.Thread(target=keeps_on, args=(stop, pause, act, failures)) for pause, act in acts]
+        for thread in threads:
+            thread.start()
+        time.sleep(SECONDS / 4)
+        early = [grown(watcher.process) for watcher in watchers]
+        time.sleep(SECONDS * 3 / 4)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures
+        until(lambda: at_rest(watchers), "both at rest")
+        late = [grown(watcher.process) for watcher in watchers]
+        assert [watcher.stop() for watcher in watchers] == [0, 0]
+    (tmp_path / "said").write_text("\n".join(json.dumps(each) for watcher in watchers for each in watcher.events))
+    for each in (world, other):
+        each.check_settled()
+    for before, after in zip(early, late, strict=True):
+        assert after[0] < before[0] * 1.25, f"memory grows: {before} -> {after}"
+        assert after[1] <= before[1] + 2, f"descriptors grow: {before} -> {after}"
+    check_marks((world, other), (editor, second, jp_user))
+    for watcher in watchers:
+        check_repeats(watcher)
+
+
+def check_marks(worlds: tuple[World, ...], writers: tuple[Writer, ...]) -> None:
+    """Whatever anybody wrote is on a side, in the vault or in git."""
+    sides = [side for world in worlds for side in (world.workspace, world.store, world.vault)]
+    text = b"".join(path.read_bytes() for side in sides for path in files(side))
+    for world in worlds:
+        if (world.project / ".git").exists():
+            text += git(world.project, "log", "-p", "--all", "--reflog").encode()
+    for writer in writers:
+        assert len(writer.marks) > SECONDS / 10, f"{writer.name} wrote hardly anything"
+        lost = {mark: how for mark, how in writer.marks.items() if mark.encode() not in text}
+        assert not lost, f"{len(lost)} of {len(writer.marks)} of {writer.name} are lost: {lost}"
+
+
+def check_repeats(watcher: Watching) -> None:
+    """No action is carried out twice, one time right after the other."""
+    last: dict[tuple[str, str, str], list[str]] = {}
+    repeated: Counter[tuple[str, str, str]] = Counter()
+    for each in watcher.said("done"):
+        action = each["action"]
+        key = action["conversation"], action["unit"], action["target"].partition(":")[0]
+        written = [write["digest"] for write in action["writes"]]
+        repeated[key] += bool(written) and last.get(key) == written
+        last[key] = written
+    assert not +repeated, repeated
