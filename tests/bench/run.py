@@ -24,11 +24,13 @@ START_COUNT = 10
 START_ROUNDS = 15
 
 if TYPE_CHECKING:
-    from tests.bench import race, sections, table
+    from tests.bench import latency, race, sections, table
 else:
     # `python -P` puts no directory of ours on the path.
     sys.path.insert(0, str(PROJECT))
-    race, sections, table = (importlib.import_module(f"tests.bench.{name}") for name in ("race", "sections", "table"))
+    latency, race, sections, table = (
+        importlib.import_module(f"tests.bench.{name}") for name in ("latency", "race", "sections", "table")
+    )
 
 
 def main() -> None:
@@ -36,9 +38,11 @@ def main() -> None:
     base = Path(tempfile.mkdtemp(prefix="reconcile-bench-", dir=options.dir))
     try:
         print(_heading(base), flush=True)
-        results = _measure(options, base)
+        results = {} if options.watch else _measure(options, base)
         floor = race.measure(race.Job((("true",),)), dict(os.environ)).peak
-        print(table.render(results, sections.REFERENCES, floor), flush=True)
+        if results:
+            print(table.render(results, sections.REFERENCES, floor) + "\n", flush=True)
+        print(latency.render(_latencies(options, base)), flush=True)
     except race.BenchError as error:
         sys.exit(f"bench: {error}")
     finally:
@@ -50,6 +54,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sizes", type=_sizes, default=[1_000, 10_000, 30_000], help="such as 1000,10000")
     parser.add_argument("--rounds", type=_sizes, default=[5], help="one number, or one for each size: 9,5,3")
     parser.add_argument("--dir", type=Path, help="work below this directory instead of the system's temporary one")
+    parser.add_argument("--watch", action="store_true", help="only what a watcher takes")
     options = parser.parse_args()
     if len(options.rounds) == 1:
         options.rounds *= len(options.sizes)
@@ -79,6 +84,19 @@ def _measure(options: argparse.Namespace, base: Path) -> table.Results:
     small.make()
     results[sections.START] = {START_COUNT: small.start()}
     return results
+
+
+def _latencies(options: argparse.Namespace, base: Path) -> dict[int, dict[str, latency.Latency | None]]:
+    found = {}
+    for size in options.sizes:
+        bench = sections.Bench(base / f"watch-{size}", size, 1)
+        bench.make()
+        bench.settle()
+        print(f"  {size:,}: watching", file=sys.stderr, flush=True)
+        found[size] = {"inotifywait, rsync -a": latency.loop(bench)}
+        bench.settle()
+        found[size]["reconcile watch"] = latency.watching(bench, sections.RECONCILE)
+    return found
 
 
 def _heading(base: Path) -> str:

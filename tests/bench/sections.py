@@ -92,8 +92,8 @@ class Bench:
 
     def no_op(self) -> Figured:
         """Both sides equal, and known to be. The peers look at the very same directories."""
-        self._settle()
-        self._settle()
+        self.settle()
+        self.settle()
         contenders = [
             *self._if("rsync", "rsync -a --dry-run", self._same("rsync", "-a", "--dry-run")),
             *self._if("rsync", "rsync -an --delete -i", self._same("rsync", "-an", "--delete", "-i")),
@@ -139,7 +139,7 @@ class Bench:
 
     def changed(self) -> Figured:
         """A hundredth edited in the workspace. Each peer has a pair of its own, with the same edits."""
-        self._settle()
+        self.settle()
         contenders, sources = [], [self.workspace]
         for label, words in _SYNCHRONISERS.items():
             if shutil.which(words[0]):
@@ -171,14 +171,14 @@ class Bench:
         def check(_: int) -> None:
             trees.must_equal(self.workspace, self.store)
             self._must_be_settled()  # before a second run could mend anything
-            self._settle()
+            self.settle()
 
         contenders.append(Contender("reconcile", reconcile, check))
         return self._race(CHANGED, [with_edits(contender) for contender in contenders])
 
     def start(self) -> Figured:
         """What there is to pay before any work."""
-        self._settle()
+        self.settle()
         contenders = [
             Contender("python -c pass", lambda _: Job(((sys.executable, "-c", "pass"),))),
             Contender("reconcile --version", lambda _: Job(((RECONCILE, "--version"),))),
@@ -196,7 +196,7 @@ class Bench:
         words = (RECONCILE, *options, "-w", str(project or self.project))
         return Job((words,), tuple(environment.items()))
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Run once more: what was written a moment before a run is read again by the next one, then remembered."""
         race([Contender("reconcile (not counted)", lambda _: self._job())], 1, self.environment, "")
         self._must_be_settled()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from tests.support.watching import Watching, until
 from tests.support.world import ID_FILE, event, events, files, make_project, write_conversation
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
     from tests.conftest import Run

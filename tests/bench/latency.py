@@ -1,0 +1,167 @@
+"""How long a change takes to the other side, with a watcher and with the usual loop around rsync."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from typing import TYPE_CHECKING
+
+from tests.bench import stores
+from tests.bench.race import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.bench.sections import Bench
+
+CHANGES = 200
+IDLE = 10.0
+PATIENCE = 120.0
+SETTLE = 0.15
+_LOOP = (
+    "inotifywait -q -m -r -e close_write,moved_to,create,delete --format . {source} | "
+    "while read -r _; do while read -r -t 0.05 _; do :; done; rsync -a {source}/ {target}/; done"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds from the end of a write to the finished copy, beyond the quiet time; CPU while idle in percent of a
+    core; peak memory of the watching process in bytes.
+    """
+
+    median: float
+    p99: float
+    idle: float
+    memory: int
+
+
+def watching(bench: Bench, reconcile: str) -> Latency:
+    """Measure ``reconcile watch``."""
+    words = [reconcile, "watch", "--json", "-w", str(bench.project), "--settle", str(SETTLE)]
+    said = bench.base / "said"
+    with (
+        said.open("wb") as file,
+        subprocess.Popen(words, env=bench.environment, stdout=file) as process,
+        _ended(process),
+    ):
+        end = time.monotonic() + PATIENCE
+        while b'"watching"' not in said.read_bytes():
+            if time.monotonic() > end or process.poll() is not None:
+                raise BenchError(f"the watcher doesn't watch: {said.read_text()}")
+            time.sleep(0.05)
+        return _measured(bench, process.pid, bench.store, SETTLE)
+
+
+def loop(bench: Bench) -> Latency | None:
+    """Measure a loop of inotifywait and rsync; None where either is missing."""
+    if not shutil.which("inotifywait") or not shutil.which("rsync"):
+        return None
+    target = bench.base / "loop"
+    subprocess.run(["rsync", "-a", f"{bench.workspace}/", f"{target}/"], check=True)
+    script = _LOOP.format(source=bench.workspace, target=target)
+    with (
+        subprocess.Popen(["bash", "-c", script], env=bench.environment, start_new_session=True) as process,
+        _ended(process),
+    ):
+        _until_it_listens(bench, target)
+        return _measured(bench, process.pid, target, 0.05)
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, 15)
+        else:
+            process.terminate()
+
+
+def _until_it_listens(bench: Bench, target: Path) -> None:
+    """Change one conversation again and again until the loop has heard of it."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        path = _edit(bench, bench.names[0])
+        time.sleep(0.5)
+        if (target / path.relative_to(bench.workspace)).stat().st_size == path.stat().st_size:
+            return
+    raise BenchError("the loop doesn't hear anything")
+
+
+def _measured(bench: Bench, pid: int, target: Path, quiet: float) -> Latency:
+    chance = random.Random(stores.SEED)
+    times = []
+    for name in chance.choices(bench.names, k=CHANGES):
+        path = _edit(bench, name)
+        begin = time.monotonic()
+        size, copy = path.stat().st_size, target / path.relative_to(bench.workspace)
+        while copy.stat().st_size != size:
+            if time.monotonic() - begin > PATIENCE:
+                raise BenchError(f"{copy} is not written within {PATIENCE:g} s")
+            time.sleep(0.0005)
+        times.append(time.monotonic() - begin - quiet)
+        time.sleep(0.05)
+    time.sleep(2)
+    before = _cpu(pid)
+    time.sleep(IDLE)
+    idle = (_cpu(pid) - before) / IDLE * 100
+    return Latency(median(times), quantiles(times, n=100)[98], idle, _memory(pid))
+
+
+def _edit(bench: Bench, name: str) -> Path:
+    path = bench.workspace / name / "events.json"
+    other = path.with_name(".events.tmp")
+    event = '  {"timestamp": "2026-11-22 10:00:00.0", "type": "chat_request", "content": "'
+    event += f'{time.monotonic_ns()}"}}'
+    other.write_bytes(path.read_bytes().removesuffix(b"\n]\n") + f",\n{event}\n]\n".encode())
+    other.rename(path)
+    return path
+
+
+def _family(pid: int) -> list[int]:
+    """The process and its children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(each for child in children for each in _family(int(child)))]
+
+
+def _cpu(pid: int) -> float:
+    ticks = 0
+    for each in _family(pid):
+        fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _memory(pid: int) -> int:
+    kept = 0
+    for each in _family(pid):
+        lines = Path(f"/proc/{each}/status").read_text().splitlines()
+        kept += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    return kept
+
+
+def render(found: dict[int, dict[str, Latency | None]]) -> str:
+    """Lay out the table."""
+    lines = ["a change, from the end of the write to the finished copy, beyond the quiet time (ms); idle CPU; memory"]
+    lines.append(f"{'':<30}" + "".join(f"{size:>12,} {'':>22}" for size in found))
+    lines.append(f"{'':<30}" + "".join(f"{'median':>9}{'p99':>9}{'idle %':>8}{'MB':>7}  " for _ in found))
+    for label in next(iter(found.values())):
+        cells = []
+        for by_label in found.values():
+            each = by_label[label]
+            cells.append(
+                f"{'-':>9}{'-':>9}{'-':>8}{'-':>7}  "
+                if each is None
+                else f"{each.median * 1000:9.1f}{each.p99 * 1000:9.1f}{each.idle:8.2f}{each.memory / 1e6:7.0f}  "
+            )
+        lines.append(f"{'  ' + label:<30}" + "".join(cells).rstrip())
+    return "\n".join(lines)
