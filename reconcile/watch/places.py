@@ -21,8 +21,8 @@ class Heard(NamedTuple):
 def heard(fmt: Format, path: str) -> Heard | None:
     """Return what a path, relative to the directory of the conversations, says; None: it is nobody's business.
 
-    A file says that its conversation's directory has changed; a conversation's directory, which may have come or gone,
-    that the directory around it has too.
+    A conversation's directory, which may have come or gone, is named itself: to list the directory around it would cost
+    as much as there are others in it.
     """
     names = path.split("/") if path else []
     owner, level = "", ""
@@ -31,14 +31,14 @@ def heard(fmt: Format, path: str) -> Heard | None:
         inner = f"{level}/{name}" if level else name
         if name in (ARCHIVE, TRASH):
             if not names:
-                return Heard(owner, (level, inner))
+                return Heard(owner, (inner,))
             level = inner
             continue
         conversation = None if name.startswith(".") else fmt.id_of(name)
         if conversation is None:
             return None if name.startswith(".") else Heard(owner, (level,))
         if not names:
-            return Heard(conversation, (level, inner))
+            return Heard(conversation, (inner,))
         if names[0] != CHILDREN:
             return None if names[-1].startswith(STAGING) else Heard(conversation, (inner,))
         names.pop(0)

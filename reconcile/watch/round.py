@@ -173,10 +173,7 @@ class Round:
     def _pass(self, places: Mapping[Side, set[str]] | None) -> None:
         policy = self._session.surroundings(self._watched.policy)
         with self._session.exclusively(COMMAND, self._watched.lock_timeout):
-            if places is None:
-                found = self._passes.everything(policy)
-            else:
-                found = self._passes.some(policy, places)
+            found = self._passes.everything(policy) if places is None else self._passes.some(policy, places)
             found = replace(found, plan=without_moving(found.plan, self._settling.moving))
             self._teller.begin(len(found.plan.actions))
             outcome = self._passes.apply(found, COMMAND, self._progress)

@@ -84,8 +84,7 @@ class Teller:
         new = {key for key in found if key not in self._held}
         doubtful = {key for key in new if key[2] is Reason.INVALID} - self._unread
         self._unread = (self._unread if about is not None else set()) & new | doubtful
-        for key in found:
-            if key in new - doubtful:
-                self._held[key] = found[key]
-                self.say(News(what=What.HELD, item=found[key]))
+        for key in new - doubtful:
+            self._held[key] = found[key]
+            self.say(News(what=What.HELD, item=found[key]))
         return [conversation for conversation, _, _ in doubtful if conversation is not None]

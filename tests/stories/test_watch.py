@@ -262,10 +262,10 @@ def test_the_configuration_is_read_again(watched: World) -> None:
     config = Path(os.environ["XDG_CONFIG_HOME"], "reconcile", "reconcile.toml")
     config.parent.mkdir(parents=True, exist_ok=True)
     with Watching(watched) as watcher:
-        until(lambda: (watched.workspace / f"{FIRST}-it" / "conversations" / f"{SECOND_ID}-it").exists())
+        until((watched.workspace / f"{FIRST}-it" / "conversations" / f"{SECOND_ID}-it").exists)
         config.write_text('layout = "flat"\n')
         watcher.process.send_signal(signal.SIGHUP)
-        until(lambda: (watched.workspace / f"{SECOND_ID}-it").exists())
+        until((watched.workspace / f"{SECOND_ID}-it").exists)
         assert watcher.stop() == 0
 
 
