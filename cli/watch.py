@@ -72,7 +72,8 @@ def command(context: click.Context, settle: float | None, settle_at_most: float 
         settings = settings_of(roots)
         session = open_session(roots, settings, readonly=False)
         policy = policy_of(options, settings, {"only": frozenset(), "below": frozenset()})
-        return Watched(session, policy, settings.lock_timeout, _pace(settings, settle, settle_at_most))
+        pace = _pace(settings, settle, settle_at_most)
+        return Watched(session, policy, settings.lock_timeout, pace, lambda: find_roots(options) == roots)
 
     printer = _Lines(options) if options.json else _Screen(options)
     watcher = Watcher(opening, printer.tell)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logging.getLogger("watchdog").addHandler(logging.NullHandler())  # else what it logs goes to the terminal
 _LIMITS = "/proc/sys/fs/inotify"
 _FULL = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
-# Without a list watchdog asks for what our own scans raise, too, and never comes to rest above some thousand directories.
+# Without a list watchdog asks for what our own scans raise, too, and above some thousand directories has no rest.
 _EVENTS: list[type[FileSystemEvent]] = [
     DirCreatedEvent,
     DirDeletedEvent,

@@ -22,7 +22,7 @@ from reconcile.watch.places import heard
 from reconcile.watch.settling import Settling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from reconcile.apply.outcome import Outcome
     from reconcile.core.policy import Policy
@@ -59,12 +59,16 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A session with what was configured for it; ``lock_timeout`` in seconds."""
+    """A session with what was configured for it; ``lock_timeout`` in seconds.
+
+    ``is_same`` tells whether the sides would still be found where they are: JP merges silos, and ids change.
+    """
 
     session: Session
     policy: Policy
     lock_timeout: float
     pace: Pace
+    is_same: Callable[[], bool]
 
 
 class _StoppedError(Exception):
@@ -151,6 +155,8 @@ class Round:
         """Do what is due; False where a side turned out to be another by now."""
         try:
             if now >= self._all_at:
+                if not self._watched.is_same():
+                    return False
                 self._settling.clear()
                 self._pass(None)
                 self._all_at = time.monotonic_ns() + self._every

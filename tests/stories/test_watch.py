@@ -214,6 +214,18 @@ def test_a_workspace_that_goes_is_waited_for(watched: World, tmp_path: Path) -> 
     watched.check_settled()
 
 
+def test_a_silo_that_jp_renames(watched: World) -> None:
+    silo = watched.silo
+    other = silo.with_name(f"other-{silo.name.rpartition('-')[2]}")
+    with Watching(watched) as watcher:
+        silo.rename(other)
+        grow(watched.workspace, FIRST)
+        until(lambda: watched.event_count(FIRST, other / "conversations") == 5)
+        assert watcher.stop() == 0
+    assert not silo.exists()
+    watched.check_settled()
+
+
 def test_what_jp_has_is_taken_up_when_it_is_free(watched: World) -> None:
     with JpProcess(watched.silo, watched.project / ".jp") as jp, Watching(watched) as watcher:
         assert jp.take(FIRST)
