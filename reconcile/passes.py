@@ -15,6 +15,7 @@ from reconcile.apply.run import close
 from reconcile.core.model import Side
 from reconcile.core.part import Known
 from reconcile.core.plan import Plan
+from reconcile.core.withholding import without_moving
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -90,8 +91,18 @@ class Passes:
         part = replace(part, look=self.session.with_events(part.look))
         return Pass(self.session.plan_part(part, policy), part.look, full=False, conversations=part.conversations)
 
-    def apply(self, found: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
-        """Carry out a pass, look again at what it touched, and remember what was achieved."""
+    def apply(
+        self,
+        found: Pass,
+        command: str,
+        progress: Progress = lambda *_: None,
+        moving: frozenset[str] = frozenset(),
+    ) -> Outcome:
+        """Carry out a pass, look again at what it touched, and remember what was achieved.
+
+        What somebody is writing just now, ``moving``, is left out, and due in the next pass that it is part of.
+        """
+        found = replace(found, plan=without_moving(found.plan, moving))
         session, plan = self.session, found.plan
         outcome = Outcome()
         if not plan.quiet:
@@ -102,7 +113,7 @@ class Passes:
             close(session.site, outcome)
         if session.state.written_by_others() == self._written:
             self._run = session.state.journal.newest_run()
-        self._due = self._left(found, outcome)
+        self._due = self._left(found, outcome) | (moving & found.conversations)
         self._open = any(item.conversation is None for item in plan.held)
         if found.full:
             session.save_indexes()

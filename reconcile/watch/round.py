@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.apply.site import MovedError
 from reconcile.core.model import Side
 from reconcile.core.reasons import Reason
-from reconcile.core.withholding import without_moving
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.own_lock import LockedError
 from reconcile.disk.roots import identity_of
@@ -95,13 +94,14 @@ class Round:
 
     def run(self) -> None:
         """Look at everything, and from then on at what changes."""
-        with self._listening():
+        with self._listening(), closing(self._passes):
             asleep = _slept()
             while not (self._inbox.stopping or self._inbox.reopening):
                 now = time.monotonic_ns()
                 if self._identify() != self._identities:
                     return
                 self._release_busy(now)
+                self._teller.say_late(now)
                 if not self._is_waiting() and not self._step(now):
                     return
                 events = self._inbox.take(self._patience(time.monotonic_ns()))
@@ -177,12 +177,11 @@ class Round:
         return True
 
     def _pass(self, places: Mapping[Side, set[str]] | None) -> None:
-        policy = self._session.surroundings(self._watched.policy)
+        policy = self._watched.policy
         with self._session.exclusively(COMMAND, self._watched.lock_timeout):
             found = self._passes.everything(policy) if places is None else self._passes.some(policy, places)
-            found = replace(found, plan=without_moving(found.plan, self._settling.moving))
             self._teller.begin(len(found.plan.actions))
-            outcome = self._passes.apply(found, COMMAND, self._progress)
+            outcome = self._passes.apply(found, COMMAND, self._progress, self._settling.moving)
         self._teller.go_on()
         self._tell(found, outcome)
 
@@ -200,8 +199,7 @@ class Round:
                 self._teller.say(News(what=What.WATCHING))
         self._teller.report(outcome, found.conversations)
         now = time.monotonic_ns()
-        for conversation in self._teller.hold(found.plan.held, None if found.full else found.conversations):
-            self._settling.again(conversation, _places_of(found, conversation), now + self._pace.grace)
+        self._teller.hold(found.plan.held, None if found.full else found.conversations, now + self._pace.grace)
         for deed in outcome.deeds.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY:

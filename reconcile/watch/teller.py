@@ -28,7 +28,8 @@ class Teller:
     def __init__(self, tell: Callable[[News, Standing], None]) -> None:
         self._tell = tell
         self._held: dict[_Key, Item] = {}
-        self._unread: set[_Key] = set()
+        self._late: dict[_Key, tuple[Item, int]] = {}
+        """What is to be said at a time, in ns of a monotonic clock."""
         self._undone: dict[str, tuple[Reason | None, str]] = {}
         self._waiting: str | None = None
         self.conversations = 0
@@ -71,20 +72,27 @@ class Teller:
                 News(what=What.ENDED, message=f"{outcome.count(Result.DONE)} of {len(outcome.deeds)} actions done")
             )
 
-    def hold(self, items: Collection[Item], about: frozenset[str] | None) -> list[str]:
+    def hold(self, items: Collection[Item], about: frozenset[str] | None, late_ns: int) -> None:
         """Say what is held and wasn't before, and what is no longer; ``about``: of these conversations alone.
 
-        Return the conversations with a file that can't be read for the first time: it may be half written, and is
-        said when it is looked at again.
+        A file that can't be read may be half written: that is said at ``late_ns``, unless it can be read by then.
         """
         found: dict[_Key, Item] = {(item.conversation, item.unit, item.reason): item for item in items}
-        known = {key for key in self._held if about is None or key[0] in about}
-        for key in known - found.keys():
-            self.say(News(what=What.RELEASED, item=self._held.pop(key)))
-        new = {key for key in found if key not in self._held}
-        doubtful = {key for key in new if key[2] is Reason.INVALID} - self._unread
-        self._unread = (self._unread if about is not None else set()) & new | doubtful
-        for key in new - doubtful:
-            self._held[key] = found[key]
-            self.say(News(what=What.HELD, item=found[key]))
-        return [conversation for conversation, _, _ in doubtful if conversation is not None]
+        for key in [key for key in self._held if about is None or key[0] in about]:
+            if key not in found:
+                self.say(News(what=What.RELEASED, item=self._held.pop(key)))
+        for key in [key for key in self._late if about is None or key[0] in about]:
+            if key not in found:
+                del self._late[key]
+        for key, item in found.items():
+            if key not in self._held and key not in self._late:
+                self._late[key] = item, late_ns if item.reason is Reason.INVALID else 0
+        self.say_late(1)
+
+    def say_late(self, now_ns: int) -> None:
+        """Say what is held for long enough by now."""
+        for key, (item, due) in list(self._late.items()):
+            if due < now_ns:
+                self._held[key] = item
+                del self._late[key]
+                self.say(News(what=What.HELD, item=item))

@@ -124,7 +124,7 @@ def test_too_much_is_looked_at_as_a_whole(it: Watched) -> None:
 
 def another_session(it: Watched) -> Session:
     session = it.passes.session
-    return Session(it.roots, session._directory)
+    return Session(it.roots, session.directory)
 
 
 def test_what_another_process_has_decided_belongs_to_the_next_pass(it: Watched) -> None:
