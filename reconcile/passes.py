@@ -1,8 +1,8 @@
 """Pass after pass over one session: about everything, or about the part that a change concerns, at the cost of that.
 
-A part comes to the same plan as everything would (`reconcile.core.part`). What other processes' runs have changed of
-what is remembered belongs to it. Where it isn't certain that a part suffices, everything is looked at: a side as a
-whole gave cause to look closer, a conversation seems to have left a side, or too much has changed.
+A part comes to the same plan as everything would (`reconcile.core.part`). Where that isn't certain, everything is
+looked at: a side as a whole gave cause to look closer, another process has written to the state, a conversation seems
+to have left a side, or too much has changed.
 """
 
 from __future__ import annotations
@@ -54,8 +54,6 @@ class Passes:
         self._known: Known | None = None
         self._policy: Policy | None = None
         self._written = -1
-        self._run = ""
-        """The newest run, of any process, of which all is known."""
         self._due: frozenset[str] = frozenset()
         """What the last pass has not done, and what wasn't concluded because of that."""
         self._open = True
@@ -65,7 +63,6 @@ class Passes:
         """Look at everything, and plan."""
         self._open, self._policy = True, policy
         self._written = self.session.state.written_by_others()
-        self._run = self.session.state.journal.newest_run()
         look = self.session.look()
         plan = self.session.plan(look, policy)
         self._known = Known(look, self.session.rules)
@@ -111,8 +108,6 @@ class Passes:
             session.remember(plan, found.look, after, plan.policy, outcome, None if found.full else self.known.whole)
             self._learn(found, after)
             close(session.site, outcome)
-        if session.state.written_by_others() == self._written:
-            self._run = session.state.journal.newest_run()
         self._due = self._left(found, outcome) | (moving & found.conversations)
         self._open = any(item.conversation is None for item in plan.held)
         if found.full:
@@ -133,25 +128,12 @@ class Passes:
         """Take in what is there now, and return what that concerns; None: everything has to be looked at."""
         if self._known is None or self._open or policy != self._policy or not _is_plain(policy):
             return None
-        written = self.session.state.written_by_others()
-        alone = written == self._written
-        others = frozenset[str]() if alone else self._concerned_by_others()
-        if len(others) + sum(map(len, dirty.values())) > MOST:
+        if self.session.state.written_by_others() != self._written or sum(map(len, dirty.values())) > MOST:
             return None
         taken = self._take_in(dirty)
-        if taken is None or taken.left or not self._known.suffices(alone=alone):
+        if taken is None or taken.left or not self._known.suffices():
             return None
-        part = self._known.part(taken.changed | self._due | others, self._remembered)
-        if part.look.memory.layout != policy.layout.value:  # another process has forgotten this checkout
-            return None
-        self._written = written
-        return part
-
-    def _concerned_by_others(self) -> frozenset[str]:
-        """Return the conversations of which something else may be remembered since other processes' runs."""
-        journal = self.session.state.journal
-        since, self._run = self._run, journal.newest_run()
-        return frozenset(journal.concerned_since(since))
+        return self._known.part(taken.changed | self._due, self._remembered)
 
     def _take_in(self, dirty: Mapping[Side, Collection[str]]) -> _Taken | None:
         """Know what is there now in some directories; None where that can't be told without looking at everything."""

@@ -73,13 +73,9 @@ class Known:
         for each in conversations:
             self._kin.put(each, above(each, self._copies(each), memory))
 
-    def suffices(self, *, alone: bool) -> bool:
-        """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another.
-
-        ``alone``: nobody else has changed what is remembered since; where that knows more, an empty side is a cause.
-        """
-        now = self._are_inhabited()
-        return not self.unusual and self._inhabited == now and (alone or all(now))
+    def suffices(self) -> bool:
+        """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another."""
+        return not self.unusual and self._inhabited == self._are_inhabited()
 
     def part(self, changed: Collection[str], remembering: Remembering) -> Part:
         """Return the part that a change of these conversations concerns."""

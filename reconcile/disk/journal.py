@@ -201,12 +201,6 @@ class Journal:
         """These actions weren't tried; each with the reason."""
         self._mark(run, StepState.SKIPPED, messages.items(), now_ns)
 
-    def newest_run(self) -> str:
-        """The id of the run that began last, empty where there was none yet."""
-        with state_errors(self._path):
-            rows = select(self._connection, "SELECT id FROM run ORDER BY id DESC LIMIT 1")
-        return str(rows[0][0]) if rows else ""
-
     def finish_run(self, run: str, exit_code: int, now_ns: int) -> None:
         """The run has ended, whatever came of it."""
         with transaction(self._connection, self._path):

@@ -99,16 +99,14 @@ def test_a_cycle_ends(memory: Memory) -> None:
 def test_a_part_suffices_while_the_sides_are_what_they_were(memory: Memory) -> None:
     store, workspace = stored(*FLAT), here(*NESTED)
     known = known_of(store, workspace, memory)
-    assert known.suffices(alone=True)
+    assert known.suffices()
     for path in list(known.sides[Side.WORKSPACE].copies):
         known.sides[Side.WORKSPACE].drop(path)
-    assert not known.suffices(alone=True)
+    assert not known.suffices()
 
 
-def test_an_empty_side_is_enough_while_nobody_else_remembers(memory: Memory) -> None:
-    known = known_of(stored(*FLAT), here(), Memory())
-    assert known.suffices(alone=True)
-    assert not known.suffices(alone=False)
+def test_an_empty_side_that_was_empty_is_enough() -> None:
+    assert known_of(stored(*FLAT), here(), Memory()).suffices()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +122,7 @@ def test_an_empty_side_is_enough_while_nobody_else_remembers(memory: Memory) -> 
 def test_a_side_as_a_whole_is_a_cause_to_look_at_everything(memory: Memory, change: dict[str, object]) -> None:
     store = replace(stored(*FLAT), **change)  # type: ignore[arg-type]
     memory = replace(memory, store_identity=stored().identity)
-    assert not known_of(store, here(*NESTED), memory).suffices(alone=True)
+    assert not known_of(store, here(*NESTED), memory).suffices()
 
 
 def test_ids_are_taken_that_a_part_is_not_about(memory: Memory) -> None:

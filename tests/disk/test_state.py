@@ -693,9 +693,3 @@ def test_what_others_write_is_told_from_own_writes(state: State, place: Path, he
     with State.open(str(place)) as other:
         other.set_meta("x", "y")
     assert state.written_by_others() != before
-
-
-def test_the_newest_run(state: State, here: int) -> None:
-    assert state.journal.newest_run() == ""
-    first, second = (state.journal.begin_run(here, "reconcile", now) for now in (10**18, 2))
-    assert state.journal.newest_run() == second > first

@@ -127,17 +127,15 @@ def another_session(it: Watched) -> Session:
     return Session(it.roots, session.directory)
 
 
-def test_what_another_process_has_decided_belongs_to_the_next_pass(it: Watched) -> None:
+def test_after_another_process_has_written_everything_is_looked_at(it: Watched) -> None:
     with another_session(it) as session:
         policy = replace(POLICY, request=Localize((IDS[5],)))
         look = session.look()
         session.apply(session.plan(look, policy), look, policy, "local")
     found = taken_up(it)
-    assert not found.full
-    assert found.conversations == {IDS[5]}
+    assert (found.full, kinds(found)) == (True, [])
     assert found.look.memory.intents[IDS[5]].kind is IntentKind.LOCAL
-    assert not kinds(found)
-    assert not taken_up(it).conversations
+    assert not taken_up(it).full
 
 
 def test_what_is_busy_is_due(it: Watched) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.fold import fold
+from reconcile.core.guards import holds_any
 from reconcile.core.look import Look
 from reconcile.core.memory import Memory, remembered
 from reconcile.core.model import Side, Stream
@@ -92,8 +93,11 @@ class PartLevel(PureLevel):
         kept = self.kept.get(self.at)
         if kept is None or kept.stuck or not kept.is_as_before(store, workspace, policy):
             return None
+        # More may be remembered since another checkout's run, which makes an empty side one that was emptied.
+        if kept.memory != memory and not (holds_any(store.copies) and holds_any(workspace.copies)):
+            return None
         changed = _take_in(kept, Look(store, workspace, memory))
-        if not kept.known.suffices(alone=kept.memory == memory):
+        if not kept.known.suffices():
             return None
         part = kept.known.part(changed, lambda ids: restricted(memory, ids))
         self.counts["parts"] = self.counts.get("parts", 0) + 1
