@@ -108,7 +108,9 @@ class Passes:
             session.remember(plan, found.look, after, plan.policy, outcome, None if found.full else self.known.whole)
             self._learn(found, after)
             close(session.site, outcome)
-        self._due = self._left(found, outcome) | (moving & found.conversations)
+        # Who writes to what was just written is heard of later, and must not look like something that is known.
+        written = {action.conversation for action in plan.actions}
+        self._due = self._left(found, outcome) | (moving & found.conversations) | written
         self._open = any(item.conversation is None for item in plan.held)
         if found.full:
             session.save_indexes()
