@@ -15,6 +15,7 @@ from reconcile.apply.run import close
 from reconcile.core.model import Side
 from reconcile.core.part import Known
 from reconcile.core.plan import Plan
+from reconcile.core.simulate import surprises
 from reconcile.core.withholding import without_moving
 
 if TYPE_CHECKING:
@@ -101,16 +102,16 @@ class Passes:
         """
         found = replace(found, plan=without_moving(found.plan, moving))
         session, plan = self.session, found.plan
-        outcome = Outcome()
+        outcome, surprised = Outcome(), frozenset[str]()
         if not plan.quiet:
             outcome = session.carry_out(plan, found.look, command, progress)
             after = self._after(found)
             session.remember(plan, found.look, after, plan.policy, outcome, None if found.full else self.known.whole)
             self._learn(found, after)
             close(session.site, outcome)
-        # Who writes to what was just written is heard of later, and must not look like something that is known.
-        written = {action.conversation for action in plan.actions}
-        self._due = self._left(found, outcome) | (moving & found.conversations) | written
+            # What somebody wrote meanwhile is known by now, and still to be acted on when it is heard of.
+            surprised = surprises(plan, outcome.undone(), found.look, after) if plan.actions else surprised
+        self._due = self._left(found, outcome) | (moving & found.conversations) | surprised
         self._open = any(item.conversation is None for item in plan.held)
         if found.full:
             session.save_indexes()

@@ -6,13 +6,16 @@ a new scan equals its result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.plan import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from reconcile.core.look import Look
     from reconcile.core.model import Digest, Snapshot
     from reconcile.core.plan import Action, Plan
 
@@ -55,6 +58,28 @@ def simulate(plan: Plan, before: Listing) -> Listing:
         _check(action, tree)
         _replay(action, tree)
     return tree.listing()
+
+
+def surprises(plan: Plan, undone: Collection[str], before: Look, after: Look) -> frozenset[str]:
+    """Return the conversations of which something is another than the plan leads to: somebody else wrote meanwhile.
+
+    ``undone`` are the ids of actions that were not carried out.
+    """
+    done = replace(plan, actions=tuple(action for action in plan.actions if action.id not in undone))
+    expected = simulate(done, listing_of(before.store, before.workspace))
+    found = listing_of(after.store, after.workspace)
+    snapshots = (before.store, before.workspace, after.store, after.workspace)
+    owners = {(copy.side, copy.path): copy.conversation for snapshot in snapshots for copy in snapshot.copies}
+    owners |= {(action.target.side, action.target.path): action.conversation for action in done.actions}
+    return frozenset(_owner(place, owners) for place, _ in expected.items() ^ found.items()) - {""}
+
+
+def _owner(place: Place, owners: Mapping[tuple[Side, str], str]) -> str:
+    """Return whose directory a file lies in, which may be further up; empty for nobody's."""
+    path = place.path
+    while path and (place.side, path) not in owners:
+        path = path.rpartition("/")[0]
+    return owners.get((place.side, path), "")
 
 
 _Directory: TypeAlias = "dict[str, FileState | _Directory]"

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.look import Look
 from reconcile.core.model import Place, Side
 from reconcile.core.plan import Action, Expect, Kind, Plan, Write
 from reconcile.core.reasons import Reason
-from reconcile.core.simulate import ContradictionError, FileState, Listing, listing_of, simulate
+from reconcile.core.simulate import ContradictionError, FileState, Listing, listing_of, simulate, surprises
 from tests.support.building import agreed_on, here, plan_of, stored
 
 
@@ -141,3 +142,37 @@ def test_the_listing_of_two_sides_is_led_to_what_a_plan_says() -> None:
     store, workspace = stored('1-a  metadata 09:30 title "B"  stream 09:00 [1]'), here(one)
     found = simulate(plan_of(store, workspace, agreed_on(one)), listing_of(store, workspace))
     assert found[at("1-b/metadata.json")] == found[Place(Side.STORE, "1-b/metadata.json")]
+
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+EDITED = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]'
+B = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "found"),
+    [
+        ((EDITED, B), (EDITED, B), set()),
+        ((A, B), (EDITED, B), {"jp-c1"}),
+        ((EDITED.replace("[1 2]", "[1 2 3]"), B), (EDITED, B), {"jp-c1"}),
+        ((EDITED, B), (EDITED, B.replace('"B"', '"C"')), {"jp-c2"}),
+        ((EDITED, B, '2-b/sub/x.txt 09:00 "x"'), (EDITED, B), {"jp-c2"}),
+        ((EDITED, B), (EDITED,), {"jp-c2"}),
+        ((B,), (EDITED, B), {"jp-c1"}),
+    ],
+)
+def test_who_was_written_by_somebody_else_meanwhile(
+    store: tuple[str, ...], workspace: tuple[str, ...], found: set[str]
+) -> None:
+    before = Look(stored(A, B), here(EDITED, B), agreed_on(A, B))
+    plan = plan_of(before.store, before.workspace, before.memory)
+    (copy,) = plan.actions
+    assert surprises(plan, (), before, Look(stored(*store), here(*workspace), before.memory)) == found
+    assert surprises(plan, {copy.id}, before, before) == set()
+
+
+def test_what_was_made_is_gone_again() -> None:
+    before = Look(stored(B), here(A, B), agreed_on(B))
+    plan = plan_of(before.store, before.workspace, before.memory)
+    assert [each.kind for each in plan.actions] == [Kind.COPY]
+    assert surprises(plan, (), before, before) == {"jp-c1"}
