@@ -144,9 +144,9 @@ def renumbered(actions: Iterable[Action]) -> tuple[Action, ...]:
 
 def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
     """Leave out what concerns conversations that somebody is writing just now; they come once they are quiet."""
-    refused = withheld(plan.actions, {action.id for action in plan.actions if not moving.isdisjoint(action.touches)})
     if not moving:
         return plan
+    refused = withheld(plan.actions, {action.id for action in plan.actions if not moving.isdisjoint(action.touches)})
     return replace(
         plan,
         actions=renumbered([action for action in plan.actions if action.id not in refused]),

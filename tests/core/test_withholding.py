@@ -13,7 +13,7 @@ from reconcile.core.planner import needs_events
 from reconcile.core.policy import Policy, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Collect, Localize, Project, Remove
-from reconcile.core.withholding import selected, without_git
+from reconcile.core.withholding import selected, without_git, without_moving
 from tests.support.building import NOW_NS, agreed_on, board_of, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
 
@@ -330,3 +330,24 @@ EVENTS: dict[str, tuple[list[str], list[str], set[str]]] = {
 @pytest.mark.parametrize(("store", "workspace", "found"), EVENTS.values(), ids=EVENTS)
 def test_events_are_needed_of_streams_that_differ(store: list[str], workspace: list[str], found: set[str]) -> None:
     assert needs_events(stored(*store, line(8)), here(*workspace, line(8)), RULES) == found
+
+
+def test_what_somebody_is_writing_just_now_is_left_out_with_what_needs_it() -> None:
+    whole = gone(2)
+    assert [action.conversation for action in whole.actions] == ["jp-c1", "jp-c2"]
+    plan = without_moving(whole, frozenset({"jp-c1"}))
+    assert [(action.id, action.conversation) for action in plan.actions] == [("1", "jp-c2")]
+    assert without_moving(whole, frozenset()) is whole
+
+
+@pytest.mark.parametrize("moving", ["jp-c1", "jp-c3", "jp-c4"])
+def test_nothing_is_said_or_remembered_of_what_somebody_is_writing_just_now(moving: str) -> None:
+    broken = ["4-x  metadata 09:00", '4-x/events.json  09:00 "["']
+    behind = line(3, " parent 2", "[]").replace("stream 09:00", "stream 09:30")
+    memory = replace(agreed_on(*nested(PARENTS)), tombstones={})
+    whole = plan_of(stored(*PARENTS[1:]), here(*[*nested([*PARENTS[:2], behind, line(4)])[:3], *broken]), memory)
+    for plan, there in ((whole, True), (without_moving(whole, frozenset({moving})), False)):
+        said = {item.conversation for item in (*plan.held, *plan.aside)}
+        said |= {version.conversation for version in plan.preserve} | {action.conversation for action in plan.actions}
+        said |= {each for each, _ in (*plan.intents, *plan.tombstones)} | {key for (key, _), _ in plan.asides}
+        assert (moving in said) is there
