@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ _COLORS = {
     What.FAILED: "red",
     What.HELD: "yellow",
     What.RELEASED: "green",
+    What.NOTED: "blue",
     What.WAITING: "yellow",
     What.POLLING: "yellow",
 }
@@ -156,7 +158,9 @@ class _Screen:
         if news.action is not None:
             self._last = now
         if self._status:
-            click.echo(self._style(self._standing(standing), dim=True), nl=False)
+            # One that is wider than the terminal couldn't be taken back.
+            text = shorten(self._standing(standing), shutil.get_terminal_size().columns - 1)
+            click.echo(self._style(text, dim=True), nl=False)
 
     def _shows(self, news: News) -> bool:
         """Tell whether something is printed: of a pass with much to do, only the first things done are."""
@@ -185,7 +189,7 @@ class _Screen:
         if news.what is What.WATCHING:
             return f"watching {standing.conversations} conversations"
         words = {What.RESUMED: "going on", What.STOPPED: "stopped"}.get(news.what, news.what.value)
-        if news.what is What.MESSAGE:
+        if news.what in (What.MESSAGE, What.NOTED):
             return clean(news.message)
         return self._style(words, _COLORS.get(news.what)) + (f": {clean(news.message)}" if news.message else "")
 

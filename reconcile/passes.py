@@ -134,6 +134,7 @@ class Passes:
         if self.session.state.written_by_others() != self._written or sum(map(len, dirty.values())) > MOST:
             return None
         taken = self._take_in(dirty)
+        taken = taken and self._take_in_others(taken, dirty)
         if taken is None or taken.left or not self._known.suffices():
             return None
         return self._known.part(taken.changed | self._due, self._remembered)
@@ -157,6 +158,18 @@ class Passes:
                     changed |= {copy.conversation} | ({before.conversation} if before else set())
             left |= {each for each in there if not known.has_whole(each)}
         return _Taken(changed, left)
+
+    def _take_in_others(self, taken: _Taken, dirty: Mapping[Side, Collection[str]]) -> _Taken | None:
+        """Know what is there now in all directories of what has changed: one may have gone, and is not yet heard of.
+
+        Who moves a directory into one that was just made is heard of at the new place long before the old one.
+        """
+        others = {
+            side: {copy.path for each in taken.changed for copy in known.of(each)}.difference(dirty.get(side, ()))
+            for side, known in self.known.sides.items()
+        }
+        more = self._take_in(others)
+        return more and _Taken(taken.changed | more.changed, taken.left | more.left)
 
     def _remembered(self, conversations: Collection[str]) -> Memory:
         return self.session.state.load(self.session.site.number, conversations)

@@ -68,6 +68,7 @@ def fold(
         rooted=frozenset(plan.rooted),
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
         kept=_from_vault(plan),
+        given=_given(plan, undone, workspace),
         unwritten=frozenset((action.conversation, action.unit) for action in left),
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
@@ -113,6 +114,23 @@ def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
     return frozenset(put)
 
 
+def _given(plan: Plan, undone: Collection[str], workspace: Snapshot) -> frozenset[tuple[str, str]]:
+    """Return the units that were projected, and are in the workspace as they were written."""
+    projected = [action for action in plan.actions if action.kind is Kind.PROJECT and action.id not in undone]
+    wanted = {action.conversation for action in projected}
+    there = {
+        f"{copy.path}/{file.name}": file.digest
+        for copy in workspace.copies
+        if copy.conversation in wanted
+        for file in copy.files
+    }
+    return frozenset(
+        (action.conversation, action.unit)
+        for action in projected
+        if all(there.get(write.target.path) == write.digest for write in action.writes)
+    )
+
+
 def _may_forget(view: View, policy: Policy, sides: Sides) -> bool:
     """Tell whether what is on neither side is forgotten (row 6); a run over a part forgets nothing."""
     if view.agreed is None or view.store.trashed or policy.only or policy.below:
@@ -132,6 +150,8 @@ class _Run:
     written: frozenset[tuple[str, str]]
     kept: frozenset[tuple[str, str]]
     """Units that the store got from the vault: they are its newest ones, whatever the workspace has."""
+    given: frozenset[tuple[str, str]]
+    """Units of the workspace that are as this run has projected them, whatever the store has by now."""
     unwritten: frozenset[tuple[str, str]]
     doubled: frozenset[str]
     unmoved: frozenset[str]
@@ -194,10 +214,14 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
     units = {name: digest for name, digest in before_it.items() if name in there}
     for name, unit in theirs.items():
         said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}
-        if unit.digest is None or name not in ours or {ours[name].digest} != said:
-            continue
-        if view.id in run.doubled or (view.id, name) in run.unwritten:
+        if unit.digest is None or name not in ours or view.id in run.doubled or (view.id, name) in run.unwritten:
             continue  # a duplicate that still has another content would be taken for an edit
+        if {ours[name].digest} != said:
+            # Somebody has written to the store since: both had the same when this was projected.
+            given = not run.given.isdisjoint({(view.id, name), (view.id, WHOLE)})
+            if given and view.workspace.raw(name) == unit.digest:
+                units[name] = unit.digest
+            continue
         units[name] = unit.digest
         if run.becomes_newest(view.id, name, unit.digest):
             changes.history[view.id, name] = unit.digest

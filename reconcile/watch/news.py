@@ -25,6 +25,8 @@ class What(StrEnum):
     FAILED = "failed"
     HELD = "held"
     RELEASED = "released"
+    NOTED = "noted"
+    """What needs no decision: set aside until a side changes (an ``item``), or only worth knowing (a ``message``)."""
     WAITING = "waiting"
     """Nothing is done for now: git is at work, a side is gone, another reconcile has the lock."""
     RESUMED = "resumed"

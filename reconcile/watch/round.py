@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -123,8 +124,10 @@ class Round:
         finally:
             ears.stop()
 
-    def _identify(self) -> dict[Side, str]:
-        return {side: identity_of(path) for side, path in self._sides.items()}
+    def _identify(self) -> dict[str, str]:
+        """Return what tells the directories that this round is about from others, or from links in their place."""
+        paths = (*self._sides.values(), self._session.directory)
+        return {path: "" if os.path.islink(path) else identity_of(path) for path in paths}
 
     def _patience(self, now: int) -> int:
         """Return how long to wait for events, in ns."""
@@ -167,7 +170,8 @@ class Round:
             self._all_at = now + _SECOND
         except MovedError:
             return False
-        except _StoppedError:
+        except _StoppedError as stopped:
+            self._teller.say(News(what=What.ENDED, message=f"{stopped}; the rest is due"))
             with self._session.exclusively(COMMAND, self._watched.lock_timeout):
                 pass  # which finishes what was left
         except (ReconcileError, OSError) as error:
@@ -185,9 +189,9 @@ class Round:
         self._teller.go_on()
         self._tell(found, outcome)
 
-    def _progress(self, _done: int, _all: int) -> None:
-        if self._inbox.stopping:
-            raise _StoppedError
+    def _progress(self, done: int, count: int) -> None:
+        if self._inbox.stopping and done < count:
+            raise _StoppedError(f"{done} of {count} actions done")
 
     def _tell(self, found: Pass, outcome: Outcome) -> None:
         for message in self._session.messages:
@@ -199,7 +203,9 @@ class Round:
                 self._teller.say(News(what=What.WATCHING))
         self._teller.report(outcome, found.conversations)
         now = time.monotonic_ns()
-        self._teller.hold(found.plan.held, None if found.full else found.conversations, now + self._pace.grace)
+        about = None if found.full else found.conversations
+        self._teller.hold(found.plan.held, about, now + self._pace.grace)
+        self._teller.note(found.plan, about)
         for deed in outcome.deeds.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY:
@@ -229,8 +235,6 @@ def _places_of(found: Pass, conversation: str) -> Places:
 
 def _directories(path: str) -> int:
     """Return about how many directories there are; deeper ones aren't counted one by one."""
-    import os
-
     try:
         return sum(1 for _ in os.scandir(path)) * 2
     except OSError:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from reconcile.apply.outcome import Outcome
-    from reconcile.core.plan import Item
+    from reconcile.core.plan import Item, Plan
 
 _Key = tuple[str | None, str, Reason]
 _RESULTS = {Result.DONE: What.DONE, Result.SKIPPED: What.SKIPPED, Result.FAILED: What.FAILED}
@@ -31,6 +31,7 @@ class Teller:
         self._late: dict[_Key, tuple[Item, int]] = {}
         """What is to be said at a time, in ns of a monotonic clock."""
         self._undone: dict[str, tuple[Reason | None, str]] = {}
+        self._noted: set[_Key] = set()
         self._waiting: str | None = None
         self.conversations = 0
 
@@ -88,6 +89,20 @@ class Teller:
             if key not in self._held and key not in self._late:
                 self._late[key] = item, late_ns if item.reason is Reason.INVALID else 0
         self.say_late(1)
+
+    def note(self, plan: Plan, about: frozenset[str] | None) -> None:
+        """Say what is set aside or worth knowing of conversations, and wasn't before."""
+        news: dict[_Key, News] = {}
+        for item in plan.aside:
+            news[item.conversation, item.unit, item.reason] = News(what=What.NOTED, item=item)
+        for each in plan.notes:
+            if each.conversation is not None:
+                message = f"{each.conversation}: {each.message}"
+                news[each.conversation, each.unit, each.reason] = News(what=What.NOTED, message=message)
+        for key, one in news.items():
+            if key not in self._noted:
+                self.say(one)
+        self._noted = {key for key in self._noted if about is not None and key[0] not in about} | news.keys()
 
     def say_late(self, now_ns: int) -> None:
         """Say what is held for long enough by now."""

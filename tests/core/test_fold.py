@@ -491,3 +491,16 @@ def test_a_displaced_directory_of_which_nothing_was_known_is_where_it_is() -> No
     changes = folded(stored(ONE.replace("[1]", "[2]"), TWO), moved, agreed_on(ONE, TWO), plan)
     assert changes.agreed["jp-c1"] is not None
     assert changes.agreed["jp-c1"].container == "jp-c2"
+
+
+def test_what_was_projected_was_the_same_on_both_sides_whatever_the_store_has_by_now() -> None:
+    """Else the store's next version would meet an older one that nobody has written here."""
+    first, second = ONE.replace('"A"', '"A" v=1'), ONE.replace('"A"', '"A" v=2')
+    plan = plan_of(stored(first), here(ONE), agreed_on(ONE))
+    assert [action.kind for action in plan.actions] == [Kind.PROJECT]
+    memory = agreed_on(ONE)
+    for undone, there, known in (((), first, first), ((), second, second), (("1",), first, ONE), ((), ONE, ONE)):
+        changes = fold(stored(second), here(there), memory, plan, Policy(), RULES, undone)
+        agreed = changes.agreed.get("jp-c1", memory.agreed["jp-c1"])
+        assert agreed is not None
+        assert agreed.units[METADATA] == agreed_on(known).agreed["jp-c1"].units[METADATA]

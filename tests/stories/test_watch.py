@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,6 +86,8 @@ def test_a_first_run_and_a_new_conversation(world: World) -> None:
     three(world)
     with Watching(world) as watcher:
         watcher.hears("done", times=3)
+        shutil.rmtree(world.workspace / f"{THIRD}-it")
+        watcher.hears("noted", "not made again unasked")
         shutil.copytree(world.workspace / f"{FIRST}-it", world.workspace / "17500000009-it")
         until(lambda: same(world, 17500000009))
         shutil.rmtree(world.store / f"{SECOND_ID}-it")
@@ -224,6 +227,45 @@ def test_a_silo_that_jp_renames(watched: World) -> None:
         assert watcher.stop() == 0
     assert not silo.exists()
     watched.check_settled()
+
+
+@pytest.mark.parametrize("side", ["store", "workspace"])
+def test_a_directory_is_moved_into_one_that_was_just_made(watched: World, side: str) -> None:
+    """The new place is heard of long before the old one; nothing may be taken for a duplicate of what is gone."""
+    root = watched.store if side == "store" else watched.workspace
+    with Watching(watched) as watcher:
+        inner = root / f"{SECOND_ID}-it" / "conversations"
+        inner.mkdir()
+        (root / f"{FIRST}-it").rename(inner / f"{FIRST}-it")
+        grow(watched.workspace, THIRD)
+        until(lambda: watched.event_count(THIRD) == 5)
+        time.sleep(1.5)  # what comes late comes by now
+        assert watcher.stop() == 0
+    assert len(list(watched.store.rglob(f"{FIRST}-*"))) == len(list(watched.workspace.rglob(f"{FIRST}-*"))) == 1
+    watched.check_settled()
+
+
+def test_a_link_in_the_place_of_a_side_is_not_followed(watched: World, tmp_path: Path) -> None:
+    with Watching(watched) as watcher:
+        watched.workspace.rename(tmp_path / "elsewhere")
+        watched.workspace.symlink_to(tmp_path / "elsewhere")
+        watcher.hears("waiting", "symbolic link")
+        before = listing(tmp_path / "elsewhere")
+        grow(watched.store, FIRST)
+        time.sleep(1)
+        assert listing(tmp_path / "elsewhere") == before
+        assert watcher.stop() == 0
+
+
+def test_the_state_is_removed(watched: World, run: Run) -> None:
+    """A second watcher still finds that there is one."""
+    with Watching(watched) as watcher:
+        shutil.rmtree(watched.state)
+        until(watched.state.exists)
+        grow(watched.workspace, FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
+        assert run("watch", "--workspace", watched.project).exit_code == 5
+        assert watcher.stop() == 0
 
 
 def test_what_jp_has_is_taken_up_when_it_is_free(watched: World) -> None:
