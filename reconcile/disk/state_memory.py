@@ -97,9 +97,15 @@ def _load_localizing(connection: sqlite3.Connection, checkout: int | None) -> fr
 def _left_by_newest(
     connection: sqlite3.Connection, checkout: int | None, kind: str
 ) -> Iterable[tuple[str, dict[str, str]]]:
-    """Return the conversation and the record of each step of a kind that the newest run has not done."""
-    sql = """SELECT conversation, record FROM step WHERE kind = ? AND state <> 'done'
-        AND run = (SELECT id FROM run WHERE checkout = ? ORDER BY id DESC LIMIT 1)"""
+    """Return the conversation and the record of each step of a kind that the newest run has not done.
+
+    One that was killed before it had written down what it was about is none: what was left is left still.
+    """
+    sql = """SELECT conversation, record FROM step WHERE kind = ? AND state <> 'done' AND run = (
+        SELECT id FROM run WHERE checkout = ? AND (
+            EXISTS (SELECT 1 FROM step AS its WHERE its.run = run.id)
+            OR EXISTS (SELECT 1 FROM remembered AS its WHERE its.run = run.id)
+        ) ORDER BY id DESC LIMIT 1)"""
     rows = select(connection, sql, (kind, checkout))
     return [(conversation, json.loads(record)) for conversation, record in rows]
 

@@ -642,7 +642,9 @@ def test_what_local_has_left_is_remembered_until_the_next_run(state: State, here
     state.journal.plan_steps(run, steps, NOW)
     state.journal.step_done(run, ["2"], NOW)
     assert state.load(here).localizing == {"1", "3"}
-    state.journal.begin_run(here, "run", NOW)
+    newest = state.journal.begin_run(here, "killed at once, or soon after", NOW)
+    assert state.load(here).localizing == {"1", "3"}
+    state.journal.plan_steps(newest, [gone("4", "duplicate")], NOW)
     assert not state.load(here).localizing
 
 
