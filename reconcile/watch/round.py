@@ -130,7 +130,9 @@ class Round:
         return {path: "" if os.path.islink(path) else identity_of(path) for path in paths}
 
     def _patience(self, now: int) -> int:
-        """Return how long to wait for events, in ns."""
+        """Return how long to wait for events, in ns; what is due while git is at work waits for that alone."""
+        if self._git is not None:
+            return self._pace.check
         dues = [now + self._pace.check, self._all_at]
         if (due := self._settling.due_at()) is not None:
             dues.append(due)

@@ -160,6 +160,9 @@ def test_nothing_is_done_while_git_is_at_work(watched: World) -> None:
         grow(watched.store, SECOND_ID)
         watcher.process.send_signal(signal.SIGHUP)  # which opens everything anew, and finds git at work again
         assert not watcher.done()
+        before = watcher.cpu()
+        time.sleep(2)
+        assert watcher.cpu() - before < 1, "it waits, and does nothing"
         lock.unlink()
         watcher.hears("resumed")
         until(lambda: watched.event_count(FIRST) == 5 and watched.event_count(SECOND_ID, watched.workspace) == 5)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.world import command
@@ -77,6 +79,11 @@ class Watching:
         """Return kind, conversation and unit of every action that was carried out."""
         found = [each["action"] for each in self.said("done")]
         return [(action["kind"], action["conversation"], action["unit"]) for action in found]
+
+    def cpu(self) -> float:
+        """Return the seconds of a core that it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         """Tell it to stop; return its exit code."""
