@@ -58,7 +58,7 @@ stories: $(VENV)/.installed-dev
 	STORIES_FOR=$(STORIES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_stories.py $(ARGS)
 
 soak: $(VENV)/.installed-dev
-	SOAK_FOR=$(SOAK_FOR) $(BIN)/pytest -m slow tests/stories/test_soak.py $(ARGS)
+	SOAK_FOR=$(SOAK_FOR) $(BIN)/pytest -m slow -rP tests/stories/test_soak.py $(ARGS)
 
 # atheris is not built for every system and Python; without it Hypothesis looks alone, and says so.
 fuzz: $(VENV)/.installed-dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import signal
@@ -65,6 +66,7 @@ def command(context: click.Context, settle: float | None, settle_at_most: float 
 
     SIGTERM and Ctrl-C finish the step in hand, SIGHUP reads the configuration again.
     """
+    gc.enable()  # which commands that end do without
     options = options_of(context)
     if options.is_dry or options.only or options.below or options.accept:
         raise click.UsageError("watch takes no --dry-run, --check, --out, --only, --below or --accept")
@@ -75,7 +77,7 @@ def command(context: click.Context, settle: float | None, settle_at_most: float 
         session = open_session(roots, settings, readonly=False)
         policy = policy_of(options, settings, {"only": frozenset(), "below": frozenset()})
         pace = _pace(settings, settle, settle_at_most)
-        return Watched(session, policy, settings.lock_timeout, pace, lambda: find_roots(options) == roots)
+        return Watched(session, policy, settings.lock_timeout, pace, lambda: find_roots(options))
 
     printer = _Lines(options) if options.json else _Screen(options)
     watcher = Watcher(opening, printer.tell)

@@ -36,14 +36,20 @@ MOST = 300
 class Pass:
     """A plan, and the look that it was made from; ``full``: both are about everything.
 
-    ``conversations`` are those that the plan is about; none where nothing has changed that wasn't known. Of a part, the
-    plan's counts and the look are the part's.
+    ``conversations`` are those that the look is about; none where nothing has changed that wasn't known. Of a part, the
+    plan's counts and the look are the part's. The plan leaves out what somebody is writing just now, ``moving``, which
+    is due in the next pass that it is part of.
     """
 
     plan: Plan
     look: Look
     full: bool
     conversations: frozenset[str]
+    moving: frozenset[str] = frozenset()
+
+    def is_about(self, conversation: str | None) -> bool:
+        """Tell whether the plan has the last word on a conversation; None stands for a side as a whole."""
+        return conversation not in self.moving and (self.full or conversation in self.conversations)
 
 
 class Passes:
@@ -60,16 +66,17 @@ class Passes:
         self._open = True
         """Anything may be due: the last pass was not applied, or what it held concerns a side as a whole."""
 
-    def everything(self, policy: Policy) -> Pass:
-        """Look at everything, and plan."""
+    def everything(self, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
+        """Look at everything, and plan, but for what is in motion."""
         self._open, self._policy = True, policy
         self._written = self.session.state.written_by_others()
         look = self.session.look()
         plan = self.session.plan(look, policy)
         self._known = Known(look, self.session.rules)
-        return Pass(plan, look, full=True, conversations=self._known.conversations())
+        about = self._known.conversations()
+        return Pass(without_moving(plan, moving), look, full=True, conversations=about, moving=moving)
 
-    def some(self, policy: Policy, dirty: Mapping[Side, Collection[str]]) -> Pass:
+    def some(self, policy: Policy, dirty: Mapping[Side, Collection[str]], moving: frozenset[str] = frozenset()) -> Pass:
         """Look at some directories again, and plan what that concerns; about everything where a part can't tell.
 
         ``dirty`` has, by side, paths of conversations' directories and of directories of conversations, below the
@@ -77,7 +84,7 @@ class Passes:
         """
         part = self._part(policy, dirty)
         if part is None:
-            return self.everything(policy)
+            return self.everything(policy, moving)
         if not part.conversations:
             return Pass(
                 Plan(layout=policy.layout.value, policy=policy, quiet=True),
@@ -87,20 +94,11 @@ class Passes:
             )
         self._open = True
         part = replace(part, look=self.session.with_events(part.look))
-        return Pass(self.session.plan_part(part, policy), part.look, full=False, conversations=part.conversations)
+        plan = without_moving(self.session.plan_part(part, policy), moving)
+        return Pass(plan, part.look, full=False, conversations=part.conversations, moving=moving)
 
-    def apply(
-        self,
-        found: Pass,
-        command: str,
-        progress: Progress = lambda *_: None,
-        moving: frozenset[str] = frozenset(),
-    ) -> Outcome:
-        """Carry out a pass, look again at what it touched, and remember what was achieved.
-
-        What somebody is writing just now, ``moving``, is left out, and due in the next pass that it is part of.
-        """
-        found = replace(found, plan=without_moving(found.plan, moving))
+    def apply(self, found: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
+        """Carry out a pass, look again at what it touched, and remember what was achieved."""
         session, plan = self.session, found.plan
         outcome, surprised = Outcome(), frozenset[str]()
         if not plan.quiet:
@@ -111,7 +109,7 @@ class Passes:
             close(session.site, outcome)
             # What somebody wrote meanwhile is known by now, and still to be acted on when it is heard of.
             surprised = surprises(plan, outcome.undone(), found.look, after) if plan.actions else surprised
-        self._due = self._left(found, outcome) | (moving & found.conversations) | surprised
+        self._due = self._left(found, outcome) | (found.moving & found.conversations) | surprised
         self._open = any(item.conversation is None for item in plan.held)
         if found.full:
             session.save_indexes()

@@ -239,8 +239,12 @@ class Session:
             LockedError: another reconcile holds it.
         """
         with own_lock(self.directory, command=command, timeout=timeout, waiting=waiting):
-            self.messages += Recovery(self.site).finish_all()
+            self.finish()
             yield
+
+    def finish(self) -> None:
+        """Finish what a killed run left; reconcile's own lock is held."""
+        self.messages += Recovery(self.site).finish_all()
 
     def _unfinished(self) -> list[str]:
         """Say which runs were killed: who writes nothing doesn't finish them, and sees what they left."""

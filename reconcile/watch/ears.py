@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from watchdog.events import (
@@ -24,16 +25,17 @@ from watchdog.observers import Observer
 from reconcile.disk.mounts import network_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from watchdog.events import FileSystemEvent
+    from watchdog.observers.api import BaseObserver
 
     from reconcile.core.model import Side
 
     Hear = Callable[[Side, str], None]
 
-logging.getLogger("watchdog").addHandler(logging.NullHandler())  # else what it logs goes to the terminal
-_LIMITS = "/proc/sys/fs/inotify"
+_WATCHDOG = logging.getLogger("watchdog")
+_WATCHDOG.addHandler(logging.NullHandler())  # else what it logs goes to the terminal
 _FULL = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
 # Without a list watchdog asks for what our own scans raise, too, and above some thousand directories has no rest.
 _EVENTS: list[type[FileSystemEvent]] = [
@@ -55,16 +57,18 @@ class DeafError(Exception):
 class Ears:
     """Listens below the directories of both sides, until it is stopped; ``hear`` is called from other threads.
 
-    ``sides`` are the directories of the conversations; one that isn't there isn't listened to.
+    ``sides`` are the directories of the conversations; one that isn't there isn't listened to. ``miss`` is called
+    where events got lost: nothing that was heard since the beginning tells all that has changed.
     """
 
-    def __init__(self, sides: Mapping[Side, str], hear: Hear) -> None:
+    def __init__(self, sides: Mapping[Side, str], hear: Hear, miss: Callable[[], None]) -> None:
         self._sides = {side: os.path.realpath(path) for side, path in sides.items() if os.path.isdir(path)}
         self._hear = hear
-        self._observer = Observer()
+        self._complaints = _Complaints(miss)
+        self._observer: BaseObserver | None = None
 
-    def start(self, directories: int) -> None:
-        """Begin to listen; ``directories`` is about how many there are.
+    def start(self) -> None:
+        """Begin to listen.
 
         Raises:
             DeafError: the system has no more watches, or none at all for these directories.
@@ -75,20 +79,68 @@ class Ears:
         # watchdog finds a new directory twice, as an event and on its walk, and tells its users.
         warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning, r"watchdog\.")
         try:
+            self._observer = Observer()
             for side, path in self._sides.items():
                 self._observer.schedule(_Handler(side, path, self._hear), path, recursive=True, event_filter=_EVENTS)
             self._observer.start()
         except OSError as error:
             self.stop()
-            raise DeafError(_why(error, directories)) from None
+            raise self._deaf(error) from None
+        _WATCHDOG.addHandler(self._complaints)
+        self.check()
+
+    def check(self) -> None:
+        """Make sure that the system has a watch left: where it has none, watchdog passes over directories in silence.
+
+        Raises:
+            DeafError: it has none.
+        """
+        try:
+            with _observer() as probe:
+                for path in self._sides.values():
+                    probe.schedule(FileSystemEventHandler(), path, recursive=False, event_filter=_EVENTS)
+                probe.start()
+        except FileNotFoundError:
+            return  # a side has gone, which is told otherwise
+        except OSError as error:
+            self.stop()
+            raise self._deaf(error) from None
 
     def stop(self) -> None:
         """Listen no more."""
-        if self._observer.is_alive():
-            self._observer.stop()
-            self._observer.join()
-        else:
-            self._observer.unschedule_all()
+        _WATCHDOG.removeHandler(self._complaints)
+        if self._observer is not None:
+            _end(self._observer)
+            self._observer = None
+
+    def _deaf(self, error: OSError) -> DeafError:
+        return DeafError(_why(error, sum(_directories(path) for path in self._sides.values())))
+
+
+@contextmanager
+def _observer() -> Iterator[BaseObserver]:
+    observer = Observer()
+    try:
+        yield observer
+    finally:
+        _end(observer)
+
+
+def _end(observer: BaseObserver) -> None:
+    observer.stop()  # also one that could not be started has threads of its own
+    if observer.is_alive():
+        observer.join()
+
+
+class _Complaints(logging.Handler):
+    """Whatever watchdog warns of means that it has missed something: the kernel's queue has overflowed."""
+
+    def __init__(self, miss: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._miss = miss
+
+    def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002 - logging's signature
+        self._miss()
 
 
 class _Handler(FileSystemEventHandler):
@@ -106,17 +158,30 @@ class _Handler(FileSystemEventHandler):
                 self._hear(self._side, "")
 
 
-def _why(error: OSError, directories: int) -> str:
+def _why(error: OSError, needed: int) -> str:
+    """Return the words for what the system says; ``needed`` is the number of directories to listen to."""
     name = _FULL.get(error.errno or 0)
     if name is None:
         return f"the system gives no events here ({error.strerror or error})"
-    try:
-        with open(f"{_LIMITS}/{name}", encoding="ascii") as file:
-            limit = file.read().strip()
-    except OSError:
-        limit = "unknown"
-    needed = directories if name == "max_user_watches" else 1
+    limit = _limit(f"/proc/sys/fs/inotify/{name}")
+    found, own = f"fs.inotify.{name}", f"user.{name.replace('user', 'inotify')}"
+    if (inside := _limit(f"/proc/sys/{own.replace('.', '/')}")) is not None and (limit is None or inside < limit):
+        limit, found = inside, own  # of this user namespace, as containers have one
+    more = needed if error.errno == errno.ENOSPC else 1
     return (
-        f"the system's limit of inotify is used up: fs.inotify.{name} is {limit}, and this takes {needed} more; "
-        f"to raise it: sudo sysctl fs.inotify.{name}=N"
+        f"the system's limit of inotify is used up: {found} is {'unknown' if limit is None else limit}, and this takes "
+        f"{more}, besides what other programs take; to raise it: sudo sysctl {found}={(limit or 0) + more}"
     )
+
+
+def _limit(path: str) -> int | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _directories(path: str) -> int:
+    """Return how many directories there are from a path down."""
+    return sum(1 for _ in os.walk(path))

@@ -17,15 +17,17 @@ from reconcile.disk.roots import identity_of
 from reconcile.errors import ReconcileError
 from reconcile.passes import Passes
 from reconcile.watch.ears import DeafError, Ears
+from reconcile.watch.merging import refuse_merging
 from reconcile.watch.news import News, What
 from reconcile.watch.places import heard
 from reconcile.watch.settling import Settling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from reconcile.apply.outcome import Outcome
     from reconcile.core.policy import Policy
+    from reconcile.disk.roots import Roots
     from reconcile.passes import Pass
     from reconcile.session import Session
     from reconcile.watch.inbox import Inbox
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
 _SECOND = 10**9
 COMMAND = "watch"
 BURST = 4096
-"""More events than this between two looks, and the kernel may have dropped some without a word."""
+"""More events than this without a rest, and the kernel may have dropped some without a word."""
+_LOCKED_NS = _SECOND // 20
+"""Between two tries to get reconcile's own lock: nobody is waited for, as it may be told to stop meanwhile."""
 _ASLEEP_NS = 2 * _SECOND
 """By more than this, a clock that counts on while the machine is suspended is ahead after it was."""
 
@@ -44,9 +48,9 @@ _ASLEEP_NS = 2 * _SECOND
 class Pace:
     """How long to wait for what, in ns. ``quiet`` and ``at_most``: see `Settling`.
 
-    ``everything``: until all is looked at again anyway; ``poll``: the same where the system gives no events; ``check``:
-    between two looks at what gives no event: the sides themselves, git, JP's locks; ``grace``: until a file that can't
-    be read is said to be so.
+    ``everything``: until all is looked at again anyway; ``poll``: the same, at least, where the system gives no events;
+    ``check``: between two looks at what gives no event: the sides themselves, git, JP's locks; ``grace``: until a file
+    that can't be read is said to be so.
     """
 
     quiet: int = 150_000_000
@@ -61,14 +65,14 @@ class Pace:
 class Watched:
     """A session with what was configured for it; ``lock_timeout`` in seconds.
 
-    ``is_same`` tells whether the sides would still be found where they are: JP merges silos, and ids change.
+    ``find`` finds the sides as they were found for the session: JP merges silos, and ids change.
     """
 
     session: Session
     policy: Policy
     lock_timeout: float
     pace: Pace
-    is_same: Callable[[], bool]
+    find: Callable[[], Roots]
 
 
 class _StoppedError(Exception):
@@ -88,8 +92,13 @@ class Round:
         self._settling = Settling(self._pace.quiet, self._pace.at_most)
         self._busy: dict[str, tuple[Places, tuple[str, ...]]] = {}
         self._git: str | None = None
+        self._locked_at: int | None = None
+        """Since when another reconcile has the lock on the store."""
+        self._heard = 0
+        """Events since the last rest."""
         self._all_at = 0
-        self._every = self._pace.everything
+        self._deaf_until: int | None = None
+        """Where the system gives no events, until when that isn't tried again."""
         self._sides = {side: watched.session.site.conversations(side) for side in Side}
         self._identities = self._identify()
 
@@ -99,7 +108,7 @@ class Round:
             asleep = _slept()
             while not (self._inbox.stopping or self._inbox.reopening):
                 now = time.monotonic_ns()
-                if self._identify() != self._identities:
+                if self._identify() != self._identities or (self._deaf_until is not None and now >= self._deaf_until):
                     return
                 self._release_busy(now)
                 self._teller.say_late(now)
@@ -112,17 +121,23 @@ class Round:
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
-        """Have events come in; where the system gives none, look at everything every few seconds."""
-        ears = Ears(self._sides, self._inbox.hear)
+        """Have events come in, as far as the system gives any."""
+        self._ears = Ears(self._sides, self._inbox.hear, self._inbox.reopen)
         try:
-            ears.start(sum(_directories(path) for path in self._sides.values()))
-        except DeafError as error:
-            self._every = self._pace.poll
-            self._teller.say(News(what=What.POLLING, message=f"{error}; looking every {self._every // _SECOND} s"))
-        try:
+            self._listen(self._ears.start)
+            if self._deaf_until is None:
+                self._teller.hear()
             yield
         finally:
-            ears.stop()
+            self._ears.stop()
+
+    def _listen(self, how: Callable[[], None]) -> None:
+        """Where the system gives no events, look at everything every few seconds."""
+        try:
+            how()
+        except DeafError as error:
+            self._deaf_until = time.monotonic_ns() + self._pace.everything
+            self._teller.poll(f"{error}; looking at everything every {self._pace.poll // _SECOND} s or so instead")
 
     def _identify(self) -> dict[str, str]:
         """Return what tells the directories that this round is about from others, or from links in their place."""
@@ -130,9 +145,11 @@ class Round:
         return {path: "" if os.path.islink(path) else identity_of(path) for path in paths}
 
     def _patience(self, now: int) -> int:
-        """Return how long to wait for events, in ns; what is due while git is at work waits for that alone."""
+        """Return how long to wait for events, in ns; what is due while git or another is at work waits for that."""
         if self._git is not None:
             return self._pace.check
+        if self._locked_at is not None:
+            return _LOCKED_NS
         dues = [now + self._pace.check, self._all_at]
         if (due := self._settling.due_at()) is not None:
             dues.append(due)
@@ -144,8 +161,9 @@ class Round:
             count += 1
             if (found := heard(self._session.format, path)) is not None:
                 self._settling.stir(found.conversation, side, found.places, now)
-        if count > BURST:
-            self._all_at = now + self._pace.quiet
+        self._heard = self._heard + count if count else 0
+        if self._heard > BURST:
+            self._all_at = min(self._all_at, now + self._pace.at_most)
 
     def _is_waiting(self) -> bool:
         """Tell whether git is in the middle of something, so that nothing in the workspace means anything yet."""
@@ -158,38 +176,58 @@ class Round:
 
     def _step(self, now: int) -> bool:
         """Do what is due; False where a side turned out to be another by now."""
+        if now < self._all_at and not self._settling.is_due(now):
+            return True
         try:
-            if now >= self._all_at:
-                if not self._watched.is_same():
-                    return False
-                self._settling.clear()
-                self._pass(None)
-                self._all_at = time.monotonic_ns() + self._every
-            elif any((places := self._settling.take(now)).values()):
-                self._pass(places)
+            self._pass(now)
         except LockedError as error:
-            self._teller.wait_for(error.message)
-            self._all_at = now + _SECOND
+            self._locked_at = now if self._locked_at is None else self._locked_at
+            if now - self._locked_at >= self._watched.lock_timeout * _SECOND:
+                self._teller.wait_for(error.message)
         except MovedError:
             return False
-        except _StoppedError as stopped:
-            self._teller.say(News(what=What.ENDED, message=f"{stopped}; the rest is due"))
-            with self._session.exclusively(COMMAND, self._watched.lock_timeout):
-                pass  # which finishes what was left
         except (ReconcileError, OSError) as error:
             words = error.message if isinstance(error, ReconcileError) else str(error)
             self._teller.wait_for(words)
             self._all_at = now + 5 * _SECOND
         return True
 
-    def _pass(self, places: Mapping[Side, set[str]] | None) -> None:
-        policy = self._watched.policy
-        with self._session.exclusively(COMMAND, self._watched.lock_timeout):
-            found = self._passes.everything(policy) if places is None else self._passes.some(policy, places)
+    def _pass(self, now: int) -> None:
+        policy, settling = self._watched.policy, self._settling
+        with self._session.exclusively(COMMAND, 0):
+            self._locked_at = None
+            places = settling.take(now)
+            if now >= self._all_at:
+                found = self._passes.everything(policy, settling.moving)
+            else:
+                found = self._passes.some(policy, places, settling.moving)
+            if found.full:
+                self._look_closer(found)
             self._teller.begin(len(found.plan.actions))
-            outcome = self._passes.apply(found, COMMAND, self._progress, self._settling.moving)
+            try:
+                self._progress(0, len(found.plan.actions))
+                outcome = self._passes.apply(found, COMMAND, self._progress)
+            except _StoppedError as stopped:
+                self._teller.say(News(what=What.ENDED, message=f"{stopped}; the rest is due"))
+                self._session.finish()
+                return
+        if found.full:
+            end = time.monotonic_ns()
+            self._heard, self._all_at = 0, end + self._pause(end - now)
         self._teller.go_on()
         self._tell(found, outcome)
+
+    def _look_closer(self, found: Pass) -> None:
+        """Make sure that both sides are the right ones still, and that events come from all of them."""
+        if (roots := self._watched.find()) != self._session.roots:
+            raise MovedError(f"{roots.store}: it is another one now")
+        refuse_merging(found.look, roots, self._session.format)
+        if self._deaf_until is None:
+            self._listen(self._ears.check)
+
+    def _pause(self, took: int) -> int:
+        """Return how long after a look at everything, which took so long, comes the next."""
+        return self._pace.everything if self._deaf_until is None else max(self._pace.poll, 4 * took)
 
     def _progress(self, done: int, count: int) -> None:
         if self._inbox.stopping and done < count:
@@ -205,9 +243,8 @@ class Round:
                 self._teller.say(News(what=What.WATCHING))
         self._teller.report(outcome, found.conversations)
         now = time.monotonic_ns()
-        about = None if found.full else found.conversations
-        self._teller.hold(found.plan.held, about, now + self._pace.grace)
-        self._teller.note(found.plan, about)
+        self._teller.hold(found.plan.held, found.is_about, now + self._pace.grace)
+        self._teller.note(found.plan, found.is_about)
         for deed in outcome.deeds.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY:
@@ -233,14 +270,6 @@ def _places_of(found: Pass, conversation: str) -> Places:
         snapshot.side: {copy.path for copy in snapshot.copies if copy.conversation == conversation}
         for snapshot in snapshots
     }
-
-
-def _directories(path: str) -> int:
-    """Return about how many directories there are; deeper ones aren't counted one by one."""
-    try:
-        return sum(1 for _ in os.scandir(path)) * 2
-    except OSError:
-        return 0
 
 
 def _slept() -> int:

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 FEW = 20
-"""More conversations than this are in motion at once where a branch is switched: they are taken up together."""
+"""More conversations than this are in motion at once where a branch is switched: they are taken up together, as far as
+they are quiet when the first of them has waited for long enough.
+"""
 
 Places = dict[Side, set[str]]
 """Directories of each side, relative to that of its conversations, in which something has changed."""
@@ -63,18 +65,18 @@ class Settling:
         if not self._stirs:
             return None
         dues = [stir.due for stir in self._stirs.values()]
-        return max(dues) if len(dues) > FEW else min(dues)
+        if len(dues) <= FEW:
+            return min(dues)
+        return max(min(dues), min(max(dues), min(stir.first for stir in self._stirs.values()) + self._at_most_ns))
+
+    def is_due(self, now: int) -> bool:
+        """Tell whether something is to be taken up now."""
+        at = self.due_at()
+        return at is not None and at <= now
 
     def take(self, now: int) -> Places:
-        """Return where to look now; what is quiet is in motion no more."""
-        at = self.due_at()
-        if at is None or at > now:
-            return {}
+        """Return where something is quiet by now; that is in motion no more."""
         return self._taken([each for each, stir in self._stirs.items() if stir.due <= now])
-
-    def clear(self) -> None:
-        """Forget everything: both sides are looked at in whole."""
-        self._stirs.clear()
 
     def _taken(self, conversations: Collection[str]) -> Places:
         places: Places = {side: set() for side in Side}

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.core.plan import Item, Plan
 
+    About = Callable[[str | None], bool]
+
 _Key = tuple[str | None, str, Reason]
 _RESULTS = {Result.DONE: What.DONE, Result.SKIPPED: What.SKIPPED, Result.FAILED: What.FAILED}
 _PASSING = (Reason.DRIFT, Reason.NEEDS_SKIPPED)
@@ -33,6 +35,7 @@ class Teller:
         self._undone: dict[str, tuple[Reason | None, str]] = {}
         self._noted: set[_Key] = set()
         self._waiting: str | None = None
+        self._polling: str | None = None
         self.conversations = 0
 
     def say(self, news: News) -> None:
@@ -50,6 +53,18 @@ class Teller:
         """Say that the waiting is over, if there was any."""
         if self._waiting is not None:
             self._waiting = None
+            self.say(News(what=What.RESUMED))
+
+    def poll(self, message: str) -> None:
+        """Say why both sides are looked at again and again, unless that was the last word."""
+        if self._polling != message:
+            self._polling = message
+            self.say(News(what=What.POLLING, message=message))
+
+    def hear(self) -> None:
+        """Say that events come from now on, if they didn't."""
+        if self._polling is not None:
+            self._polling = None
             self.say(News(what=What.RESUMED))
 
     def begin(self, actions: int) -> None:
@@ -73,16 +88,16 @@ class Teller:
                 News(what=What.ENDED, message=f"{outcome.count(Result.DONE)} of {len(outcome.deeds)} actions done")
             )
 
-    def hold(self, items: Collection[Item], about: frozenset[str] | None, late_ns: int) -> None:
-        """Say what is held and wasn't before, and what is no longer; ``about``: of these conversations alone.
+    def hold(self, items: Collection[Item], is_about: About, late_ns: int) -> None:
+        """Say what is held and wasn't before, and what is no longer, of what a pass was about.
 
         A file that can't be read may be half written: that is said at ``late_ns``, unless it can be read by then.
         """
         found: dict[_Key, Item] = {(item.conversation, item.unit, item.reason): item for item in items}
-        for key in [key for key in self._held if about is None or key[0] in about]:
+        for key in [key for key in self._held if is_about(key[0])]:
             if key not in found:
                 self.say(News(what=What.RELEASED, item=self._held.pop(key)))
-        for key in [key for key in self._late if about is None or key[0] in about]:
+        for key in [key for key in self._late if is_about(key[0])]:
             if key not in found:
                 del self._late[key]
         for key, item in found.items():
@@ -90,8 +105,8 @@ class Teller:
                 self._late[key] = item, late_ns if item.reason is Reason.INVALID else 0
         self.say_late(1)
 
-    def note(self, plan: Plan, about: frozenset[str] | None) -> None:
-        """Say what is set aside or worth knowing of conversations, and wasn't before."""
+    def note(self, plan: Plan, is_about: About) -> None:
+        """Say what is set aside or worth knowing of conversations that a pass was about, and wasn't before."""
         news: dict[_Key, News] = {}
         for item in plan.aside:
             news[item.conversation, item.unit, item.reason] = News(what=What.NOTED, item=item)
@@ -102,7 +117,7 @@ class Teller:
         for key, one in news.items():
             if key not in self._noted:
                 self.say(one)
-        self._noted = {key for key in self._noted if about is not None and key[0] not in about} | news.keys()
+        self._noted = {key for key in self._noted if not is_about(key[0])} | news.keys()
 
     def say_late(self, now_ns: int) -> None:
         """Say what is held for long enough by now."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.git_world import tell
+from tests.support.three import three
 from tests.support.world import make_project
 
 if TYPE_CHECKING:
@@ -26,3 +27,11 @@ def world(tmp_path: Path, run: Run) -> World:
 def story(world: World) -> World:
     """Two branches of a repository, as `tell` says."""
     return tell(world)
+
+
+@pytest.fixture
+def watched(world: World) -> World:
+    """Return three conversations that are in sync."""
+    three(world)
+    world.reconcile()
+    return world

@@ -15,12 +15,11 @@ import pytest
 from tests.support.git_world import commit, git
 from tests.support.jp_process import JpProcess
 from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.watching import Watching, until
+from tests.support.watching import Watching, grow, until
 from tests.support.world import (
     ID_FILE,
     LONG_AGO,
     SECOND,
-    append,
     digest_of,
     events,
     listing,
@@ -36,13 +35,6 @@ if TYPE_CHECKING:
     from tests.support.world import World
 
 ONE = f"jp-c{FIRST}"
-
-
-@pytest.fixture
-def watched(world: World) -> World:
-    three(world)
-    world.reconcile()
-    return world
 
 
 @pytest.fixture
@@ -63,10 +55,6 @@ def same(world: World, number: int) -> bool:
     except FileNotFoundError:
         return False
     return store == workspace and len(store) == 3
-
-
-def grow(side: Path, number: int, count: int = 2) -> None:
-    append(side / f"{number}-it", count, "w", LONG_AGO + 10 * SECOND)
 
 
 def test_what_is_written_on_one_side_is_on_the_other(watched: World) -> None:
@@ -338,14 +326,3 @@ def test_two_worktrees_of_one_store(watched: World, another: World) -> None:
         assert (first.stop(), second.stop()) == (0, 0)
     assert first.done() == [("copy", ONE, "stream"), ("project", f"jp-c{SECOND_ID}", "stream")]
     assert second.done() == [("project", ONE, "stream"), ("copy", f"jp-c{SECOND_ID}", "stream")]
-
-
-def test_without_watches_it_looks_every_few_seconds(watched: World) -> None:
-    """A user namespace has a limit of its own, which may be lowered."""
-    lowered = 'echo 2 > /proc/sys/user/max_inotify_watches && exec "$@"'
-    prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", lowered, "sh")
-    with Watching(watched, prefix=prefix) as watcher:
-        watcher.hears("polling", "max_user_watches")
-        grow(watched.workspace, FIRST)
-        until(lambda: watched.event_count(FIRST) == 5)
-        assert watcher.stop() == 0

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.world import command
+from tests.support.world import LONG_AGO, SECOND, append, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,10 +36,19 @@ def until(true: Callable[[], object], what: str = "") -> None:
         time.sleep(0.01)
 
 
-class Watching:
-    """``reconcile watch --json`` over a world, from its first look on until it is told to stop."""
+def grow(side: Path, number: int, count: int = 2) -> None:
+    """Have a conversation go on."""
+    append(side / f"{number}-it", count, "w", LONG_AGO + 10 * SECOND)
 
-    def __init__(self, world: World, *args: str, prefix: tuple[str, ...] = ()) -> None:
+
+class Watching:
+    """``reconcile watch --json`` over a world, from its first look on until it is told to stop.
+
+    Without ``ready`` the first look isn't waited for.
+    """
+
+    def __init__(self, world: World, *args: str, prefix: tuple[str, ...] = (), ready: bool = True) -> None:
+        self._ready = ready
         self._command = [*prefix, *command("watch", "--json", "--workspace", world.project, *args)]
         self.events: list[dict[str, Any]] = []
 
@@ -49,7 +58,7 @@ class Watching:
         )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
-        until(lambda: self.said("watching") or self.process.poll() is not None, "it watches")
+        until(lambda: not self._ready or self.said("watching") or self.process.poll() is not None, "it watches")
         return self
 
     def __exit__(

@@ -1,0 +1,193 @@
+"""`reconcile watch` where the system, other programs or people get in its way (DESIGN.md 9): real processes."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.git_world import commit, git
+from tests.support.three import FIRST, SECOND_ID, THIRD
+from tests.support.watching import Watching, grow, until
+from tests.support.world import command, events, listing, write_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.world import World
+
+NEW = 17500000009
+HOW = [(signal.SIGTERM, 0), (signal.SIGINT, 130)]
+_HOLD = """
+import sys
+from reconcile.disk.own_lock import own_lock
+with own_lock(sys.argv[1], command="a long one", timeout=30):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def at_work(world: World) -> Iterator[subprocess.Popen[str]]:
+    """Have another reconcile hold the lock on the store, as soon as it gets it, while the block runs."""
+    words = [sys.executable, "-c", _HOLD, str(world.state)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def limited(name: str, number: int) -> tuple[str, ...]:
+    """A user namespace has limits of its own, which may be lowered."""
+    lowered = f'echo {number} > /proc/sys/user/{name} && exec "$@"'
+    return ("unshare", "--user", "--map-root-user", "sh", "-c", lowered, "sh")
+
+
+def test_the_queue_of_events_overflows(watched: World) -> None:
+    """What the kernel has dropped without a word is found all the same, and what is new is listened to."""
+    with Watching(watched) as watcher:
+        watcher.process.send_signal(signal.SIGSTOP)
+        noise = [watched.workspace / f"{THIRD}-it" / f".{number}.tmp" for number in range(2)]
+        for _ in range(9000):
+            for path in noise:
+                path.touch()
+                path.unlink()
+        grow(watched.workspace, FIRST)
+        write_conversation(watched.workspace / f"{NEW}-it", "It", events(3))
+        watcher.process.send_signal(signal.SIGCONT)
+        until(lambda: watched.event_count(FIRST) == 5 and watched.event_count(NEW) == 3)
+        grow(watched.workspace, NEW)
+        until(lambda: watched.event_count(NEW) == 5)
+        assert watcher.stop() == 0
+    watched.check_settled()
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("max_inotify_watches", 2), ("max_inotify_watches", 6), ("max_inotify_instances", 0)]
+)
+def test_without_watches_it_looks_every_few_seconds(watched: World, name: str, number: int) -> None:
+    """There are eight directories: two watches are too few for both sides, six for all that is in them."""
+    with Watching(watched, prefix=limited(name, number)) as watcher:
+        watcher.hears("polling", f"user.{name} is {number}")
+        grow(watched.workspace, FIRST)
+        grow(watched.store, THIRD)
+        until(lambda: watched.event_count(FIRST) == 5 and watched.event_count(THIRD, watched.workspace) == 5)
+        assert watcher.stop() == 0
+    (said,) = watcher.said("polling")
+    more = 8 if name == "max_inotify_watches" else 1
+    assert f"sudo sysctl user.{name}={number + more}" in said["message"]
+
+
+def test_the_last_watch_is_used_up_on_the_way(watched: World) -> None:
+    with Watching(watched, prefix=limited("max_inotify_watches", 10)) as watcher:
+        assert not watcher.said("polling")
+        for number in range(3):
+            write_conversation(watched.workspace / f"{NEW + number}-it", "It", events(3))
+        until(lambda: watched.event_count(NEW + 2) == 3)
+        watcher.process.send_signal(signal.SIGHUP)
+        watcher.hears("polling", "max_inotify_watches")
+        grow(watched.workspace, NEW + 2)
+        until(lambda: watched.event_count(NEW + 2) == 5)
+        assert watcher.stop() == 0
+
+
+@pytest.mark.parametrize(("how", "code"), HOW)
+def test_it_stops_at_once_while_another_is_at_work(watched: World, how: int, code: int) -> None:
+    with Watching(watched) as watcher, at_work(watched) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        grow(watched.workspace, FIRST)
+        time.sleep(0.5)
+        begin = time.monotonic()
+        assert watcher.stop(how) == code
+        assert time.monotonic() - begin < 5, "another may be at work for long"
+    assert watcher.events[-1]["event"] == "stopped"
+
+
+def test_it_waits_for_another_and_goes_on(watched: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILE_LOCK_TIMEOUT", "0.5")
+    with Watching(watched) as watcher:
+        with at_work(watched) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "held\n"
+            grow(watched.workspace, FIRST)
+            watcher.hears("waiting", "a long one")
+        watcher.hears("resumed")
+        until(lambda: watched.event_count(FIRST) == 5)
+        assert watcher.stop() == 0
+
+
+@pytest.mark.parametrize(("how", "code"), HOW)
+def test_it_stops_in_the_middle(watched: World, how: int, code: int) -> None:
+    """The step in hand is finished, the rest left to the next run, also where another one waits for the lock."""
+    many = range(NEW, NEW + 600)
+    for number in many:
+        write_conversation(watched.workspace / f"{number}-it", "It", events(2))
+    with Watching(watched, ready=False) as watcher:
+        until(lambda: len(list(watched.store.iterdir())) > 20)
+        with at_work(watched):
+            assert watcher.stop(how) == code
+    there = len(list(watched.store.iterdir()))
+    assert there < len(many), "it was in the middle"
+    assert watcher.said("ended", "the rest is due")
+    watched.check_clean()
+    watched.reconcile()
+    assert len(list(watched.store.iterdir())) == len(many) + 3
+
+
+def test_the_workspace_is_removed_and_comes_back(watched: World) -> None:
+    git(watched.project, "init", "-q")
+    commit(watched, "first")
+    with Watching(watched) as watcher:
+        shutil.rmtree(watched.project / ".jp")
+        watcher.hears("waiting")
+        git(watched.project, "checkout", "--", ".jp")
+        watcher.hears("resumed")
+        grow(watched.workspace, FIRST)
+        until(lambda: watched.event_count(FIRST) == 5)
+        assert watcher.stop() == 0
+    assert watcher.done() == [("copy", f"jp-c{FIRST}", "stream")]
+    watched.check_settled()
+
+
+@pytest.mark.parametrize("pause", [0, 0.4])
+def test_jp_merges_the_store_into_another(watched: World, pause: float) -> None:
+    """One by one, while all of it is watched: nothing of that is a removal."""
+    before = listing(watched.workspace)
+    silo, store = watched.silo, watched.store
+    other = silo.with_name(f"another-{silo.name.rpartition('-')[2]}")
+    (other / "conversations").mkdir(parents=True)
+    with Watching(watched) as watcher:
+        for path in sorted(store.iterdir()):
+            path.rename(other / "conversations" / path.name)
+            time.sleep(pause)
+        shutil.rmtree(silo)
+        until(lambda: not silo.exists())
+        grow(other / "conversations", FIRST)
+        until(lambda: watched.event_count(FIRST, watched.workspace) == 5)
+        assert watcher.stop() == 0
+    after = listing(watched.workspace)
+    assert before.keys() == after.keys()
+    assert {kind for kind, _, _ in watcher.done()} == {"project"}
+    watched.check_settled()
+
+
+def test_nobody_reads_what_it_says(watched: World) -> None:
+    words = command("watch", "--workspace", watched.project)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        grow(watched.workspace, SECOND_ID)
+        assert process.wait(60) == 1
+        assert process.stderr.read() == b""
+    watched.reconcile()
