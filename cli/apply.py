@@ -15,10 +15,12 @@ from reconcile.errors import ReconcileError
 
 from .asking import say
 from .called import called
-from .context import find_roots, open_session, settings_of
+from .context import open_session
 from .options import common_options, options_of
 from .progress import progress_bar
-from .run import exit_code, report, tell_waiting
+from .report import exit_code, report
+from .run import tell_waiting
+from .sides import find_roots, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,7 +114,7 @@ def _present(session: Session, plan: Plan, settings: Settings) -> _Present:
 
 
 def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
-    report(options, roots, session, plan, outcome)
+    report(options, roots, session.messages, plan, outcome)
     deeds = outcome.deeds.values() if outcome is not None else ()
     if any(deed.reason is Reason.OUTDATED and deed.message != DONE_ALREADY for deed in deeds):
         say("what was skipped is not as the plan was made for; make it again with --out")

@@ -6,7 +6,6 @@ asked: what would need an answer is refused, with the way on. With ``--json`` st
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ import click
 
 from reconcile.core.policy import Take
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Project
 from reconcile.errors import ReconcileError
 
 from . import exits
@@ -83,6 +81,9 @@ def answered(policy: Policy, held: Iterable[Item]) -> Policy:
             )
             if answer != "skip":
                 decisions[item.conversation] = Take(answer)
+    if private:
+        from reconcile.core.requests import Project  # here: what asks is rare
+
     if private and isinstance(request, Project):
         names = ", ".join(private)
         ancestors = click.confirm(f"\n{names}:\n  Project what is named above as well? It becomes public.")
@@ -100,5 +101,8 @@ def say(message: str, *, trouble: bool = False) -> None:
     options = options_of(click.get_current_context())
     if options.quiet and not trouble:
         return
+    if options.json:
+        import json
+
     text = json.dumps({"format": "reconcile.message/1", "message": message}) if options.json else clean(message)
     click.echo(text, err=True)

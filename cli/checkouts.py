@@ -11,9 +11,10 @@ import click
 from reconcile.disk.roots import identity_of
 
 from .called import called
-from .context import find_roots, open_session, settings_of
+from .context import open_session
 from .options import common_options, options_of
 from .run import tell_waiting
+from .sides import find_roots, settings_of
 from .style import Style, clean, pad
 from .when import date
 

@@ -1,4 +1,4 @@
-"""From options to an open session and a policy: what every command begins with."""
+"""An open session, and the conversations that are named: what most commands begin with."""
 
 from __future__ import annotations
 
@@ -8,25 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.config import Settings, load_settings
-from reconcile.core.policy import Layout, Policy, Prefer
-from reconcile.disk.roots import Roots, locate, refuse_state_inside
-from reconcile.disk.state import state_directory
+from reconcile.disk.roots import Roots, refuse_state_inside
+from reconcile.disk.state_place import state_directory
 from reconcile.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
+    from reconcile.config import Settings
     from reconcile.core.look import Look
     from reconcile.core.model import Copy
 
     from .options import Options
-
-
-def find_roots(options: Options) -> Roots:
-    """Locate the two sides."""
-    cwd = os.getcwd()
-    return locate(options.format, options.workspace, options.store, cwd, os.environ, sys.platform)
 
 
 def open_session(roots: Roots, settings: Settings, *, readonly: bool) -> Session:
@@ -34,25 +27,6 @@ def open_session(roots: Roots, settings: Settings, *, readonly: bool) -> Session
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)
     return Session(roots, directory, readonly=readonly, ignore=settings.ignore)
-
-
-def settings_of(roots: Roots) -> Settings:
-    """Read the configuration for this workspace."""
-    return load_settings(os.environ, roots.workspace_id)
-
-
-def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[str]]) -> Policy:
-    """Put options and settings together; ``ids`` are the resolved ``only`` and ``below``."""
-    return Policy(
-        layout=Layout(options.layout) if options.layout else settings.layout,
-        prefer=Prefer(options.prefer),
-        stream=settings.stream,
-        diverged=settings.diverged,
-        missing=settings.missing,
-        accept_bulk="bulk" in options.accept,
-        only=ids["only"],
-        below=ids["below"],
-    )
 
 
 def selection(session: Session, look: Look, options: Options) -> dict[str, frozenset[str]]:

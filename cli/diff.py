@@ -12,8 +12,9 @@ from reconcile.compare import compare
 from reconcile.conflicts import losers, see
 from reconcile.describe import time_text
 
-from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
+from .context import find_ids, open_session, selection
 from .options import common_options, options_of
+from .sides import find_roots, policy_of, settings_of
 from .style import LONG, Style, clean, pad, shorten
 
 if TYPE_CHECKING:

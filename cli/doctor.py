@@ -13,10 +13,11 @@ from reconcile.core.requests import Quarantine
 from reconcile.examine import examine
 
 from . import exits
-from .context import find_ids, find_roots, open_session, policy_of, settings_of
+from .context import find_ids, open_session
 from .options import common_options, options_of
 from .render import again
 from .run import run_pass
+from .sides import find_roots, policy_of, settings_of
 from .style import Style, clean
 
 if TYPE_CHECKING:

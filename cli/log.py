@@ -10,8 +10,9 @@ import click
 
 from reconcile.past import find_run, what_became
 
-from .context import find_roots, open_session, settings_of
+from .context import open_session
 from .options import common_options, options_of
+from .sides import find_roots, settings_of
 from .style import Style, clean, pad, size
 from .when import date
 

@@ -11,8 +11,9 @@ import click
 from reconcile import listing
 from reconcile.core.withholding import named
 
-from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
+from .context import find_ids, open_session, selection
 from .options import common_options, options_of
+from .sides import find_roots, policy_of, settings_of
 from .style import Style, clean, pad, shorten
 
 if TYPE_CHECKING:

@@ -17,9 +17,11 @@ from reconcile.disk.roots import locate_lost
 
 from .asking import go_on, is_interactive, say
 from .called import called
-from .context import find_roots, open_session, policy_of, settings_of
+from .context import open_session
 from .options import common_options, options_of
-from .run import apply_plan, exit_code, report, save_plan, tell_waiting
+from .report import exit_code, report
+from .run import apply_plan, save_plan, tell_waiting
+from .sides import find_roots, policy_of, settings_of
 from .style import clean
 
 if TYPE_CHECKING:
@@ -152,7 +154,7 @@ def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan)
     asks = not options.is_dry and bool(plan.actions or marks)
     pending = asks or (not options.is_dry and bool(session.state.journal.open_runs()))
     if not pending or (asks and not options.yes):
-        report(options, roots, session, plan, None)
+        report(options, roots, session.messages, plan, None)
     if asks:
         go_on(options, "Put this back?")
     return pending

@@ -13,7 +13,8 @@ from reconcile.core.policy import Take
 from . import exits
 from .context import find_ids
 from .options import common_options, options_of
-from .run import report, run_pass
+from .report import report
+from .run import run_pass
 
 if TYPE_CHECKING:
     from reconcile.core.look import Look
@@ -47,7 +48,7 @@ def command(context: click.Context, ids: tuple[str, ...], everything: bool, take
             chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
             if not chosen:
                 nothing = Plan(layout=policy.layout.value, policy=policy)
-                report(options_of(context), session.roots, session, nothing, None)
+                report(options_of(context), session.roots, session.messages, nothing, None)
                 raise click.exceptions.Exit(exits.DONE)
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.apply.outcome import Result
-from reconcile.core.reasons import Reason
-from reconcile.planjson import outcome_to_json, plan_to_json
+from reconcile.planjson import plan_to_json
 
-from . import exits
 from .asking import answered, go_on, is_interactive, is_question, say
 from .called import called
-from .context import find_roots, open_session, policy_of, selection, settings_of
+from .context import open_session, selection
 from .options import options_of
 from .progress import progress_bar
-from .render import PlanText, heading, results, summary
-from .style import Style
+from .report import exit_code, report
+from .sides import find_roots, policy_of, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +50,7 @@ def run_pass(
             plan = session.plan(look, policy)
             tell_lost(options, session, look, policy)
             save_plan(options, roots, plan)
-            report(options, roots, session, plan, None)
+            report(options, roots, session.messages, plan, None)
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
         with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
@@ -62,13 +59,15 @@ def run_pass(
             plan = session.plan(look, policy)
             tell_lost(options, session, look, policy)
             if is_interactive(options) and any(is_question(item) for item in plan.held):
-                report(options, roots, session, plan, None)
+                report(options, roots, session.messages, plan, None)
                 policy, before = answered(policy, plan.held), policy
                 plan = plan if policy == before else session.plan(look, policy)
             if confirm and plan.actions and not options.yes:
-                report(options, roots, session, plan, None)
+                report(options, roots, session.messages, plan, None)
                 go_on(options, confirm)
             outcome = apply_plan(options, roots, session, look, policy, plan, called(context))
+            if adjust is None:
+                session.keep_at_rest(plan, look)
         context.exit(exit_code(plan, outcome, options))
 
 
@@ -78,7 +77,7 @@ def apply_plan(
     """Carry out a plan with progress on long work, and report; ``command`` is what the journal calls it."""
     with progress_bar(options, len(plan.actions)) as progress:
         outcome = session.apply(plan, look, policy, command, progress)
-    report(options, roots, session, plan, outcome)
+    report(options, roots, session.messages, plan, outcome)
     return outcome
 
 
@@ -93,43 +92,6 @@ def _policy(
     if options.yes:
         policy = replace(policy, accept_bulk=True)
     return adjust(policy, session, look) if adjust else policy
-
-
-def report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
-    """Print a plan, and what became of it."""
-    for message in session.messages:
-        say(message, trouble=True)
-    if options.json:
-        found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
-        if outcome is not None:
-            found["outcome"] = outcome_to_json(outcome)
-        click.echo(json.dumps(found, indent=2))
-        return
-    style = Style.choose(options.color)
-    undone = list(results(outcome, style)) if outcome else []
-    # What a question is asked about is shown whole.
-    quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
-    shown = replace(plan, actions=(), aside=(), notes=()) if quiet else _carried_out(plan, outcome)
-    if not quiet:
-        click.echo(heading(roots, plan.layout, style))
-        click.echo("")
-    for line in PlanText(shown, style, verbose=options.verbose, sides=options.sides).lines():
-        click.echo(line)
-    for line in undone:
-        click.echo(line)
-    if not quiet:
-        click.echo(summary(plan, style, done=outcome))
-
-
-def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
-    """Return a plan without what was not done, which is listed with the reason; nothing went along with that either."""
-    left = outcome.undone() if outcome is not None else frozenset()
-    stays = {action.conversation for action in plan.actions if action.id in left}
-    return replace(
-        plan,
-        actions=tuple(action for action in plan.actions if action.id not in left),
-        notes=tuple(n for n in plan.notes if n.reason is not Reason.TAKEN_ALONG or n.conversation not in stays),
-    )
 
 
 def tell_lost(options: Options, session: Session, look: Look, policy: Policy) -> None:
@@ -155,17 +117,6 @@ def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
 def _is_plan(path: str) -> bool:
     with open(path, encoding="utf-8", errors="replace") as file:
         return '"format": "reconcile.plan/' in file.read(200)
-
-
-def exit_code(plan: Plan, outcome: Outcome | None, options: Options) -> int:
-    """Return the exit code, the first that applies."""
-    if outcome is not None and outcome.count(Result.FAILED):
-        return exits.FAILED
-    if plan.held or (outcome is not None and outcome.count(Result.SKIPPED)):
-        return exits.HELD
-    if options.check and plan.actions:
-        return exits.PENDING
-    return exits.DONE
 
 
 def tell_waiting(who: str) -> None:

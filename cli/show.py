@@ -8,8 +8,9 @@ import click
 
 from reconcile.kept import find_versions
 
-from .context import find_roots, open_session, settings_of
+from .context import open_session
 from .options import common_options, options_of
+from .sides import find_roots, settings_of
 from .style import Style, clean, size
 from .when import date
 

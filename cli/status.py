@@ -16,10 +16,11 @@ from reconcile.core.withholding import named
 from reconcile.describe import describe
 
 from .asking import say
-from .context import find_ids, find_roots, open_session, policy_of, selection, settings_of
+from .context import find_ids, open_session, selection
 from .options import common_options, options_of
 from .render import heading
 from .run import tell_lost
+from .sides import find_roots, policy_of, settings_of
 from .style import DEEP, LONG, Style, clean, nested, pad, shorten, width
 
 if TYPE_CHECKING:

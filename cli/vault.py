@@ -13,9 +13,10 @@ from reconcile.retention import Holding, holdings, named, older_than, remove
 
 from .asking import go_on
 from .called import called
-from .context import find_roots, open_session, settings_of
+from .context import open_session
 from .options import common_options, options_of
 from .run import tell_waiting
+from .sides import find_roots, settings_of
 from .style import Style, clean, size
 from .when import age, date
 

@@ -20,9 +20,10 @@ from reconcile.watch.round import Pace, Watched
 from reconcile.watch.watcher import Watcher
 
 from . import exits
-from .context import find_roots, open_session, policy_of, settings_of
+from .context import open_session
 from .options import common_options, options_of
 from .render import SHOWN, TITLE, detail
+from .sides import find_roots, policy_of, settings_of
 from .style import Style, clean, pad, shorten
 
 if TYPE_CHECKING:

@@ -6,10 +6,7 @@ Nothing is read from the project itself: a pulled repository must not change wha
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
-import reprlib
-import tomllib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +14,7 @@ from reconcile.core.policy import Diverged, Layout, Missing, StreamRule
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NAME = "reconcile.toml"
 PREFIX = "RECONCILE_"
@@ -84,8 +81,7 @@ def load_settings(environ: Mapping[str, str], workspace_id: str | None) -> Setti
     known = {PREFIX + key.upper(): key for key in _KEYS}
     for name in environ:
         if name.startswith(PREFIX) and name not in known and name not in OTHER_VARIABLES:
-            near = difflib.get_close_matches(name, [*known, *OTHER_VARIABLES], n=1)
-            hint = f"did you mean {near[0]}?" if near else "known variables: " + ", ".join([*known, *OTHER_VARIABLES])
+            hint = _did_you_mean(name, [*known, *OTHER_VARIABLES], "known variables")
             raise ConfigError(f"the environment: found the unknown variable {name}", hint)
     variables = {known[name]: value for name, value in environ.items() if name in known and value}
     return _merged(settings, {key: _typed(key, value) for key, value in variables.items()}, "the environment")
@@ -103,6 +99,8 @@ def _typed(key: str, value: str) -> object:
 
 
 def _read(path: str) -> dict[str, Any]:
+    import tomllib
+
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
@@ -115,8 +113,7 @@ def _read(path: str) -> dict[str, Any]:
 def _merged(settings: Settings, raw: Mapping[str, object], where: str) -> Settings:
     for key, value in raw.items():
         if key not in _KEYS:
-            near = difflib.get_close_matches(key, [*_KEYS, "workspace"], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "known keys: " + ", ".join(_KEYS)
+            hint = _did_you_mean(key, [*_KEYS, "workspace"], "known keys")
             raise ConfigError(f"{where}: found the unknown key {_brief(key)}", hint)
         settings = replace(settings, **{key: _value(key, value, where)})
     return settings
@@ -140,8 +137,17 @@ def _value(key: str, value: object, where: str) -> Any:
     raise ConfigError(f"{where}: {key}: found {_brief(value)}, expected seconds, 0 or more")
 
 
+def _did_you_mean(name: str, known: Sequence[str], what: str) -> str:
+    import difflib  # here, as the next ones: most starts pay for none of it
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"{what}: {', '.join(known)}"
+
+
 def _brief(value: object) -> str:
     """Return a value for a message, cut short."""
+    import reprlib
+
     try:
         return reprlib.repr(value)
     except ValueError:  # Python writes no integer of more than 4300 digits; TOML has them in hexadecimal

@@ -22,7 +22,9 @@ from reconcile.core.recover import offers, remembering
 from reconcile.core.requests import TakeBack
 from reconcile.core.undone import left_alone
 from reconcile.core.units import Rules
+from reconcile.disk.at_rest import AtRest
 from reconcile.disk.durable import Durability
+from reconcile.disk.generation import generation
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
 from reconcile.disk.index import Index
@@ -34,11 +36,13 @@ from reconcile.disk.relook import look_again
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
+from reconcile.disk.sweep import Sweep
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
 from reconcile.instead import plan_as_asked
 from reconcile.past import find_run
+from reconcile.resting import answer_of, asked_of, is_at_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.core.views import View
+    from reconcile.disk.generation import Generation
     from reconcile.disk.relook import Again
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import Checkout
@@ -83,6 +88,7 @@ class Session:
         self.format: Format = get_format(roots.format, tuple(ignore))
         self.rules = Rules(self.format, digest)
         self.directory = state_directory
+        self._ignore = tuple(ignore)
         self._clock = clock
         durability = durability or Durability()
         self.state = State.open(state_directory, readonly=readonly)
@@ -100,8 +106,10 @@ class Session:
             clock=clock,
             locks=locks_of(roots),
         )
-        self._indexes = {side: self._saved_index(side) for side in Side}
+        self._indexes = {side: Index.load(state_directory, self._index_key(side)) for side in Side}
         self._moved: set[Side] = set()
+        self._sweeps = {side: Sweep() for side in Side}
+        self._generation: Generation | None = None
         if readonly:
             self.messages += self._unfinished()
 
@@ -115,20 +123,17 @@ class Session:
         """Close the state."""
         self.state.close()
 
-    def _saved_index(self, side: Side) -> Index:
-        blob = self.state.index_blob(self._index_key(side))
-        return Index.decode(blob) if blob else Index()
-
     def _index_key(self, side: Side) -> str:
-        return "store" if side is Side.STORE else f"workspace:{self.checkout}"
+        return "store" if side is Side.STORE else f"workspace-{self.checkout}"
 
     def look(self) -> Look:
         """Scan both sides, with the events of the streams that differ."""
+        self._generation = generation(self.directory)
         memory = self.state.load(self.checkout)
         found = {}
         for side in Side:
             scanned = scan(side, self.site.conversations(side), self.format, self._indexes[side])
-            found[side] = scanned.snapshot
+            found[side], self._sweeps[side] = scanned.snapshot, scanned.sweep
             if scanned.changed:
                 self._indexes[side] = scanned.index
                 self._moved.add(side)
@@ -261,14 +266,14 @@ class Session:
 
         A plan with nothing to do, on sides that are known, writes nothing at all.
         """
-        if plan.quiet:
-            self.save_indexes()
-            return Outcome()
-        outcome = self.carry_out(plan, look, command, progress)
-        after = self.look() if plan.actions else replace(look, memory=self.state.load(self.site.number))
-        self.remember(plan, look, after, policy, outcome)
+        outcome = Outcome()
+        if not plan.quiet:
+            outcome = self.carry_out(plan, look, command, progress)
+            after = self.look() if plan.actions else replace(look, memory=self.state.load(self.site.number))
+            self.remember(plan, look, after, policy, outcome)
         self.save_indexes()
-        close(self.site, outcome)
+        if not plan.quiet:
+            close(self.site, outcome)
         return outcome
 
     def carry_out(self, plan: Plan, look: Look, command: str, progress: Progress) -> Outcome:
@@ -298,5 +303,15 @@ class Session:
     def save_indexes(self) -> None:
         """Save what has been learned of the files' contents, so that the next process need not read them."""
         for side in self._moved:
-            self.state.save_index(self._index_key(side), self._indexes[side].encode())
+            self._indexes[side].save(self.directory, self._index_key(side))
         self._moved.clear()
+
+    def keep_at_rest(self, plan: Plan, look: Look) -> None:
+        """Keep a plain run's plan that has nothing to do, where nothing was learned since the look that it is from."""
+        known = self._generation
+        if known is not None and known == generation(self.directory) and not self.messages and is_at_rest(plan, look):
+            asked = asked_of(self.roots, plan.policy, self._ignore)
+            sides = (self.roots.store_conversations, self.roots.workspace_conversations)
+            sweeps = (self._sweeps[Side.STORE], self._sweeps[Side.WORKSPACE])
+            rest = AtRest(asked, known, self._clock(), sides, sweeps, answer_of(plan))
+            rest.save(self.directory, self.roots.workspace_identity)

@@ -80,3 +80,9 @@ class Policy:
     """Bytes that a path below the workspace's ``conversations/`` may have."""
     request: Request | None = None
     """What a command asks for; None: a plain run."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Nothing is asked for but what every run does."""
+        special = self.request or self.only or self.below or self.decisions or self.accept_bulk
+        return not special and self.prefer is Prefer.NEWEST

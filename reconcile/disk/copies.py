@@ -20,6 +20,7 @@ from reconcile.core.model import (
 )
 from reconcile.disk.index import Index, Row, make_row, pack, settled
 from reconcile.disk.reading import print_of, reason
+from reconcile.disk.sweep import Sweep
 from reconcile.disk.tree import is_special, kind_of
 from reconcile.disk.units import Listing, Work
 
@@ -55,6 +56,7 @@ class Reader:
         self.now_ns = now_ns
         self.foreign: list[Foreign] = []
         self.problems: list[Problem] = []
+        self.sweep = Sweep()
         self.read = 0
         self._units: dict[str, str | None] = {}
 
@@ -127,6 +129,7 @@ class Reader:
         """Enter one directory's entries into ``listing``; returns the prefixes of those below it."""
         below: list[str] = []
         units, prints = self._units, listing.prints
+        self.sweep.note(f"{path}/{prefix}"[:-1] if prefix else path, directory.status(), self.now_ns)
         for entry in directory.entries():
             name = prefix + entry.name if prefix else entry.name
             if name == CHILDREN:
@@ -139,6 +142,7 @@ class Reader:
                 if unit is not None:
                     status = entry.stat(follow_symlinks=False)
                     prints[name] = print_of(status)
+                    self.sweep.note(f"{path}/{name}", status, self.now_ns)
             else:
                 mode = entry.stat(follow_symlinks=False).st_mode
                 unit = self.unit_of(name)

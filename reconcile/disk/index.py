@@ -7,11 +7,15 @@ left out (git's "racily clean" rule) and read again next time. Faults are never 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.core.model import Copy, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
+from reconcile.disk.private import replace_private_file
+from reconcile.disk.sweep import past
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,9 +26,6 @@ if TYPE_CHECKING:
 _MAGIC = b"reconcile.index\x01"
 _SUM = 16
 _DIGEST = 32
-_TICK_NS = 20_000_000
-_COARSE_TICK_NS = 2_000_000_000
-_SECOND_NS = 1_000_000_000
 
 _KINDS = {kind.value: kind for kind in ParentKind}
 _PLAIN_PARENTS = {kind.value: ParentRef(kind) for kind in ParentKind if kind is not ParentKind.ID}
@@ -117,6 +118,20 @@ class Index:
         return _MAGIC + _checksum(payload) + payload
 
     @classmethod
+    def load(cls, directory: str, root: str) -> Index:
+        """The index that was saved for a root in a state's directory; an empty one where there is none."""
+        try:
+            with open(_path(directory, root), "rb") as file:
+                return cls.decode(file.read())
+        except OSError:
+            return cls()
+
+    def save(self, directory: str, root: str) -> None:
+        """Save it for a root; where that can't be, more has to be read next time."""
+        with contextlib.suppress(OSError):
+            replace_private_file(_path(directory, root), self.encode())
+
+    @classmethod
     def decode(cls, blob: bytes) -> Index:
         """The index in a blob; an empty one where it is damaged or another version's."""
         import msgspec
@@ -130,6 +145,10 @@ class Index:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return cls()
         return cls(name, identity, rows)
+
+
+def _path(directory: str, root: str) -> str:
+    return os.path.join(directory, f"index-{root}")
 
 
 def pack(prints: Mapping[str, Print], names: list[str]) -> bytes | None:
@@ -148,7 +167,7 @@ def pack(prints: Mapping[str, Print], names: list[str]) -> bytes | None:
 
 def settled(known: Print, now_ns: int) -> bool:
     """Whether a later write must show in the file's status: both times are strictly in the past."""
-    return _past(known[1], now_ns) and _past(known[3], now_ns)
+    return past(known[1], now_ns) and past(known[3], now_ns)
 
 
 def make_row(files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | None, stream: Stream | None) -> Row | None:
@@ -169,10 +188,6 @@ def make_row(files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | Non
     if stream is not None:
         row = row._replace(length=stream.count, last=stream.last)
     return row
-
-
-def _past(time_ns: int, now_ns: int) -> bool:
-    return time_ns < now_ns - (_TICK_NS if time_ns % _SECOND_NS else _COARSE_TICK_NS)
 
 
 def _encodable(path: str, row: Row) -> bool:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile.disk.state_file import NAME, state_directory
+from reconcile.disk.state_place import NAME, state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +72,8 @@ def _known_checkouts(request: Request, silos: str) -> dict[str, tuple[str, ...]]
 
 def _recorded(request: Request) -> Iterator[tuple[str, str]]:
     """Read every state's list of checkouts, as far as it was written out; a look changes nothing there."""
+    import sqlite3  # here: only a project that has no .jp of its own asks
+
     states = os.path.dirname(state_directory(f"{_STATE}-", request.environ, request.platform))
     for name in _names(states):
         path = os.path.join(states, name, NAME)

@@ -13,13 +13,14 @@ import gc
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream
 from reconcile.disk.index import Index
 from reconcile.disk.reading import reason
 from reconcile.disk.streams import read_stream
+from reconcile.disk.sweep import Sweep
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.disk.walk import Walk
 
@@ -37,13 +38,14 @@ class Scanned:
     """A snapshot, and the index for the next scan.
 
     ``changed``: the index differs from the one passed in, so that storing it is worth while.
-    ``read``: how many files had to be read.
+    ``read``: how many files had to be read. ``sweep``: everything that was looked at, to tell later whether it changed.
     """
 
     snapshot: Snapshot
     index: Index
     changed: bool
     read: int
+    sweep: Sweep = field(default_factory=Sweep)
 
 
 def scan(
@@ -74,7 +76,7 @@ def scan(
         after, before = walk.reader.index, index or Index()
         same = (after.format, after.identity) == (before.format, before.identity)
         changed = not same or after.rows != before.rows
-        return Scanned(walk.snapshot(), after, changed, walk.reader.read)
+        return Scanned(walk.snapshot(), after, changed, walk.reader.read, walk.reader.sweep)
 
 
 def inspect(snapshot: Snapshot, conversations_dir: str, fmt: Format, ids: Collection[str]) -> Snapshot:

@@ -15,13 +15,12 @@ from reconcile.disk import state_memory
 from reconcile.disk.journal import Journal
 from reconcile.disk.state_file import (
     BUSY_SECONDS,
-    NAME,
     memory,
     open_for_reading,
     open_for_writing,
-    state_directory,
 )
 from reconcile.disk.state_memory import Fold
+from reconcile.disk.state_place import NAME
 from reconcile.disk.state_schema import StateError, encoded, select, state_errors, transaction
 from reconcile.disk.versions import Versions
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.memory import Memory
 
-__all__ = ["Checkout", "Conflict", "Fold", "State", "StateError", "state_directory"]
+__all__ = ["Checkout", "Conflict", "Fold", "State", "StateError"]
 
 SEEN_STEP_NS = 24 * 3600 * 10**9
 """``last_seen`` is a day's accuracy, so that a run with nothing to do writes nothing."""
@@ -161,21 +160,6 @@ class State:
         if not fold.empty:
             with transaction(self._connection, self._path):
                 state_memory.save(self._connection, checkout, fold)
-
-    def index_blob(self, root: str) -> bytes | None:
-        """The stat cache that was saved for a root (`reconcile.disk.index`), or None."""
-        with state_errors(self._path):
-            # Not through `select`: this blob is one.
-            sql = "SELECT content FROM stat_index WHERE root = ?"
-            row = self._connection.execute(sql, encoded([(root,)])[0]).fetchone()
-        return None if row is None else bytes(row[0])
-
-    def save_index(self, root: str, blob: bytes) -> None:
-        """Save the stat cache of a root, if it changed."""
-        if self.index_blob(root) != blob:
-            with transaction(self._connection, self._path):
-                sql = "INSERT OR REPLACE INTO stat_index VALUES (?, ?)"
-                self._connection.execute(sql, encoded([(root, blob)])[0])
 
     def add_conflicts(self, checkout: int, run: str, units: Iterable[tuple[str, str]]) -> None:
         """List these conversations' units as conflicts of this run, until they are seen."""

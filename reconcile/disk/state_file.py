@@ -6,13 +6,12 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import sys
 import tempfile
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from reconcile.disk.posix import process_lives
 from reconcile.disk.private import create_private_file, make_private_directory
+from reconcile.disk.state_place import NAME, OVERRIDE
 from reconcile.disk.state_schema import (
     VERSION,
     StateError,
@@ -23,36 +22,16 @@ from reconcile.disk.state_schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-NAME = "state.sqlite"
-OVERRIDE = "RECONCILE_STATE_DIR"
 BUSY_SECONDS = 5.0
 _UNFINISHED = f"{NAME}.new-"
 _COMPANIONS = ("-wal", "-shm")
 _READ_ATTEMPTS = 5
-_SYSTEMS = {"darwin": ("macos", "MacOS"), "win32": ("windows", "Windows")}
 
 
 class _Damaged(Exception):  # noqa: N818 - a finding, not an error: it never leaves this module
     """What is wrong with the file, in words."""
-
-
-def state_directory(key: str, environ: Mapping[str, str], platform: str = sys.platform) -> str:
-    """The directory of one store's state; ``key`` is ``<format>-<workspace id>``.
-
-    ``RECONCILE_STATE_DIR`` in ``environ`` is the directory above it, else it is platformdirs' user data
-    directory for ``platform`` (a `sys.platform`), which reads the process's own environment.
-    Raises `ValueError` for a key that is no single file name.
-    """
-    if key in {"", ".", ".."} or os.path.basename(key) != key or "\0" in key:
-        raise ValueError(f"{key!r} is no file name")
-    base = environ.get(OVERRIDE)
-    if not base:
-        module, system = _SYSTEMS.get(platform, ("unix", "Unix"))
-        known = getattr(import_module(f"platformdirs.{module}"), system)
-        base = str(known("reconcile", appauthor=False).user_data_dir)
-    return os.path.join(os.path.abspath(base), key)
 
 
 def open_for_writing(directory: str, messages: list[str], timeout: float) -> sqlite3.Connection:

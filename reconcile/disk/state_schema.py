@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from reconcile.disk.generation import advance
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (run, conversation)) WITHOUT ROWID""",
         "CREATE INDEX remembered_of ON remembered (conversation)",
     ),
+    ("DROP TABLE stat_index",),
 )
 """Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
 
@@ -85,6 +88,7 @@ VERSION = len(MIGRATIONS)
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_NO_ROOM = "see to permissions and free space there, or set RECONCILE_STATE_DIR to another place"
 
 
 class StateError(ReconcileError):
@@ -110,7 +114,7 @@ def state_errors(path: str) -> Iterator[None]:
         elif code == sqlite3.SQLITE_READONLY:
             hint = "it was opened for a dry run, or its directory may not be written to"
         else:
-            hint = "see to permissions and free space there, or set RECONCILE_STATE_DIR to another place"
+            hint = _NO_ROOM
         raise StateError(f"{path}: {error}", hint=hint) from error
 
 
@@ -119,14 +123,26 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
     """All of the block's changes or none, durable at its end. Raises `StateError`."""
     with state_errors(path):
         connection.execute("BEGIN IMMEDIATE")
+        before = connection.total_changes
         try:
             yield
+            if connection.total_changes != before:
+                _advance(path)
             connection.execute("COMMIT")
         except BaseException:
             # A full disk may have rolled back already.
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def _advance(path: str) -> None:
+    """Have everybody know that the state is another one; one in memory has no directory."""
+    try:
+        if directory := os.path.dirname(path):
+            advance(directory)
+    except OSError as error:
+        raise StateError(f"{path}: {error}", hint=_NO_ROOM) from error
 
 
 def version_of(connection: sqlite3.Connection) -> int:

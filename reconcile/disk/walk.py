@@ -108,7 +108,9 @@ class Walk:
         try:
             with level.opened or root.below(level.path) as directory:
                 self._open -= level.opened is not None
-                self.note_stamp(level.path, directory.status())
+                status = directory.status()
+                self.note_stamp(level.path, status)
+                self.reader.sweep.note(level.path, status, self.reader.now_ns)
                 entries = (self._entry(entry, level, pending) for entry in directory.entries())
                 for spot in [spot for spot in entries if spot is not None and self.is_due(spot)]:
                     self.copy(directory, spot, pending)

@@ -20,8 +20,9 @@ import pytest
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import Side
 from reconcile.disk.journal import IntentChange, Step, StepState
-from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError, state_directory
+from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError
 from reconcile.disk.state_memory import FEW
+from reconcile.disk.state_place import state_directory
 from reconcile.disk.state_schema import VERSION, migrate, version_of
 from reconcile.disk.versions import Version, VersionKind
 
@@ -96,7 +97,7 @@ def test_only_the_owner_reads_it(place: Path, state: State, here: int) -> None:
     assert state.messages == ()
     assert mode(place) == mode(place.parent) == 0o700
     assert {path.name: mode(path) for path in place.iterdir()} == dict.fromkeys(
-        ["state.sqlite", "state.sqlite-shm", "state.sqlite-wal"], 0o600
+        ["generation", "state.sqlite", "state.sqlite-shm", "state.sqlite-wal"], 0o600
     )
 
 
@@ -236,7 +237,7 @@ def test_two_processes_make_it_at_the_same_time(place: Path) -> None:
     assert sorted(out for out, _ in ended) == [f"{n} ()\n" for n in (1, 2, 3, 4)]
     with State.open(str(place)) as opened:
         assert {found.project for found in opened.checkouts()} == {"/p0", "/p1", "/p2", "/p3"}
-    assert [path.name for path in place.iterdir()] == ["state.sqlite"]
+    assert [path.name for path in place.iterdir()] == ["generation", "state.sqlite"]
 
 
 # Read-only
@@ -455,12 +456,10 @@ def test_saving_the_same_again_writes_nothing(place: Path, state: State, here: i
         tombstones={"7": ["x"]}, store_identity="8:55", layout="nested",
     )  # fmt: skip
     state.save_fold(here, fold)
-    state.save_index("store", b"\x00\xffindex")
     state.set_meta("a", "b")
     before = tree(place)
     state.save_fold(here, fold)
     state.save_fold(here, Fold())
-    state.save_index("store", b"\x00\xffindex")
     state.set_meta("a", "b")
     state.checkout("/home/me/project", "8:100", NOW + 1)
     assert tree(place) == before
@@ -503,15 +502,7 @@ def test_memory_alone_needs_no_disk() -> None:
         assert state.load(here).agreed == {"2": AGREED}
 
 
-# Index, conflicts
-
-
-def test_an_index_is_kept_per_root(state: State) -> None:
-    assert state.index_blob("store") is None
-    state.save_index("store", b"\x00\xff")
-    state.save_index("/work", b"w")
-    state.save_index("store", b"second")
-    assert (state.index_blob("store"), state.index_blob("/work")) == (b"second", b"w")
+# Conflicts
 
 
 def test_conflicts_are_listed_until_seen(state: State, here: int) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.model import Side
 from reconcile.disk.roots import locate
 from reconcile.disk.scan import scan
-from reconcile.disk.state import state_directory
+from reconcile.disk.state_place import state_directory
 from reconcile.passes import Passes
 from reconcile.session import Session
 from tests.support.commands import outcome_of

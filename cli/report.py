@@ -1,0 +1,77 @@
+"""What a run has to say, and how it ends: a plan, what became of it, and the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.apply.outcome import Result
+from reconcile.core.reasons import Reason
+
+from . import exits
+from .asking import is_interactive, say
+from .render import PlanText, heading, results, summary
+from .style import Style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reconcile.apply.outcome import Outcome
+    from reconcile.core.plan import Plan
+    from reconcile.disk.roots import Roots
+
+    from .options import Options
+
+
+def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, outcome: Outcome | None) -> None:
+    """Print a plan, and what became of it."""
+    for message in messages:
+        say(message, trouble=True)
+    if options.json:
+        import json
+
+        from reconcile.planjson import outcome_to_json, plan_to_json  # here: people don't read it
+
+        found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
+        if outcome is not None:
+            found["outcome"] = outcome_to_json(outcome)
+        click.echo(json.dumps(found, indent=2))
+        return
+    style = Style.choose(options.color)
+    undone = list(results(outcome, style)) if outcome else []
+    # What a question is asked about is shown whole.
+    quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
+    shown = replace(plan, actions=(), aside=(), notes=()) if quiet else _carried_out(plan, outcome)
+    if not quiet:
+        click.echo(heading(roots, plan.layout, style))
+        click.echo("")
+    for line in PlanText(shown, style, verbose=options.verbose, sides=options.sides).lines():
+        click.echo(line)
+    for line in undone:
+        click.echo(line)
+    if not quiet:
+        click.echo(summary(plan, style, done=outcome))
+
+
+def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
+    """Return a plan without what was not done, which is listed with the reason; nothing went along with that either."""
+    left = outcome.undone() if outcome is not None else frozenset()
+    stays = {action.conversation for action in plan.actions if action.id in left}
+    return replace(
+        plan,
+        actions=tuple(action for action in plan.actions if action.id not in left),
+        notes=tuple(n for n in plan.notes if n.reason is not Reason.TAKEN_ALONG or n.conversation not in stays),
+    )
+
+
+def exit_code(plan: Plan, outcome: Outcome | None, options: Options) -> int:
+    """Return the exit code, the first that applies."""
+    if outcome is not None and outcome.count(Result.FAILED):
+        return exits.FAILED
+    if plan.held or (outcome is not None and outcome.count(Result.SKIPPED)):
+        return exits.HELD
+    if options.check and plan.actions:
+        return exits.PENDING
+    return exits.DONE

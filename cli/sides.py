@@ -1,0 +1,43 @@
+"""Which two sides a command is about, and what it is asked to do there: what every start pays for, and no more."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from reconcile.config import Settings, load_settings
+from reconcile.core.policy import Layout, Policy, Prefer
+from reconcile.disk.roots import Roots, locate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .options import Options
+
+_EVERYTHING: Mapping[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
+
+
+def find_roots(options: Options) -> Roots:
+    """Locate the two sides."""
+    cwd = os.getcwd()
+    return locate(options.format, options.workspace, options.store, cwd, os.environ, sys.platform)
+
+
+def settings_of(roots: Roots) -> Settings:
+    """Read the configuration for this workspace."""
+    return load_settings(os.environ, roots.workspace_id)
+
+
+def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[str]] = _EVERYTHING) -> Policy:
+    """Put options and settings together; ``ids`` are the resolved ``only`` and ``below``."""
+    return Policy(
+        layout=Layout(options.layout) if options.layout else settings.layout,
+        prefer=Prefer(options.prefer),
+        stream=settings.stream,
+        diverged=settings.diverged,
+        missing=settings.missing,
+        accept_bulk="bulk" in options.accept,
+        only=ids["only"],
+        below=ids["below"],
+    )

@@ -1,0 +1,123 @@
+"""Every path of a side that was looked at, with its status then: what it takes to know that nothing has changed.
+
+The same status says the same content, unless it was too young when it was looked at (`reconcile.disk.index`): such a
+path is noted without one, and counts as changed. Directories are among them, so that whatever comes, goes or gets
+another name shows in the one that it lies in. This module is loaded at every start, and loads next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TICK_NS = 20_000_000
+_COARSE_TICK_NS = 2_000_000_000
+_SECOND_NS = 1_000_000_000
+_WORD = 2**64
+_FIELDS = 4
+_UNKNOWN = (0,) * _FIELDS
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_BY_DESCRIPTOR = os.stat in os.supports_dir_fd
+WORTH_A_PROCESS = 12_000
+"""Paths of both sides together from which a second process saves time."""
+
+
+def past(time_ns: int, now_ns: int) -> bool:
+    """Tell whether a change from now on must give another time, whatever the file system's clock ticks are."""
+    return time_ns < now_ns - (_TICK_NS if time_ns % _SECOND_NS else _COARSE_TICK_NS)
+
+
+class Sweep:
+    """``names`` are relative to the side's directory, ``.`` is itself; ``prints`` has four numbers for each."""
+
+    __slots__ = ("names", "prints")
+
+    def __init__(self, names: list[str] | None = None, prints: array[int] | None = None) -> None:
+        """Take what is known; nothing, where a look begins."""
+        self.names = names or []
+        self.prints = prints or array("q")
+
+    def note(self, name: str, status: os.stat_result, now_ns: int) -> None:
+        """Note a path with the status that it had before its content, or what is in it, was looked at."""
+        self.names.append(name or ".")
+        settled = past(status.st_mtime_ns, now_ns) and past(status.st_ctime_ns, now_ns)
+        self.prints.extend(_print(status) if settled else _UNKNOWN)
+
+    def changed(self, root: str) -> list[int]:
+        """Return the positions of the paths that have another status now, or none."""
+        now = _prints(root, self.names)
+        if now == self.prints:
+            return []
+        before = self.prints
+        return [
+            at
+            for at in range(len(self.names))
+            if now[_FIELDS * at : _FIELDS * (at + 1)] != before[_FIELDS * at : _FIELDS * (at + 1)]
+        ]
+
+
+def changed_on_both(roots: Sequence[str], sweeps: Sequence[Sweep]) -> list[list[int]]:
+    """Return what has changed of two sides; a second process looks at one of them where that pays."""
+    (first, second), (one, other) = roots, sweeps
+    if len(one.names) + len(other.names) < WORTH_A_PROCESS or (os.cpu_count() or 1) < 2 or not hasattr(os, "fork"):
+        return [one.changed(first), other.changed(second)]
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _tell(writing, other, second)
+    os.close(writing)
+    mine = one.changed(first)
+    with open(reading, "rb") as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(child, 0)
+    # Where it didn't get to the end, this process looks itself.
+    theirs = other.changed(second) if status else array("q", told).tolist()
+    return [mine, theirs]
+
+
+def _tell(writing: int, sweep: Sweep, root: str) -> None:
+    """Write what has changed into a pipe, and end this process, whatever happens."""
+    status = 1
+    try:
+        with open(writing, "wb") as pipe:
+            pipe.write(array("q", sweep.changed(root)).tobytes())
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _prints(root: str, names: Sequence[str]) -> array[int]:
+    found = array("q")
+    extend, stat = found.extend, os.stat
+    if not _BY_DESCRIPTOR:
+        root_fd, prefix = None, root + os.sep
+        names = [prefix + name for name in names]
+    else:
+        try:
+            root_fd = os.open(root, _DIRECTORY)
+        except OSError:
+            return found
+    try:
+        for name in names:
+            try:
+                status = stat(name, dir_fd=root_fd, follow_symlinks=False)
+                extend((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
+            except OSError:
+                extend(_UNKNOWN)
+            except OverflowError:
+                del found[len(found) - len(found) % _FIELDS :]
+                extend(_print(status))
+    finally:
+        if root_fd is not None:
+            os.close(root_fd)
+    return found
+
+
+def _print(status: os.stat_result) -> tuple[int, ...]:
+    """Return four numbers of 64 bits; inodes may be larger than is positive in those, and times more than fits."""
+    numbers = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    return tuple((number + _WORD // 2) % _WORD - _WORD // 2 for number in numbers)

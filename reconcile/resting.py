@@ -1,0 +1,67 @@
+"""What a run without changes goes by instead of planning: whether it is asked the same, and what the answer was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.disk.at_rest import Answer, Asked
+
+if TYPE_CHECKING:
+    from reconcile.core.look import Look
+    from reconcile.core.plan import Plan
+    from reconcile.core.policy import Policy
+    from reconcile.disk.roots import Roots
+
+
+def asked_of(roots: Roots, policy: Policy, ignore: tuple[str, ...]) -> Asked:
+    """Return all that a plain run's plan depends on besides both sides, the memory and git."""
+    sides = (roots.format, roots.workspace, roots.project, roots.store, roots.workspace_identity, roots.workspace_id)
+    rules = (policy.layout.value, policy.stream.value, policy.diverged.value, policy.missing.value)
+    return (*sides, roots.siblings, *rules, ignore)
+
+
+def is_at_rest(plan: Plan, look: Look) -> bool:
+    """Tell whether a plan has nothing to do, for no other cause than what conversations are like."""
+    whole = [item for item in plan.held if item.conversation is None]
+    hidden = look.store.problems or look.workspace.problems
+    return not (plan.actions or plan.concerned or whole or hidden or plan.policy.git_busy) and plan.policy.is_plain
+
+
+def answer_of(plan: Plan) -> Answer:
+    """Return what such a plan says, as plain values."""
+    held, aside = (
+        tuple(
+            (each.conversation, each.title, each.unit, each.reason.value, each.message, each.resolve) for each in items
+        )
+        for items in (plan.held, plan.aside)
+    )
+    notes = tuple((each.conversation, each.unit, each.reason.name, each.message) for each in plan.notes)
+    return Answer(plan.layout, plan.states, held, aside, notes, plan.quiet)
+
+
+def plan_of(answer: Answer, policy: Policy, now_ns: int) -> Plan:
+    """Return the plan that said so, made now."""
+    from reconcile.core.plan import Item, Note, Plan
+    from reconcile.core.reasons import Reason
+
+    held, aside = (
+        tuple(
+            Item(conversation=who, title=title, unit=unit, reason=Reason[reason], message=message, resolve=resolve)
+            for who, title, unit, reason, message, resolve in items
+        )
+        for items in (answer.held, answer.aside)
+    )
+    notes = tuple(
+        Note(conversation=who, unit=unit, reason=Reason[reason], message=message)
+        for who, unit, reason, message in answer.notes
+    )
+    return Plan(
+        layout=answer.layout,
+        held=held,
+        aside=aside,
+        notes=notes,
+        states=answer.states,
+        policy=policy,
+        now_ns=now_ns,
+        quiet=answer.quiet,
+    )
