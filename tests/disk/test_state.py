@@ -237,7 +237,7 @@ def test_two_processes_make_it_at_the_same_time(place: Path) -> None:
     assert sorted(out for out, _ in ended) == [f"{n} ()\n" for n in (1, 2, 3, 4)]
     with State.open(str(place)) as opened:
         assert {found.project for found in opened.checkouts()} == {"/p0", "/p1", "/p2", "/p3"}
-    assert [path.name for path in place.iterdir()] == ["generation", "state.sqlite"]
+    assert sorted(path.name for path in place.iterdir()) == ["generation", "state.sqlite"]
 
 
 # Read-only
