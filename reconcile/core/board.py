@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Draft
 from reconcile.core.edits import Edits
-from reconcile.core.model import WHOLE, Metadata, Place
+from reconcile.core.model import METADATA, WHOLE, Metadata, Place
 from reconcile.core.plan import Item, Note, Preserve
 from reconcile.core.policy import Layout
 
@@ -91,13 +91,14 @@ class Board:
 
     def dirname_of(self, view: View, main: Copy, final: Metadata | None) -> str:
         """Return a directory's name: the one found, unless the title has changed (rule 5)."""
-        before = [view.agreed.title] if view.agreed is not None else []
+        known = view.agreed is not None and METADATA in view.agreed.units
+        before = [view.agreed.title] if view.agreed is not None and known else []
         before += [main.metadata.title] if isinstance(main.metadata, Metadata) else []
         if final is None:
             return main.dirname
         name = self.rules.format.dirname(view.id, final.title)
         # A first run that was cut short between a new title and the name that goes with it.
-        due = view.agreed is None and (main.side, view.id) in self.memory.renames
+        due = not known and (main.side, view.id) in self.memory.renames
         return name if due or any(title != final.title for title in before) else main.dirname
 
     def hold(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:

@@ -244,7 +244,7 @@ def _title(view: View, workspace: Copy, run: _Run) -> str | None:
     name = run.rules.format.dirname(view.id, title)
     assert view.store.main is not None  # noqa: S101 - the caller asked
     unnamed = [copy.side for copy in (view.store.main, workspace) if copy.dirname != name]
-    if view.agreed is None:
+    if view.agreed is None or METADATA not in view.agreed.units:
         # A first run that was cut short before a rename may be followed by one that isn't about it.
         due = view.id in run.unmoved or any((side, view.id) in run.memory.renames for side in unnamed)
         return None if due else title

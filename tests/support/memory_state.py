@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ class MemoryState:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._open()
-        monkeypatch.setattr(state, "open_for_writing", lambda *_: self._connect())
+        monkeypatch.setattr(state, "open_for_writing", self._open_for_writing)
         monkeypatch.setattr(state, "open_for_reading", lambda *_: self._connect())
 
     def forget(self) -> None:
@@ -34,6 +35,10 @@ class MemoryState:
         self._name = f"scenario-{next(_NUMBERS)}"
         self._keeper = self._connect()
         migrate(self._keeper, self._name)
+
+    def _open_for_writing(self, directory: str, *_: object) -> sqlite3.Connection:
+        os.makedirs(directory, exist_ok=True)  # for what lies beside the database
+        return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(f"file:{self._name}?mode=memory&cache=shared", uri=True, isolation_level=None)
