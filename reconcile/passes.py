@@ -1,8 +1,9 @@
 """Pass after pass over one session: about everything, or about the part that a change concerns, at the cost of that.
 
 A part comes to the same plan as everything would (`reconcile.core.part`). Where that isn't certain, everything is
-looked at: a side as a whole gave cause to look closer, another process has written to the state, a conversation seems
-to have left a side, or too much has changed.
+looked at: a side as a whole gave cause to look closer, another process has been at work in this checkout, a
+conversation seems to have left a side, or too much has changed. What others remember anew of conversations (a run in
+another worktree) concerns those conversations, as if they had changed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from reconcile.core.part import Known
 from reconcile.core.plan import Plan
 from reconcile.core.simulate import surprises
 from reconcile.core.withholding import without_moving
+from reconcile.others import Others
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -60,7 +62,7 @@ class Passes:
         self.session = session
         self._known: Known | None = None
         self._policy: Policy | None = None
-        self._written = -1
+        self._others = Others(session.state, session.site.number, MOST)
         self._due: frozenset[str] = frozenset()
         """What the last pass has not done, and what wasn't concluded because of that."""
         self._open = True
@@ -69,7 +71,7 @@ class Passes:
     def everything(self, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
         """Look at everything, and plan, but for what is in motion."""
         self._open, self._policy = True, policy
-        self._written = self.session.state.written_by_others()
+        self._others.begin()
         look = self.session.look()
         plan = self.session.plan(look, policy)
         self._known = Known(look, self.session.rules)
@@ -113,6 +115,7 @@ class Passes:
         self._open = any(item.conversation is None for item in plan.held)
         if found.full:
             session.save_indexes()
+        self._others.end()
         return outcome
 
     def close(self) -> None:
@@ -129,13 +132,14 @@ class Passes:
         """Take in what is there now, and return what that concerns; None: everything has to be looked at."""
         if self._known is None or self._open or policy != self._policy or not _is_plain(policy):
             return None
-        if self.session.state.written_by_others() != self._written or sum(map(len, dirty.values())) > MOST:
+        others = self._others.changed()
+        if others is None or sum(map(len, dirty.values())) > MOST:
             return None
         taken = self._take_in(dirty)
         taken = taken and self._take_in_others(taken, dirty)
         if taken is None or taken.left or not self._known.suffices():
             return None
-        return self._known.part(taken.changed | self._due, self._remembered)
+        return self._known.part(taken.changed | others | self._due, self._remembered)
 
     def _take_in(self, dirty: Mapping[Side, Collection[str]]) -> _Taken | None:
         """Know what is there now in some directories; None where that can't be told without looking at everything."""

@@ -6,6 +6,7 @@ into the vault, stage what comes, flush both, publish by renames, flush the dire
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -80,7 +81,7 @@ class Executor:
             self.stage.flush()
         except OSError as error:
             for prepared in ready:
-                outcome.fail(prepared.action, f"could not be flushed to disk: {error.strerror}")
+                outcome.fail(prepared.action, f"could not be flushed to disk: {self._words(error, prepared.action)}")
             return
         self.journal.begun([prepared.action for prepared in ready])
         skip_lost()
@@ -91,7 +92,7 @@ class Executor:
         except OSError as error:
             for prepared in ready:
                 outcome.deeds.pop(prepared.action.id, None)
-                outcome.fail(prepared.action, f"could not be flushed to disk: {error.strerror}")
+                outcome.fail(prepared.action, f"could not be flushed to disk: {self._words(error, prepared.action)}")
 
     def _prepare(self, level: list[Action], outcome: Outcome) -> list[Prepared]:
         """Check, save to the vault and stage; what can't be is left out with a word."""
@@ -105,7 +106,7 @@ class Executor:
             except DriftError as drift:
                 outcome.skip(action, Reason.DRIFT, str(drift))
             except OSError as error:
-                outcome.fail(action, _words(error))
+                outcome.fail(action, self._words(error, action))
             except VaultError as error:
                 outcome.fail(action, error.message)
         return ready
@@ -120,9 +121,17 @@ class Executor:
         except DriftError as drift:
             outcome.skip(action, Reason.DRIFT, str(drift))
         except OSError as error:
-            outcome.fail(action, _words(error))
+            outcome.fail(action, self._words(error, action))
         else:
             outcome.done(action)
+
+    def _words(self, error: OSError, action: Action) -> str:
+        """The system's words, with the path that it named; else with that of what was to be written."""
+        if not error.strerror:
+            return str(error)
+        named = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
+        target = self.stage.roots[action.target.side].absolute(action.target.path)
+        return f"{named if os.path.isabs(named) else target}: {error.strerror}"
 
     @staticmethod
     def _skip_if_needed(action: Action, outcome: Outcome) -> None:
@@ -149,9 +158,3 @@ def _skip_busy(batch: Sequence[Action], busy: Mapping[str, str], outcome: Outcom
         words = next((busy[key] for key in action.touches if key in busy), groups.get(action.together))
         if words is not None:
             outcome.skip(action, Reason.BUSY, words)
-
-
-def _words(error: OSError) -> str:
-    """The system's words, with the path that it named."""
-    words = error.strerror or str(error)
-    return f"{error.filename}: {words}" if error.filename and error.strerror else words

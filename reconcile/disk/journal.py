@@ -244,7 +244,13 @@ class Journal:
                     encoded(rows),
                 )
                 if state is StepState.DONE:
+                    before = self._connection.total_changes
                     self._connection.executemany(_ROOTED, encoded((f"$.{ROOTS}", *row[3:]) for row in rows))
+                    if self._connection.total_changes > before:
+                        sql = "SELECT DISTINCT conversation FROM step WHERE run = ?"
+                        state_memory.note_changed(
+                            self._connection, (key for (key,) in select(self._connection, sql, (run,)))
+                        )
 
 
 def _next_id(newest: str | None, now_ns: int) -> str:

@@ -155,6 +155,25 @@ class State:
             (number,) = self._connection.execute("PRAGMA data_version").fetchone()
             return int(number)
 
+    def changes(self) -> int:
+        """The number of the newest change of what is remembered."""
+        with state_errors(self._path):
+            return state_memory.newest_change(self._connection)
+
+    def changed_since(self, number: int, most: int) -> frozenset[str]:
+        """Conversations of which what is remembered has changed since a number was the newest, so many at most."""
+        sql = "SELECT conversation FROM changed WHERE number > ? LIMIT ?"
+        with state_errors(self._path):
+            return frozenset(row[0] for row in select(self._connection, sql, (number, most)))
+
+    def standing(self, checkout: int) -> tuple[object, ...] | None:
+        """What is known of a checkout as a whole, and its newest run; None: it is forgotten."""
+        sql = """SELECT layout, store_identity, (SELECT id FROM run WHERE checkout = ?1 ORDER BY id DESC LIMIT 1)
+            FROM checkout WHERE id = ?1"""
+        with state_errors(self._path):
+            found = select(self._connection, sql, (checkout,))
+        return found[0] if found else None
+
     def save_fold(self, checkout: int, fold: Fold) -> None:
         """Write what a run learned, all of it or nothing; with nothing to say the database isn't touched."""
         if not fold.empty:

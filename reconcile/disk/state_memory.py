@@ -42,6 +42,12 @@ class Fold:
     layout: str | None = None
 
     @property
+    def conversations(self) -> set[str]:
+        """Those that something is said of."""
+        by_unit = (key for key, _ in (*self.history, *self.asides))
+        return {*self.agreed, *self.parents, *self.intents, *self.tombstones, *by_unit}
+
+    @property
     def empty(self) -> bool:
         """There is nothing to write."""
         changes = (self.agreed, self.history, self.parents, self.intents, self.asides, self.tombstones)
@@ -170,6 +176,7 @@ def _load_history(
 
 def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
     """Write the changes, within the caller's transaction. Rows that say the same already aren't touched."""
+    before = connection.total_changes
     connection.execute(
         """UPDATE checkout SET
             layout = coalesce(:layout, layout), store_identity = coalesce(:store, store_identity)
@@ -187,6 +194,23 @@ def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
     _save_intents(connection, checkout, fold.intents)
     _save_asides(connection, checkout, fold.asides)
     _save_tombstones(connection, fold)
+    if connection.total_changes > before:
+        note_changed(connection, fold.conversations)
+
+
+def note_changed(connection: sqlite3.Connection, conversations: Iterable[str]) -> None:
+    """Give these the next number, by which others find what has changed since they have looked."""
+    number = newest_change(connection) + 1
+    connection.executemany(
+        "INSERT INTO changed VALUES (?, ?) ON CONFLICT DO UPDATE SET number = excluded.number",
+        encoded((conversation, number) for conversation in conversations),
+    )
+
+
+def newest_change(connection: sqlite3.Connection) -> int:
+    """Return the number of the newest change of what is remembered."""
+    (number,) = connection.execute("SELECT coalesce(max(number), 0) FROM changed").fetchone()
+    return int(number)
 
 
 def put_back(connection: sqlite3.Connection, checkout: int, again: Mapping[str, Remembered]) -> None:

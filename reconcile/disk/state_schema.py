@@ -81,6 +81,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX remembered_of ON remembered (conversation)",
     ),
     ("DROP TABLE stat_index",),
+    (
+        "CREATE TABLE changed (conversation TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE INDEX changed_number ON changed (number)",
+    ),
 )
 """Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
 

@@ -88,6 +88,7 @@ class Vault:
         ]
         self._durability.flush_all(list(self._pending), [*sorted(shards), *above])
         self._pending.clear()
+        self._verified.clear()  # or it grows for as long as a watcher lives
 
     def has(self, digest: str) -> bool:
         """Whether an object of this name exists; `open` tells whether it is whole."""
@@ -166,7 +167,11 @@ class Vault:
                     strong.update(chunk)
                     fast.update(chunk)
                     size += len(chunk)
-                    write_all(fd, chunk)
+                    try:
+                        write_all(fd, chunk)
+                    except OSError as error:  # a full disk: which one is it?
+                        error.filename = self._objects
+                        raise
             finally:
                 os.close(fd)
             kept = VaultObject(strong.hexdigest(), fast.hexdigest(), size)
@@ -187,7 +192,7 @@ class Vault:
         self._verified.add(path)
 
     def _whole(self, path: str, kept: VaultObject) -> bool:
-        """Read an existing object once per process: relying on a damaged one would lose these bytes."""
+        """Read an existing object, once until it is flushed: relying on a damaged one would lose these bytes."""
         try:
             fd = os.open(path, os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY)
         except OSError:

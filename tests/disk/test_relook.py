@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from reconcile.core.known import KnownSide
 from reconcile.core.model import Side
 from reconcile.disk import relook
+from reconcile.disk.index import settled
 from reconcile.disk.relook import look_again
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
@@ -30,11 +32,19 @@ class Seen:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.until_settled()
         scanned = scan(Side.WORKSPACE, str(root), FORMAT, None)
         self.known, self.index = KnownSide(scanned.snapshot), scanned.index
 
+    def until_settled(self) -> None:
+        """Wait for a moment later than the file system's last: what changed right now is read again next time."""
+        last = max((path.lstat().st_ctime_ns for path in self.root.rglob("*")), default=0)
+        while not settled((0, last, 0, last), time.time_ns()):
+            time.sleep(0.001)
+
     def again(self, *paths: str) -> bool:
         """Look again and take it in; tell whether that was enough, and then is the same as a scan."""
+        self.until_settled()
         found = look_again(self.known, str(self.root), FORMAT, self.index, paths)
         if found is None:
             return False

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +17,7 @@ from reconcile.core.plan import Kind
 from reconcile.core.policy import Prefer
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize
+from reconcile.disk.roots import locate
 from reconcile.passes import MOST, Passes
 from reconcile.session import Session
 from tests.support.trouble import hold
@@ -22,8 +26,8 @@ from tests.support.world import append, events, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
+    from reconcile.core.policy import Policy
     from reconcile.passes import Pass
 
 NAMES = [f"{FIRST + number}-it" for number in range(10)]
@@ -127,7 +131,7 @@ def another_session(it: Watched) -> Session:
     return Session(it.roots, session.directory)
 
 
-def test_after_another_process_has_written_everything_is_looked_at(it: Watched) -> None:
+def test_after_another_process_has_been_at_work_here_everything_is_looked_at(it: Watched) -> None:
     with another_session(it) as session:
         policy = replace(POLICY, request=Localize((IDS[5],)))
         look = session.look()
@@ -136,6 +140,40 @@ def test_after_another_process_has_written_everything_is_looked_at(it: Watched) 
     assert (found.full, kinds(found)) == (True, [])
     assert found.look.memory.intents[IDS[5]].kind is IntentKind.LOCAL
     assert not taken_up(it).full
+
+
+@pytest.fixture
+def elsewhere(it: Watched, tmp_path: Path) -> Iterator[Session]:
+    """Open another checkout of the same store, with the same in it."""
+    project = tmp_path / "elsewhere"
+    shutil.copytree(it.workspace.parent, project / ".jp")
+    roots = locate("jp", str(project), str(it.store.parent), str(project), os.environ, sys.platform)
+    with Session(roots, it.passes.session.directory) as session:
+        once(session, POLICY)
+        taken_up(it)
+        yield session
+
+
+def once(session: Session, policy: Policy) -> None:
+    look = session.look()
+    session.apply(session.plan(look, policy), look, policy, "reconcile")
+
+
+def test_what_was_done_in_another_checkout_concerns_its_conversations(it: Watched, elsewhere: Session) -> None:
+    append(Path(elsewhere.roots.workspace_conversations) / ALONE, 1, "b", LATER)
+    once(elsewhere, POLICY)
+    found = taken_up(it)
+    assert (found.full, set(found.conversations), kinds(found)) == (False, {IDS[5]}, list[Kind]())
+    assert not taken_up(it, NAMES[6]).conversations
+    found = taken_up(it, ALONE)
+    assert (found.full, kinds(found)) == (False, [Kind.PROJECT])
+
+
+def test_what_became_local_in_another_checkout_is_local_here(it: Watched, elsewhere: Session) -> None:
+    once(elsewhere, replace(POLICY, request=Localize((IDS[5],))))
+    found = taken_up(it)
+    assert (found.full, set(found.conversations), kinds(found)) == (False, {IDS[5]}, list[Kind]())
+    assert [item.reason for item in found.plan.aside] == [Reason.LOCAL_PRESENT]
 
 
 def test_what_is_busy_is_due(it: Watched) -> None:

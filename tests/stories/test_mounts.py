@@ -70,14 +70,14 @@ def place(request: pytest.FixtureRequest, world: World) -> Iterator[Path]:
         yield path
 
 
-def run_into_trouble(world: World) -> int:
-    """Run, and return the exit code: nothing may be lost, and what is wrong is said in lines."""
+def run_into_trouble(world: World, place: Path) -> int:
+    """Run, and return the exit code: nothing may be lost, and what is wrong is said in lines that name the place."""
     before = world.kept()
     result = world.run("--workspace", world.project)
     assert "Traceback" not in result.output
     assert result.exit_code in (0, 1, 4), result.output
     if result.exit_code:
-        assert result.output.strip(), "a failure without a word"
+        assert f"{place}/" in result.output, "a failure, and it isn't said where"
     assert before <= world.kept(), f"lost by the run:\n{result.output}"
     return result.exit_code
 
@@ -95,7 +95,7 @@ def test_full_at_every_level(world: World, place: Path) -> None:
     codes = []
     for free_kb in (0, 4, 8, 16, 32, 64, 128):
         filler = fill(place, free_kb)
-        codes.append(run_into_trouble(world))
+        codes.append(run_into_trouble(world, place))
         filler.unlink()
     assert codes[0] == 1, "with no room at all nothing can be done"
     converge(world)
@@ -103,7 +103,7 @@ def test_full_at_every_level(world: World, place: Path) -> None:
 
 def test_read_only(world: World, place: Path) -> None:
     assert not mount("-o", "remount,ro", str(place))
-    assert run_into_trouble(world) in (1, 4)
+    assert run_into_trouble(world, place) in (1, 4)
     if place == world.workspace:
         assert world.event_count(FIRST) == 63, "the other side is saved to all the same"
     assert not mount("-o", "remount,rw", str(place))
