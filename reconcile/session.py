@@ -9,18 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from reconcile.apply.outcome import Outcome
-from reconcile.apply.record import learned
 from reconcile.apply.recovery import Recovery
-from reconcile.apply.run import carry_out, close
+from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
 from reconcile.core.decisions import decide
-from reconcile.core.fold import fold
 from reconcile.core.look import Look
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.recover import offers, remembering
 from reconcile.core.requests import TakeBack
-from reconcile.core.undone import left_alone
 from reconcile.core.units import Rules
 from reconcile.disk.at_rest import AtRest
 from reconcile.disk.durable import Durability
@@ -32,10 +29,11 @@ from reconcile.disk.lock_report import held_locks
 from reconcile.disk.own_lock import own_lock, read_holder
 from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
-from reconcile.disk.relook import look_again
+from reconcile.disk.relook import look_again, look_at
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
+from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.sweep import Sweep
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
@@ -58,7 +56,9 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.core.views import View
+    from reconcile.disk.copies import Spot
     from reconcile.disk.generation import Generation
+    from reconcile.disk.journal import Run
     from reconcile.disk.relook import Again
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import Checkout
@@ -145,6 +145,13 @@ class Session:
         found = look_again(known, self.site.conversations(side), self.format, self._indexes[side], paths)
         if found is not None:
             self._moved.add(side)
+        return found
+
+    def look_at(self, known: KnownSide, spots: Collection[Spot]) -> tuple[Copy, ...] | None:
+        """Look at single directories of a side, without what is inside them; None: that can't suffice."""
+        found = look_at(known, self.site.conversations(known.side), self.format, self._indexes[known.side], spots)
+        if found is not None:
+            self._moved.add(known.side)
         return found
 
     def with_events(self, look: Look) -> Look:
@@ -257,7 +264,13 @@ class Session:
         if holder is not None and process_lives(holder.pid):
             return []
         words = "was interrupted; the next run that isn't a dry run finishes what it left open"
-        return [f"run {run.id} {words}" for run in self.state.journal.open_runs()]
+        return [f"run {run.id} {words}" for run in self.state.journal.open_runs() if not self._goes_on(run)]
+
+    def _goes_on(self, run: Run) -> bool:
+        """Tell whether a run of the library is alive: it has a lock for as long as it lasts."""
+        if run.command != LIBRARY:
+            return False
+        return not self.busy().keys().isdisjoint(step.conversation for step in self.state.journal.steps(run.id))
 
     def apply(
         self, plan: Plan, look: Look, policy: Policy, command: str, progress: Progress = lambda *_: None
@@ -290,15 +303,8 @@ class Session:
     def remember(
         self, plan: Plan, before: Look, after: Look, policy: Policy, outcome: Outcome, whole: Whole | None = None
     ) -> None:
-        """Remember what was achieved, from a new look and what is remembered now, the plan's own intents included.
-
-        What an earlier run has left to rename counts too, which this one need not have been about.
-        """
-        memory = replace(after.memory, renames=after.memory.renames | before.memory.renames)
-        idle = left_alone(plan, outcome.undone())
-        plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
-        changes = fold(after.store, after.workspace, memory, plan, policy, self.rules, outcome.undone(), whole)
-        self.state.save_fold(self.site.number, learned(changes, outcome.run))
+        """Remember what was achieved: see `reconcile.apply.run.remember`."""
+        remember(self.site, self.rules, plan, before, after, policy, outcome, whole)
 
     def save_indexes(self) -> None:
         """Save what has been learned of the files' contents, so that the next process need not read them."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconcile.apply.steps import Prepared, Stage
     from reconcile.core.format import Format
     from reconcile.core.plan import Action, Plan
-    from reconcile.disk.jp_locks import LockSet, NullLockSet
+    from reconcile.disk.jp_locks import Locks
 
 _LOST = "its lock was taken away by another process"
 
@@ -45,7 +45,7 @@ class Executor:
     """Everything that carrying out a plan needs besides the plan."""
 
     stage: Stage
-    locks: LockSet | NullLockSet
+    locks: Locks
     format: Format
     journal: Journal
     progress: Progress

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
+import time
 from typing import TYPE_CHECKING
 
 from reconcile.disk.hashing import digest_file
 from reconcile.disk.reading import mtime_of
+from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.versions import Version, VersionKind
 from reconcile.planjson import place_from_json
 
@@ -23,19 +26,37 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 20
 
 
-def staging_name(identity: str, run: str) -> str:
+def staging_name(identity: str, run: str, command: str = "") -> str:
     """Return what a run's staging directory is called on either side.
 
-    The state's ``identity`` is in it: two states of one store may have runs of the same name.
+    The state's ``identity`` is in it: two states of one store may have runs of the same name. Those of the library lie
+    in one that stays: a directory of conversations that is another after each event of each of them is never at rest.
     """
-    return f".reconcile-{identity}-{run}"
+    return f"{library_staging(identity)}/{run}" if command == LIBRARY else f".reconcile-{identity}-{run}"
+
+
+def library_staging(identity: str) -> str:
+    """Return what the directory is called that the library's staging directories lie in."""
+    return f".reconcile-{identity}"
+
+
+def remove_library_staging(identity: str, roots: Iterable[Root], unused_s: float = 0) -> None:
+    """Remove the directory that the library's staging directories lie in, where nothing is in it.
+
+    Who needs it makes it anew. ``unused_s``: only where nothing was in it for so many seconds.
+    """
+    name = library_staging(identity)
+    for root in roots:
+        with contextlib.suppress(OSError):
+            if time.time() - root.status(name).st_mtime >= unused_s:
+                root.remove_directory(name)
 
 
 def is_staged(root: Root, name: str) -> bool:
     """Tell whether a staging directory is there; a file or link of that name is none, and somebody else's."""
     try:
         return stat.S_ISDIR(root.status(name).st_mode)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

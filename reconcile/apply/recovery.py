@@ -2,6 +2,8 @@
 
 A run that was killed leaves staging directories, perhaps a stream of which one file is new and one old, and steps in
 the journal of which nobody noted the end. What it had not begun needs nothing: the next plan does it.
+
+Runs of the library hold the locks of conversations and no other: who can't have those finds one that is alive.
 """
 
 from __future__ import annotations
@@ -14,34 +16,47 @@ from typing import TYPE_CHECKING
 
 from reconcile.apply.halves import found_at, roll_back_halves, wanted_by
 from reconcile.apply.idle import forget_untouched, put_back_untouched
-from reconcile.apply.leftovers import clean_staging, is_staged, remove_emptied, staging_name
+from reconcile.apply.leftovers import (
+    clean_staging,
+    is_staged,
+    remove_emptied,
+    remove_library_staging,
+    staging_name,
+)
 from reconcile.core.model import WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.disk.journal import StepState
 from reconcile.disk.roots import identity_of
+from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.vault import VaultError
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.apply.site import Site
     from reconcile.disk.changes import Root
     from reconcile.disk.journal import Run, Step
+    from reconcile.disk.jp_locks import Acquired
     from reconcile.disk.state import Checkout
 
 _OPEN = (StepState.PLANNED, StepState.BEGUN)
+_UNUSED_S = 600
+"""After so long without a file in it, the library's staging directory was left by a process that was killed."""
 _MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The store and one checkout, in which killed runs are finished. reconcile's own lock is held."""
+    """The store and one checkout, in which killed runs are finished."""
 
     site: Site
 
     def finish_all(self) -> Iterator[str]:
-        """Finish what was killed, as far as it lies here; yield a line for each run that something is said of."""
+        """Finish what was killed, as far as it lies here; yield a line for each run that something is said of.
+
+        reconcile's own lock is held.
+        """
         runs = self.site.state.journal.open_runs()
         if runs:
             self.site.vault.clean()
@@ -52,6 +67,31 @@ class Recovery:
                 message = f"what it left open can't be cleaned up yet: {error}"
             if message:
                 yield f"run {run.id} was interrupted; {message}"
+        with ExitStack() as stack:
+            sides = self.site.open_sides(stack).values()
+            remove_library_staging(self.site.state.identity(), sides, _UNUSED_S)
+
+    def finish_conversation(self, conversation: str) -> None:
+        """Finish what killed runs have left half done of one conversation, whose lock is held, and lent by the site.
+
+        Of a pass, which may have been about many, the rest is left to the next one. Raises `OSError`, `VaultError`.
+        """
+        for run in self.site.state.journal.open_runs():
+            steps = [step for step in self.site.state.journal.steps(run.id) if step.conversation == conversation]
+            if steps and run.command == LIBRARY and self._finish(run):
+                continue
+            if begun := [step for step in steps if step.state is StepState.BEGUN]:
+                self._put_right(run, conversation, begun)
+
+    def _put_right(self, run: Run, conversation: str, begun: Sequence[Step]) -> None:
+        sides = tuple(Side) if self._other_checkout(run) is None else (Side.STORE,)
+        begun = [step for step in begun if _target_side(step) in sides]
+        staging = f"{staging_name(self.site.state.identity(), run.id, run.command)}/{conversation}"
+        with ExitStack() as stack:
+            roots = {side: root for side, root in self.site.open_sides(stack).items() if side in sides}
+            versions = self.site.state.versions.of_run(run.id)
+            roll_back_halves(begun, versions, roots, self.site.vault, self.site.durability, staging)
+            self._settle(run, begun, roots)
 
     def _finish(self, run: Run) -> str:
         """Finish a run, or of another checkout's the part that is in the store; return what to say of it.
@@ -61,10 +101,15 @@ class Recovery:
         other = self._other_checkout(run)
         waits = other is not None and self._is_there(other)
         sides = tuple(Side) if other is None else (Side.STORE,)
-        everything = self.site.state.journal.steps(run.id)
-        steps = [step for step in everything if _target_side(step) in sides]
-        name = staging_name(self.site.state.identity(), run.id)
+        journal, mine = self.site.state.journal, None
+        name = staging_name(self.site.state.identity(), run.id, run.command)
         with ExitStack() as stack:
+            if run.command == LIBRARY:
+                mine = stack.enter_context(self._locked(journal.steps(run.id)))
+                if mine.busy or not journal.is_open(run.id):
+                    return ""
+            everything = journal.steps(run.id)
+            steps = [step for step in everything if _target_side(step) in sides]
             roots = {side: root for side, root in self.site.open_sides(stack).items() if side in sides}
             staged = any(is_staged(root, name) for root in roots.values())
             if waits and not staged and not any(step.state in _OPEN for step in steps):
@@ -74,20 +119,24 @@ class Recovery:
             found = clean_staging(name, run.id, roots, lambda: everything, self.site.vault)
             self.site.state.versions.add(version for version in found if version.digest not in known)
             begun = [step for step in steps if step.state is StepState.BEGUN]
-            touched = sorted({step.conversation for step in begun}, key=self.site.format.order)
-            names = [lock for key in touched if (lock := self.site.format.lock_name(key)) is not None]
-            locks = stack.enter_context(self.site.locks.acquire(names))
+            locks = mine or stack.enter_context(self._locked(begun))
             if locks.busy:
                 return f"what it left open has to wait: {locks.busy[0].detail}"
             roll_back_halves(begun, versions, roots, self.site.vault, self.site.durability, name)
             remove_emptied([step for step in steps if step.state is not StepState.PLANNED], roots)
             done = self._settle(run, steps if waits else everything, roots)
+            if run.command == LIBRARY:
+                remove_library_staging(self.site.state.identity(), roots.values())
         if waits and other is not None:
             return f"what it left open in the store has been cleaned up; a run in {other.project} does the rest"
         put_back_untouched(self.site.state, run)
         forget_untouched(self.site.state, run.id, run.checkout)
-        self.site.state.journal.finish_run(run.id, 1, self.site.clock())
+        journal.finish_run(run.id, 1, self.site.clock())
         return f"{done} of its {len(everything)} steps were done; what it left open has been cleaned up"
+
+    def _locked(self, steps: Iterable[Step]) -> Acquired:
+        touched = sorted({step.conversation for step in steps}, key=self.site.format.order)
+        return self.site.locks.acquire([lock for key in touched if (lock := self.site.format.lock_name(key))])
 
     def _other_checkout(self, run: Run) -> Checkout | None:
         """Return the checkout that a run belongs to, None where it is this one or isn't known any more.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,22 +13,26 @@ from reconcile.apply.executor import Executor
 from reconcile.apply.idle import forget_untouched
 from reconcile.apply.leftovers import clean_staging, is_staged, staging_name
 from reconcile.apply.outcome import Result
-from reconcile.apply.record import Recorder, decided_ahead, planned_steps, preserved
+from reconcile.apply.record import Recorder, decided_ahead, learned, planned_steps, preserved
 from reconcile.apply.steps import Stage
+from reconcile.core.fold import fold
 from reconcile.core.memory import remembered
 from reconcile.core.reasons import Reason
 from reconcile.core.undone import left_alone
 from reconcile.disk.state_memory import Fold
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from reconcile.apply.executor import Progress
     from reconcile.apply.outcome import Outcome
     from reconcile.apply.site import Site
+    from reconcile.core.guards import Whole
     from reconcile.core.look import Look
-    from reconcile.core.model import Side
+    from reconcile.core.model import Digest, Side
     from reconcile.core.plan import Plan, Preserve
+    from reconcile.core.policy import Policy
+    from reconcile.core.units import Rules
     from reconcile.disk.changes import Root
 
 
@@ -39,18 +44,23 @@ def carry_out(
     command: str,
     undoes: str | None,
     progress: Progress,
+    history: Mapping[tuple[str, str], tuple[Digest, ...]] | None = None,
 ) -> tuple[Outcome, str | None]:
     """Carry out a plan in a known checkout; return what came of it, and what can't be cleaned up yet, if anything.
 
-    ``kept`` goes into the vault before anything else; ``undoes`` is the run that this one takes back.
+    ``kept`` goes into the vault before anything else; ``undoes`` is the run that this one takes back. ``history``: what
+    is the newest version from now on, whatever else is found in the workspace after a kill.
 
     Raises:
         MovedError: a side isn't the directory any more that was looked at.
     """
     with ExitStack() as stack:
         roots = site.open_looked_at(stack, look)
-        run = _begin(site, plan, look, command, undoes)
-        stage = _stage(site, roots, run)
+        with site.state.together():
+            run = _begin(site, plan, look, command, undoes)
+            if history:
+                site.state.save_fold(site.number, Fold(history=history))
+        stage = _stage(site, roots, run, command)
         _preserve(site, kept, stage)
         journal = site.state.journal
         outcome = Executor(stage, site.locks, site.format, Recorder(journal, run, site.clock), progress).run(plan)
@@ -74,13 +84,13 @@ def _begin(site: Site, plan: Plan, look: Look, command: str, undoes: str | None)
     return run
 
 
-def _stage(site: Site, roots: dict[Side, Root], run: str) -> Stage:
+def _stage(site: Site, roots: dict[Side, Root], run: str, command: str) -> Stage:
     return Stage(
         roots=roots,
         vault=site.vault,
         durability=site.durability,
         run=run,
-        directory=staging_name(site.state.identity(), run),
+        directory=staging_name(site.state.identity(), run, command),
         unit_of=site.format.unit_of,
         id_of=site.format.id_of,
         keep=site.state.versions.add,
@@ -118,6 +128,27 @@ def _end(site: Site, stage: Stage, outcome: Outcome) -> str | None:
         outcome.left_open = True
         return f"what run {stage.run} has left behind can't be cleaned up yet: {error}"
     return None
+
+
+def remember(
+    site: Site,
+    rules: Rules,
+    plan: Plan,
+    before: Look,
+    after: Look,
+    policy: Policy,
+    outcome: Outcome,
+    whole: Whole | None = None,
+) -> None:
+    """Remember what was achieved, from a new look and what is remembered now, the plan's own intents included.
+
+    What an earlier run has left to rename counts too, which this one need not have been about.
+    """
+    memory = replace(after.memory, renames=after.memory.renames | before.memory.renames)
+    idle = left_alone(plan, outcome.undone())
+    plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
+    changes = fold(after.store, after.workspace, memory, plan, policy, rules, outcome.undone(), whole)
+    site.state.save_fold(site.number, learned(changes, outcome.run))
 
 
 def close(site: Site, outcome: Outcome) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconcile.core.format import Format
     from reconcile.core.look import Look
     from reconcile.disk.durable import Durability
+    from reconcile.disk.jp_locks import Locks
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import State
     from reconcile.disk.vault import Vault
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _AGAIN = "run again; nothing was changed"
 
 
-def locks_of(where: Roots) -> LockSet | NullLockSet:
+def locks_of(where: Roots) -> Locks:
     """Return a format's locks of single conversations."""
     return NullLockSet() if where.format == "plain" else LockSet(LockRoots(where.store, where.workspace))
 
@@ -49,7 +50,7 @@ class Site:
     durability: Durability
     format: Format
     clock: Callable[[], int]
-    locks: LockSet | NullLockSet
+    locks: Locks
     """The format's locks of single conversations."""
 
     @property

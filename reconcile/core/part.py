@@ -73,6 +73,14 @@ class Known:
         for each in conversations:
             self._kin.put(each, above(each, self._copies(each), memory))
 
+    def above(self, conversation: str) -> frozenset[str]:
+        """Return a conversation with everything that it may be below."""
+        return frozenset(self._kin.with_above({conversation}))
+
+    def around(self, conversation: str) -> frozenset[str]:
+        """Return a conversation with everything that may be below it, and all that any of those may be below."""
+        return frozenset(self._kin.with_above(self._kin.with_below({conversation})))
+
     def suffices(self) -> bool:
         """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another."""
         return not self.unusual and self._inhabited == self._are_inhabited()

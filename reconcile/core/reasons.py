@@ -58,6 +58,7 @@ class Reason(Enum):
     ASKED = "asked", "projected, as asked"
     RECOVERED = "recovered", "put back, as the record has it"
     REMOVED_AS_ASKED = "removed-as-asked", "removed, as asked"
+    WRITTEN = "written", "written by a program, through the library"
     PROMOTED = "promoted", "takes the parent of its removed parent"
     EXPIRED = "expired", "expired, with all that is below it"
     FORKED = "forked", "forked, as asked"

@@ -212,6 +212,11 @@ class Journal:
         """Runs that never finished, oldest first: killed, for who holds reconcile's own lock."""
         return self._runs(f"{_RUNS} WHERE finished_ns IS NULL ORDER BY id")
 
+    def is_open(self, run: str) -> bool:
+        """Tell whether a run hasn't finished."""
+        with state_errors(self._path):
+            return bool(select(self._connection, "SELECT 1 FROM run WHERE id = ? AND finished_ns IS NULL", (run,)))
+
     def runs(self) -> tuple[Run, ...]:
         """All runs, newest first."""
         return self._runs(f"{_RUNS} ORDER BY id DESC")

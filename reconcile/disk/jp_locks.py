@@ -15,7 +15,7 @@ import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from reconcile.disk.posix import (
     O_CLOEXEC,
@@ -60,6 +60,27 @@ class Busy:
     detail: str
 
 
+class Lease(Protocol):
+    """A lock that is held until it is released."""
+
+    @property
+    def name(self) -> str:
+        """The name that everybody locks."""
+
+    def still_held(self) -> bool:
+        """Tell whether it is, for a process that came now; to be asked directly before every commit."""
+
+    def release(self) -> None:
+        """Let go; more than once does nothing."""
+
+
+class Locks(Protocol):
+    """Where the executor takes the locks of the conversations that it changes."""
+
+    def acquire(self, names: Sequence[str]) -> Acquired:
+        """Try each lock once, without waiting, in the order given, which must be ascending by id."""
+
+
 class HeldLock:
     """One lock that this process holds until `release`."""
 
@@ -71,8 +92,11 @@ class HeldLock:
         self._link: str | None = None
 
     @classmethod
-    def take(cls, name: str, roots: LockRoots) -> HeldLock | Busy:
-        """Try once; again only where the name got another file meanwhile. Any failure is busy, as in JP."""
+    def take(cls, name: str, roots: LockRoots, session: str | None = None) -> HeldLock | Busy:
+        """Try once; again only where the name got another file meanwhile. Any failure is busy, as in JP.
+
+        ``session`` is what others are told of who holds it, besides the process.
+        """
         for _ in range(ATTEMPTS):
             path = roots.path(name)
             if path is None:
@@ -84,7 +108,7 @@ class HeldLock:
             taken = False
             try:
                 lock_exclusively(lock._fd)
-                taken = lock._settle()
+                taken = lock._settle(session)
             except BlockingIOError:
                 pid = _holder(lock._fd)
                 return Busy(name, pid, f"{path}: held by {f'process {pid}' if pid else 'another process'}")
@@ -125,7 +149,7 @@ class HeldLock:
         os.close(self._fd)
         self._fd = -1
 
-    def _settle(self) -> bool:
+    def _settle(self, session: str | None = None) -> bool:
         """After flock: whether the name still is ours; if so, say who holds it and make the second link."""
         if not (self._is_ours(self._path) and self._roots.path(self.name) == self._path):
             return False
@@ -144,7 +168,7 @@ class HeldLock:
         # Diagnostic, and best effort as in JP.
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)
-            os.write(self._fd, _content())
+            os.write(self._fd, _content(session))
         return True
 
     def _is_ours(self, path: str) -> bool:
@@ -161,7 +185,7 @@ class Acquired:
 
     __slots__ = ("busy", "held")
 
-    def __init__(self, held: tuple[HeldLock, ...] = (), busy: tuple[Busy, ...] = ()) -> None:
+    def __init__(self, held: tuple[Lease, ...] = (), busy: tuple[Busy, ...] = ()) -> None:
         self.held = held
         self.busy = busy
 
@@ -234,6 +258,36 @@ class LockSet:
                         os.unlink(os.path.join(directory, name))
 
 
+@dataclass(frozen=True, slots=True)
+class LentLocks:
+    """Locks of which the caller holds one already: that is lent, all others are taken as usual."""
+
+    held: Lease
+    others: Locks
+
+    def acquire(self, names: Sequence[str]) -> Acquired:
+        """As the others do; what is lent stays held in the end."""
+        got = self.others.acquire([name for name in names if name != self.held.name])
+        return Acquired((*got.held, _Lent(self.held)), got.busy) if self.held.name in names else got
+
+
+@dataclass(frozen=True, slots=True)
+class _Lent:
+    """A lock that somebody else will release."""
+
+    lock: Lease
+
+    @property
+    def name(self) -> str:
+        return self.lock.name
+
+    def still_held(self) -> bool:
+        return self.lock.still_held()
+
+    def release(self) -> None:
+        pass
+
+
 class NullLockSet:
     """For formats whose programs take no locks."""
 
@@ -252,10 +306,11 @@ def _open(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o666)
 
 
-def _content() -> bytes:
+def _content(session: str | None) -> bytes:
     now = time.time_ns()
     second = datetime.fromtimestamp(now // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    content = {"pid": os.getpid(), "acquired_at": f"{second}.{now % 10**9:09d}+00:00"}
+    said = {} if session is None else {"session": session}
+    content = {"pid": os.getpid(), **said, "acquired_at": f"{second}.{now % 10**9:09d}+00:00"}
     return json.dumps(content, separators=(",", ":")).encode()
 
 

@@ -52,13 +52,36 @@ def look_again(
             return None
         if settled:
             found = Again(tuple(walk.copies), frozenset(walk.gone - {copy.path for copy in walk.copies}))
-            _keep(index, walk, found)
+            _keep(index, walk, (*found.gone, *(copy.path for copy in found.copies)))
             return found
     return None
 
 
-def _keep(index: Index, walk: _Relook, found: Again) -> None:
-    for path in (*found.gone, *(copy.path for copy in found.copies)):
+def look_at(
+    known: KnownSide, conversations_dir: str, fmt: Format, index: Index, spots: Collection[Spot]
+) -> tuple[Copy, ...] | None:
+    """Look at single directories of a known side, and not at what is inside them; None: that can't suffice."""
+    walk = Walk(known.side, fmt, index, frozenset(), time.time_ns())
+    try:
+        with walk.opened(conversations_dir) as root:
+            for spot in spots:
+                pending: list[Level] = []
+                with root.below(spot.path.rpartition("/")[0]) as level:
+                    walk.copy(level, spot, pending)
+                for below in pending:
+                    if below.opened is not None:
+                        below.opened.close()
+    except OSError:
+        return None
+    whole = walk.identity == known.identity and len(walk.copies) == len(spots) and not walk.has_problems
+    if not whole:
+        return None
+    _keep(index, walk, [copy.path for copy in walk.copies])
+    return tuple(walk.copies)
+
+
+def _keep(index: Index, walk: Walk, paths: Iterable[str]) -> None:
+    for path in paths:
         index.rows.pop(path, None)
         index.copies.pop(path, None)
     index.rows.update(walk.reader.index.rows)

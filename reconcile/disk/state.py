@@ -21,12 +21,13 @@ from reconcile.disk.state_file import (
 )
 from reconcile.disk.state_memory import Fold
 from reconcile.disk.state_place import NAME
-from reconcile.disk.state_schema import StateError, encoded, select, state_errors, transaction
+from reconcile.disk.state_schema import LIBRARY, StateError, encoded, select, state_errors, transaction
 from reconcile.disk.versions import Versions
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from reconcile.core.memory import Memory
@@ -62,7 +63,7 @@ class Conflict:
 class State:
     """The open state of one store; a context manager. ``messages`` are for the user, right after opening.
 
-    Not to be shared between threads. Every method raises `StateError` where the database can't be read or
+    Used by one thread at a time. Every method raises `StateError` where the database can't be read or
     written. Each that writes is one transaction, and touches no row that says the same already.
     """
 
@@ -96,6 +97,10 @@ class State:
     def in_memory(cls) -> Self:
         """An empty, writable state that is gone when closed. SQLite can't see a simulated file system."""
         return cls(memory(), ":memory:", readonly=False)
+
+    def together(self) -> AbstractContextManager[None]:
+        """Have all that is written in a block be one transaction: all of it or nothing. Raises `StateError`."""
+        return transaction(self._connection, self._path)
 
     def close(self) -> None:
         """Close the database; more than once does nothing."""
@@ -167,11 +172,15 @@ class State:
             return frozenset(row[0] for row in select(self._connection, sql, (number, most)))
 
     def standing(self, checkout: int) -> tuple[object, ...] | None:
-        """What is known of a checkout as a whole, and its newest run; None: it is forgotten."""
-        sql = """SELECT layout, store_identity, (SELECT id FROM run WHERE checkout = ?1 ORDER BY id DESC LIMIT 1)
+        """What is known of a checkout as a whole, and its newest run; None: it is forgotten.
+
+        A run of the library isn't one of those: it leaves nothing behind but what is remembered of its conversations.
+        """
+        sql = """SELECT layout, store_identity,
+                (SELECT id FROM run WHERE checkout = ?1 AND command <> ?2 ORDER BY id DESC LIMIT 1)
             FROM checkout WHERE id = ?1"""
         with state_errors(self._path):
-            found = select(self._connection, sql, (checkout,))
+            found = select(self._connection, sql, (checkout, LIBRARY))
         return found[0] if found else None
 
     def save_fold(self, checkout: int, fold: Fold) -> None:

@@ -92,8 +92,8 @@ def memory() -> sqlite3.Connection:
 
 
 def _connect(path: str, timeout: float) -> sqlite3.Connection:
-    # Transactions are begun by `transaction` alone.
-    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
+    # Transactions are begun by `transaction` alone. One thread at a time uses it, not always the same.
+    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
 

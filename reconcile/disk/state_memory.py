@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
 from reconcile.core.model import Side
-from reconcile.disk.state_schema import encoded, select
+from reconcile.disk.state_schema import LIBRARY, encoded, select
 
 if TYPE_CHECKING:
     import sqlite3
@@ -105,14 +105,15 @@ def _left_by_newest(
 ) -> Iterable[tuple[str, dict[str, str]]]:
     """Return the conversation and the record of each step of a kind that the newest run has not done.
 
-    One that was killed before it had written down what it was about is none: what was left is left still.
+    One that was killed before it had written down what it was about is none: what was left is left still. Nor is one of
+    the library, which is about a single conversation.
     """
     sql = """SELECT conversation, record FROM step WHERE kind = ? AND state <> 'done' AND run = (
-        SELECT id FROM run WHERE checkout = ? AND (
+        SELECT id FROM run WHERE checkout = ? AND command <> ? AND (
             EXISTS (SELECT 1 FROM step AS its WHERE its.run = run.id)
             OR EXISTS (SELECT 1 FROM remembered AS its WHERE its.run = run.id)
         ) ORDER BY id DESC LIMIT 1)"""
-    rows = select(connection, sql, (kind, checkout))
+    rows = select(connection, sql, (kind, checkout, LIBRARY))
     return [(conversation, json.loads(record)) for conversation, record in rows]
 
 

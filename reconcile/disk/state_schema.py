@@ -85,10 +85,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE changed (conversation TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
         "CREATE INDEX changed_number ON changed (number)",
     ),
+    # The library asks for open runs with every lock that it takes, and leaves a run with every change.
+    ("CREATE INDEX run_open ON run (id) WHERE finished_ns IS NULL",),
 )
 """Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
 
 VERSION = len(MIGRATIONS)
+
+LIBRARY = "library"
+"""The command of runs that hold the lock of one conversation for as long as they last, and not the store's."""
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -124,7 +129,14 @@ def state_errors(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
-    """All of the block's changes or none, durable at its end. Raises `StateError`."""
+    """All of the block's changes or none, durable at its end; within another one, at the end of that.
+
+    Raises `StateError`.
+    """
+    within = connection.in_transaction
+    if within:
+        yield
+        return
     with state_errors(path):
         connection.execute("BEGIN IMMEDIATE")
         before = connection.total_changes

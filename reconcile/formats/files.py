@@ -173,13 +173,13 @@ class ManagedFiles(ABC):
         wanted = ParentRef(ParentKind.ABSENT if parent is None else ParentKind.ID, parent)
         if self._parent_ref(value) == wanted:
             return content
-        if _serialised(value) != content:
+        if serialised(value) != content:
             return None
         if parent is None:
             del value[_PARENT]
         else:
             value[_PARENT] = parent
-        return _serialised(value)
+        return serialised(value)
 
     def expires_ns(self, content: bytes) -> int | None:
         """Both forms of timestamps; anything else never expires (formats/jp.md 3.2, edge case 52)."""
@@ -194,7 +194,7 @@ class ManagedFiles(ABC):
         assert isinstance(elements, list)  # noqa: S101 - the stream is valid
         lead = 0 if BASE_FILE in contents else 1
         kept = elements[:lead] + cut(elements[lead:], part)
-        return {**contents, EVENTS_FILE: _serialised(kept, errors="replace")}
+        return {**contents, EVENTS_FILE: serialised(kept, errors="replace")}
 
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
         """As `Format.forked_metadata`: a new file, serialised as JP would, whatever the source's form.
@@ -204,9 +204,9 @@ class ManagedFiles(ABC):
         source = strict.load_object(content)
         kept = {key: value for key, value in source.items() if key not in _ENDED_WITH_THE_SOURCE}
         if title is None:
-            return _serialised(kept | {_PARENT: parent}, errors="replace")
+            return serialised(kept | {_PARENT: parent}, errors="replace")
         ordered = kept if "title" in kept else {"title": title} | kept  # JP writes it first (3.1)
-        return _serialised(ordered | {"title": title, _PARENT: parent}, errors="replace")
+        return serialised(ordered | {"title": title, _PARENT: parent}, errors="replace")
 
     def _parent_ref(self, metadata: dict[str, Any]) -> ParentRef:
         if _PARENT not in metadata:
@@ -306,6 +306,6 @@ def _word(value: object) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> bytes:
+def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> bytes:
     """The bytes that JP writes for an object (formats/jp.md 3.3)."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(errors=errors)

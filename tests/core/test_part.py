@@ -55,6 +55,18 @@ def part_of(known: Known, memory: Memory, *numbers: int) -> frozenset[str]:
 
 
 @pytest.mark.parametrize(
+    ("number", "above", "around"),
+    [(5, (5,), (5,)), (3, (1, 2, 3), (1, 2, 3)), (2, (1, 2), (1, 2, 3)), (1, (1,), (1, 2, 3, 4))],
+)
+def test_what_lies_above_and_around(
+    memory: Memory, number: int, above: tuple[int, ...], around: tuple[int, ...]
+) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED), memory)
+    assert known.above(f"jp-c{number}") == ids(*above)
+    assert known.around(f"jp-c{number}") == ids(*around)
+
+
+@pytest.mark.parametrize(
     ("changed", "concerned"), [((5,), (5,)), ((3,), (1, 2, 3)), ((2,), (1, 2, 3)), ((1,), (1, 2, 3, 4)), ((), ())]
 )
 def test_what_lies_above_and_below_belongs_to_it(

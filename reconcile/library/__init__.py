@@ -1,0 +1,65 @@
+"""Guard-scoped persistence: what is changed in a mutable scope is on the disk before its lock goes (DESIGN.md 10).
+
+There are no persist calls to forget. A `Workspace` gives handles; a handle's lock gives a mutable scope; leaving that
+writes what is dirty to the store, and to the workspace where the conversation is projected, while JP's own
+cross-process lock is still held.
+"""
+
+from reconcile.library.errors import (
+    BusyError,
+    ChangedError,
+    HasChildrenError,
+    InvalidValueError,
+    LibraryError,
+    MisuseError,
+    PersistError,
+    ReleasedError,
+    UnknownConversationError,
+    UnreadableError,
+)
+from reconcile.library.guards import ConversationHandle, ConversationLock, ConversationMut
+from reconcile.library.locking import JpLocks, LockBackend, NoLocks
+from reconcile.library.persisting import Change, NullBackend, PersistBackend, RecordingBackend, Removal, Strategy
+from reconcile.library.scope import Draft
+from reconcile.library.values import Event, Events, Json, Metadata, View, new_event, thawed, timestamp
+from reconcile.library.workspace import Workspace
+
+CASCADE = Strategy.CASCADE
+PROMOTE = Strategy.PROMOTE
+
+__all__ = [
+    "CASCADE",
+    "PROMOTE",
+    "BusyError",
+    "Change",
+    "ChangedError",
+    "ConversationHandle",
+    "ConversationLock",
+    "ConversationMut",
+    "Draft",
+    "Event",
+    "Events",
+    "HasChildrenError",
+    "InvalidValueError",
+    "JpLocks",
+    "Json",
+    "LibraryError",
+    "LockBackend",
+    "Metadata",
+    "MisuseError",
+    "NoLocks",
+    "NullBackend",
+    "PersistBackend",
+    "PersistError",
+    "RecordingBackend",
+    "ReleasedError",
+    "Removal",
+    "Strategy",
+    "UnknownConversationError",
+    "UnreadableError",
+    "View",
+    "Workspace",
+    "new_event",
+    "thawed",
+    "timestamp",
+]

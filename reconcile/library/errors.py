@@ -1,0 +1,71 @@
+"""What can go wrong, each in one line that says what was found and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.errors import ReconcileError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class LibraryError(ReconcileError):
+    """What the library raises; every other class here is one."""
+
+
+class UnknownConversationError(LibraryError, LookupError):
+    """No conversation has that id, in the store or in the workspace."""
+
+
+class HasChildrenError(LibraryError):
+    """A conversation with children was to be removed, and nothing was said of them; ``children`` are their ids."""
+
+    def __init__(self, message: str, children: Sequence[str], hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.children = tuple(children)
+
+
+class BusyError(LibraryError, TimeoutError):
+    """Somebody else has a conversation, and kept it for as long as was waited."""
+
+
+class ReleasedError(LibraryError, RuntimeError):
+    """A lock or a scope was used after it was closed, or given away."""
+
+
+class MisuseError(LibraryError, RuntimeError):
+    """Something was asked for that can't be by its nature: a read inside of a callback, a second scope at once."""
+
+
+class InvalidValueError(LibraryError, ValueError):
+    """What a callback has made can't be written: JP couldn't read it. Nothing of that callback was taken over."""
+
+
+class UnreadableError(LibraryError):
+    """What the files hold isn't what JP could read, and `reconcile doctor` says what it is."""
+
+
+class PersistError(LibraryError):
+    """Something couldn't be written; what is dirty still is, and `flush` may be called again."""
+
+
+class ChangedError(PersistError):
+    """A program that takes no lock has written to the store since the scope has read it.
+
+    What the scope had to write is in the vault: ``versions`` are the names that `reconcile show` takes.
+    """
+
+    def __init__(self, message: str, versions: Sequence[str] = (), hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.versions = tuple(versions)
+
+
+def has_children(conversation: str, children: Sequence[str]) -> HasChildrenError:
+    """Return the error that names the children, and the ways on."""
+    named = ", ".join(children[:5]) + (f" and {len(children) - 5} more" if len(children) > 5 else "")
+    return HasChildrenError(
+        f"{conversation} has {'a child' if len(children) == 1 else f'{len(children)} children'}: {named}",
+        children,
+        "say what becomes of them: Strategy.CASCADE removes them too, Strategy.PROMOTE gives them its parent",
+    )

@@ -1,0 +1,282 @@
+"""Changes on the disk, as runs of one conversation: planned, journalled, flushed and kept as every other run's are.
+
+The conversation's own lock is held, and no other: passes of `reconcile` find what is at work here busy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reconcile.apply.leftovers import remove_library_staging
+from reconcile.apply.outcome import Outcome, Result
+from reconcile.apply.recovery import Recovery
+from reconcile.apply.run import carry_out, close, remember
+from reconcile.core.edits import RefusedError
+from reconcile.core.model import METADATA, STREAM, WHOLE, Partition, Side
+from reconcile.core.planner import make_plan
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Children, Remove
+from reconcile.disk.jp_locks import LentLocks
+from reconcile.disk.state import State
+from reconcile.disk.state_schema import LIBRARY
+from reconcile.disk.vault import Vault
+from reconcile.disk.versions import Version
+from reconcile.errors import ReconcileError
+from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, has_children
+from reconcile.library.loading import stored
+from reconcile.library.planning import moves_anything, plan_change, plan_run, stated_parent, store_copy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from reconcile.apply.site import Site
+    from reconcile.core.look import Look
+    from reconcile.core.model import Copy, Digest
+    from reconcile.core.plan import Plan
+    from reconcile.disk.jp_locks import Lease, Locks
+    from reconcile.library.persisting import Change, Removal
+    from reconcile.library.sight import Ground, Sight
+    from reconcile.library.values import Contents
+
+_TRIES = 5
+_PATIENCE = 60.0
+"""Seconds that a transaction waits for those of others."""
+
+
+class FileSystemBackend:
+    """Writes to the store, and to the workspace where a conversation is projected."""
+
+    def __init__(self, sight: Sight, others: Locks) -> None:
+        """Write what is seen by ``sight``; ``others`` is how more locks than a change's own are taken."""
+        self._sight = sight
+        self._session = sight.session
+        self._others = others
+        self._mutex = threading.RLock()
+        self._idle: list[Site] = []
+        self._pid = os.getpid()
+
+    def close(self) -> None:
+        """Give back what no thread uses now, and remove the staging directory."""
+        with self._mutex, ExitStack() as stack:
+            if self._idle:
+                sides = self._session.site.open_sides(stack).values()
+                remove_library_staging(self._idle[0].state.identity(), sides)
+            while self._idle:
+                self._idle.pop().state.close()
+
+    def prepare(self, conversation: str, lease: Lease) -> Contents:
+        """Bring both sides together, after whatever was killed, and read what they hold; {} for nothing.
+
+        Who changes what was read so, changes what everybody has written.
+        """
+        with _as_persist_errors(conversation), self._site(lease) as site:
+            Recovery(site).finish_conversation(conversation)
+        for _ in range(_TRIES):
+            ground = self._sight.ground(conversation)
+            if ground.at_rest or self._settle(ground, conversation, lease):
+                break
+        return stored(self._sight, self._sight.ground(conversation), conversation)
+
+    def persist(self, change: Change) -> tuple[str, ...]:
+        """Write a change to the store, and from there to the workspace."""
+        with _as_persist_errors(change.conversation):
+            return self._persist(change)
+
+    def remove(self, removal: Removal) -> tuple[str, ...]:
+        """Remove a conversation from both sides, with its children or without."""
+        with _as_persist_errors(removal.conversation):
+            return self._remove(removal)
+
+    def _persist(self, change: Change) -> tuple[str, ...]:
+        conversation, words = change.conversation, ""
+        parent = stated_parent(change.after, self._session.format)
+        ground = self._sight.ground(conversation, parent)
+        for _ in range(_TRIES):
+            self._refuse_overwriting(ground, change)
+            planned = plan_change(
+                ground, change, self._sight.policy_now(), self._session.rules, self._now(), self._session.with_events
+            )
+            if moves_anything(planned.plan) and not ground.full:
+                ground = self._sight.full_ground(conversation, parent)
+                continue
+            outcome = self._carry_out(planned.plan, ground, conversation, change.lease, planned.history)
+            deeds = list(outcome.deeds.values())
+            bad = next((deed for deed in deeds[: planned.writes] if deed.result is not Result.DONE), None)
+            if bad is None:
+                return self._told(planned.plan, outcome)
+            words = bad.message
+            if bad.reason is not Reason.DRIFT:
+                break
+            ground = self._sight.full_ground(conversation, parent)
+        raise PersistError(f"{conversation}: {words or 'it kept changing while it was written'}")
+
+    def _settle(self, ground: Ground, conversation: str, lease: Lease) -> bool:
+        """Do what a run would do about one conversation; False where that has to be looked at again."""
+        plan = plan_run(ground, conversation, self._sight.policy_now(), self._session.rules, self._now())
+        if moves_anything(plan) and not ground.full:
+            ground = self._sight.full_ground(conversation)
+            plan = plan_run(ground, conversation, self._sight.policy_now(), self._session.rules, self._now())
+        outcome = self._carry_out(plan, ground, conversation, lease)
+        return not any(deed.reason is Reason.DRIFT for deed in outcome.deeds.values())
+
+    def _told(self, plan: Plan, outcome: Outcome) -> tuple[str, ...]:
+        """Return what has to wait. Raises `PersistError` where the workspace could not be written."""
+        failed = [deed.message for deed in outcome.deeds.values() if deed.result is Result.FAILED]
+        if failed:
+            raise PersistError(f"saved in the store, but not everywhere: {failed[0]}")
+        skipped = [deed.message for deed in outcome.deeds.values() if deed.result is Result.SKIPPED]
+        return tuple(dict.fromkeys((*(item.message for item in plan.held), *skipped)))
+
+    def _remove(self, removal: Removal) -> tuple[str, ...]:
+        conversation, rules = removal.conversation, self._session.rules
+        how = Children(removal.strategy.value) if removal.strategy is not None else Children.REFUSE
+        for _ in range(_TRIES):
+            look = self._sight.refresh()
+            policy = replace(self._sight.policy_now(), request=Remove((conversation,), how))
+            try:
+                plan = make_plan(look.store, look.workspace, look.memory, policy, rules, self._now())
+            except RefusedError as error:
+                children = self._sight.tree.children_of(conversation)
+                if children and removal.strategy is None:
+                    raise has_children(conversation, children) from None
+                raise PersistError(str(error), error.hints[0] if error.hints else None) from None
+            outcome = self._run(plan, look, removal.lease)
+            if not any(deed.reason is Reason.DRIFT for deed in outcome.deeds.values()):
+                break
+        if any(copy.partition is not Partition.TRASH for copy in self._sight.copies(Side.STORE, conversation)):
+            words = self._told(plan, outcome)
+            raise PersistError(f"{conversation} stays: {words[0] if words else 'it could not be removed'}")
+        return self._told(plan, outcome)
+
+    def _run(self, plan: Plan, look: Look, lease: Lease) -> Outcome:
+        """Carry out a plan about everything, and remember what came of it."""
+        with self._site(lease) as site:
+            outcome, _ = self._done(site, plan, look)
+            after = self._sight.refresh()
+            with site.state.together():
+                remember(site, self._session.rules, plan, look, after, plan.policy, outcome)
+                close(site, outcome)
+        return outcome
+
+    def _carry_out(
+        self,
+        plan: Plan,
+        ground: Ground,
+        conversation: str,
+        lease: Lease,
+        history: Mapping[tuple[str, str], tuple[Digest, ...]] | None = None,
+    ) -> Outcome:
+        """Carry out a plan of one conversation, and remember what came of it."""
+        if plan.quiet:
+            return Outcome()
+        with self._site(lease) as site:
+            outcome, moved = self._done(site, plan, ground.look, history)
+            after = self._sight.after(conversation, _made(plan, conversation), full=moved or ground.full)
+            with site.state.together():
+                remember(site, self._session.rules, plan, ground.look, after, plan.policy, outcome, ground.whole)
+                close(site, outcome)
+        return outcome
+
+    @staticmethod
+    def _done(
+        site: Site, plan: Plan, look: Look, history: Mapping[tuple[str, str], tuple[Digest, ...]] | None = None
+    ) -> tuple[Outcome, bool]:
+        kept = [v for v in plan.preserve if not site.state.versions.has(v.digest, v.conversation, v.unit)]
+        if not plan.concerned and not kept:
+            return Outcome(), False
+        outcome, _ = carry_out(site, plan, look, kept, LIBRARY, None, lambda *_: None, history)
+        return outcome, moves_anything(plan)
+
+    def _refuse_overwriting(self, ground: Ground, change: Change) -> None:
+        """Make sure that the store holds what the change was made from, or the change itself already.
+
+        Raises:
+            ChangedError: it holds something else; what was to be written is in the vault.
+        """
+        found = self._digests(store_copy(ground.look, change.conversation, self._session.rules))
+        digest = self._session.rules.digest
+        wanted = [{name: digest(content) for name, content in each.items()} for each in (change.before, change.after)]
+        for name in {*found, *change.after}:
+            if found.get(name) not in {each.get(name) for each in wanted}:
+                self._save(change)
+                raise ChangedError(
+                    f"store: {change.conversation}: {name} was written by a program that takes no lock, after it was "
+                    "read here; what was to be written is in the vault",
+                    [digest(content) for content in change.files.values()],
+                    "read it again, and make the change anew; `reconcile show DIGEST` prints what was to be written",
+                )
+
+    def _digests(self, copy: Copy | None) -> dict[str, Digest | None]:
+        names = self._session.file_names
+        return {file.name: file.digest for file in copy.files if file.name in names} if copy is not None else {}
+
+    def _save(self, change: Change) -> None:
+        """Put what was to be written into the vault."""
+        fmt = self._session.format
+        with self._site(change.lease) as site:
+            kept = {name: site.vault.put_bytes(content) for name, content in change.files.items()}
+            site.vault.flush()
+            site.state.versions.add(
+                Version(
+                    digest=each.digest,
+                    xxh3=each.xxh3,
+                    size=each.size,
+                    conversation=change.conversation,
+                    unit=METADATA if name == fmt.metadata_file else STREAM,
+                    file=name,
+                    side=Side.STORE,
+                    path=f"{change.conversation}/{name}",
+                    mtime_ns=self._now(),
+                    run=None,
+                    why=Reason.WRITTEN.value,
+                )
+                for name, each in kept.items()
+            )
+
+    def _now(self) -> int:
+        return self._session.site.clock()
+
+    @contextmanager
+    def _site(self, lease: Lease) -> Iterator[Site]:
+        """Lend a state and a vault of its own to who writes: none of them is for two threads."""
+        mine = self._session.site
+        with self._mutex:
+            if self._pid != os.getpid():  # after a fork: a database must not be carried over
+                self._pid, self._idle = os.getpid(), []
+            site = self._idle.pop() if self._idle else None
+        if site is None:
+            directory = self._session.directory
+            state = State.open(directory, timeout=_PATIENCE)
+            site = replace(mine, state=state, vault=Vault(directory, mine.durability))
+        try:
+            yield replace(site, locks=LentLocks(lease, self._others))
+        finally:
+            with self._mutex:
+                self._idle.append(site)
+
+
+def _made(plan: Plan, conversation: str) -> dict[Side, list[str]]:
+    """Return the directories that a plan makes for a conversation."""
+    made: dict[Side, list[str]] = {side: [] for side in Side}
+    for action in plan.actions:
+        if action.unit == WHOLE and action.writes and action.conversation == conversation:
+            made[action.target.side].append(action.target.path)
+    return made
+
+
+@contextlib.contextmanager
+def _as_persist_errors(conversation: str) -> Iterator[None]:
+    """Turn what goes wrong below into the library's own error."""
+    try:
+        yield
+    except (PersistError, HasChildrenError, UnreadableError):
+        raise
+    except ReconcileError as error:
+        raise PersistError(f"{conversation}: {error.message}", error.hint) from error
+    except OSError as error:
+        raise PersistError(f"{conversation}: {error}") from error

@@ -1,0 +1,66 @@
+"""How conversations are locked against other processes: as JP does it, or, for tests, not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from reconcile.disk.jp_locks import Busy, HeldLock, Lease, LockRoots, Locks, LockSet, NullLockSet
+from reconcile.formats import get_format
+
+if TYPE_CHECKING:
+    from reconcile.disk.roots import Roots
+
+__all__ = ["Busy", "JpLocks", "Lease", "LockBackend", "NoLocks"]
+
+
+class LockBackend(Protocol):
+    """Locks of single conversations, across processes."""
+
+    @property
+    def others(self) -> Locks:
+        """How the locks of other conversations are taken, where a change concerns those too."""
+
+    def take(self, conversation: str, session: str | None) -> Lease | Busy:
+        """Try once, without waiting; ``session`` is what others are told of who holds it."""
+
+
+class JpLocks:
+    """JP's own: a running JP and this process exclude each other (formats/jp.md 1.6)."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = LockRoots(roots.store, roots.workspace)
+        self._format = get_format(roots.format)
+        self._others = LockSet(self._roots)
+
+    @property
+    def others(self) -> Locks:
+        """The same locks, for the executor."""
+        return self._others
+
+    def take(self, conversation: str, session: str | None) -> Lease | Busy:
+        """Try to flock JP's lock file."""
+        name = self._format.lock_name(conversation)
+        assert name is not None  # noqa: S101 - JP's conversations have one
+        return HeldLock.take(name, self._roots, session)
+
+
+class NoLocks:
+    """Nobody is kept out, and no lock file is made: for tests, and where nothing is written."""
+
+    others: Locks = NullLockSet()
+
+    def take(self, conversation: str, session: str | None) -> Lease | Busy:  # noqa: ARG002 - nobody is told
+        """Succeed."""
+        return _Nothing(conversation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    name: str
+
+    def still_held(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass

@@ -1,0 +1,197 @@
+"""What a workspace reads from and writes to: the disk, or memory above what is there (or above nothing)."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from reconcile.core.model import Metadata, ParentKind
+from reconcile.formats import get_format
+from reconcile.library.errors import has_children
+from reconcile.library.filesystem import FileSystemBackend
+from reconcile.library.loading import load
+from reconcile.library.persisting import Strategy
+from reconcile.library.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from reconcile.core.format import Format
+    from reconcile.disk.jp_locks import Lease, Locks
+    from reconcile.library.persisting import Change, PersistBackend, Removal
+    from reconcile.library.sight import Sight
+    from reconcile.library.values import Contents
+
+
+class Storage(Protocol):
+    """Reading, and the backend that writes; each by itself, so that what is read for real may be written nowhere."""
+
+    @property
+    def format(self) -> Format:
+        """The format of the files."""
+
+    @property
+    def tree(self) -> Tree:
+        """The live conversations."""
+
+    @property
+    def backend(self) -> PersistBackend:
+        """Where changes go."""
+
+    def taken(self) -> Collection[str]:
+        """Ids that aren't free."""
+
+    def refresh(self) -> None:
+        """Look at everything again."""
+
+    def load(self, conversation: str) -> Contents:
+        """Read without a lock; {} where it is nowhere."""
+
+    def prepare(self, conversation: str, lease: Lease) -> Contents:
+        """Read what is to be changed, with its lock held."""
+
+    def persist(self, change: Change) -> tuple[str, ...]:
+        """Have a change written, and shown from now on."""
+
+    def remove(self, removal: Removal) -> tuple[str, ...]:
+        """Have a conversation removed, and gone from now on."""
+
+    def close(self) -> None:
+        """Give back what is held open."""
+
+
+class Disk:
+    """The store and the workspace."""
+
+    def __init__(self, sight: Sight, others: Locks) -> None:
+        self._sight = sight
+        self._files = FileSystemBackend(sight, others)
+        self.format = sight.session.format
+
+    @property
+    def tree(self) -> Tree:
+        """The live conversations."""
+        return self._sight.tree
+
+    @property
+    def backend(self) -> PersistBackend:
+        """The file system."""
+        return self._files
+
+    def taken(self) -> Collection[str]:
+        """Ids that aren't free."""
+        return self._sight.taken()
+
+    def refresh(self) -> None:
+        """Look at both sides again."""
+        self._sight.refresh()
+
+    def load(self, conversation: str) -> Contents:
+        """Read what both sides hold, whatever a run has still to do about it."""
+        return load(self._sight, conversation)
+
+    def prepare(self, conversation: str, lease: Lease) -> Contents:
+        """Do what a run would do, then read the store."""
+        return self._files.prepare(conversation, lease)
+
+    def persist(self, change: Change) -> tuple[str, ...]:
+        """Write a change."""
+        words = self._files.persist(change)
+        show(self.tree, self.format, change.conversation, change.after)
+        return words
+
+    def remove(self, removal: Removal) -> tuple[str, ...]:
+        """Remove from both sides."""
+        return self._files.remove(removal)
+
+    def close(self) -> None:
+        """Close the state."""
+        self._files.close()
+        self._sight.close()
+
+
+class Memory:
+    """Changes in memory, above what another storage reads; each goes to a backend as well."""
+
+    def __init__(self, below: Disk | None, backend: PersistBackend) -> None:
+        self._below = below
+        self.backend = backend
+        self.format: Format = below.format if below else get_format("jp")
+        self._mutex = threading.RLock()
+        self._changed: dict[str, Contents] = {}
+        self.tree = self._new_tree()
+
+    def taken(self) -> Collection[str]:
+        """Ids that aren't free."""
+        with self._mutex:
+            return {*self._changed, *(self._below.taken() if self._below else ())}
+
+    def refresh(self) -> None:
+        """Look at what is below again."""
+        if self._below:
+            self._below.refresh()
+        self.tree = self._new_tree()
+
+    def load(self, conversation: str) -> Contents:
+        """Read what was changed, or what is below."""
+        with self._mutex:
+            if conversation in self._changed or self._below is None:
+                return self._changed.get(conversation, {})
+        return self._below.load(conversation)
+
+    def prepare(self, conversation: str, lease: Lease) -> Contents:  # noqa: ARG002 - nothing is written
+        """Read."""
+        return self.load(conversation)
+
+    def persist(self, change: Change) -> tuple[str, ...]:
+        """Pass a change on, and show it."""
+        words = self.backend.persist(change)
+        self._show(change.conversation, change.after)
+        return words
+
+    def remove(self, removal: Removal) -> tuple[str, ...]:
+        """Pass a removal on, and show what is left."""
+        gone, children = removal.conversation, self.tree.children_of(removal.conversation)
+        if children and removal.strategy is None:
+            raise has_children(gone, children)
+        words = self.backend.remove(removal)
+        above = self.tree.parent_of(gone)
+        for child in children if removal.strategy is Strategy.PROMOTE else ():
+            contents = self.load(child)
+            metadata = contents[self.format.metadata_file]
+            promoted = self.format.with_parent(metadata, above) or metadata
+            self._show(child, {**contents, self.format.metadata_file: promoted})
+            self.tree.put(child, above)
+        below = self.tree.descendants_of(gone) if removal.strategy is Strategy.CASCADE else []
+        for each in (gone, *below):
+            self._show(each, {})
+        return words
+
+    def close(self) -> None:
+        """Close what is below."""
+        if self._below:
+            self._below.close()
+
+    def _new_tree(self) -> Tree:
+        below = self._below.tree if self._below else None
+        tree = Tree({each: below.parent_of(each) for each in below.all()} if below else {}, self.format.order)
+        with self._mutex:
+            for conversation, contents in self._changed.items():
+                show(tree, self.format, conversation, contents)
+        return tree
+
+    def _show(self, conversation: str, contents: Contents) -> None:
+        with self._mutex:
+            self._changed[conversation] = dict(contents)
+        show(self.tree, self.format, conversation, contents)
+
+
+def show(tree: Tree, fmt: Format, conversation: str, contents: Contents) -> None:
+    """Have the tree know what a conversation states now; nothing in it: it is gone."""
+    if not contents:
+        tree.remove(conversation)
+        return
+    metadata = fmt.read_metadata(contents[fmt.metadata_file])
+    known = tree.parent_of(conversation) if conversation in tree else None
+    says = isinstance(metadata, Metadata) and metadata.parent.kind in (ParentKind.ID, ParentKind.ROOT)
+    tree.put(conversation, metadata.parent.id if isinstance(metadata, Metadata) and says else known)

@@ -1,0 +1,113 @@
+"""Metadata and events as values: read from bytes, shown as what can't be changed, and written as JP writes them."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
+
+from reconcile.core.model import Fault
+from reconcile.formats import strict
+from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, serialised
+from reconcile.library.errors import InvalidValueError, UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from reconcile.core.format import Format
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""What a JSON file can hold, in a form that can be changed."""
+Metadata: TypeAlias = dict[str, Json]
+"""The object of ``metadata.json``, with the keys that JP doesn't know, in their order."""
+Event: TypeAlias = dict[str, Json]
+"""An element of ``events.json``, as it is stored: what JP keeps in base64 (docs/library.md) is in base64."""
+Events: TypeAlias = list[Event]
+View: TypeAlias = "bool | int | float | str | Sequence[View] | Mapping[str, View] | None"
+"""The same, to be read only."""
+Contents: TypeAlias = "Mapping[str, bytes]"
+"""The managed files of a conversation, by name."""
+
+
+class FrozenDict(dict[str, View]):
+    """A dictionary that refuses to be changed; ``json`` writes it like any other. Comes from a snapshot."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a snapshot can't be changed; use update_metadata or update_events of a mutable scope")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __deepcopy__(self, memo: object) -> dict[str, Json]:
+        """Return a copy that can be changed."""
+        return cast("dict[str, Json]", thawed(self))
+
+    def __reduce__(self) -> tuple[type[dict[str, Json]], tuple[dict[str, Json]]]:
+        return dict, (cast("dict[str, Json]", thawed(self)),)
+
+
+def frozen(value: Json) -> View:
+    """Return a value that can't be changed: dictionaries refuse it, lists are tuples."""
+    if isinstance(value, dict):
+        return FrozenDict((key, frozen(each)) for key, each in value.items())
+    if isinstance(value, list):
+        return tuple(frozen(each) for each in value)
+    return value
+
+
+def thawed(value: View) -> Json:
+    """Return a copy of a snapshot, or of a part of one, that can be changed."""
+    if isinstance(value, dict):
+        return {key: thawed(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [thawed(each) for each in value]
+    return cast("Json", value)
+
+
+def timestamp(at_ns: int | None = None) -> str:
+    """Return a time (by default now) as JP writes it: ``2026-01-31 12:00:00.5``, in UTC."""
+    now = time.time_ns() if at_ns is None else at_ns
+    second = datetime.fromtimestamp(now // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{second}.{f'{now % 10**9:09d}'.rstrip('0') or '0'}"
+
+
+def new_event(kind: str, /, **fields: Json) -> Event:
+    """Return an event of this type that happens now, with its keys in the order in which JP writes them.
+
+    ``new_event("chat_request", content="Hello")``.
+    """
+    return {"timestamp": timestamp(), "type": kind, **fields}
+
+
+def decoded(conversation: str, name: str, content: bytes) -> Json:
+    """Return the value of a file. Raises `UnreadableError`."""
+    try:
+        value: Any = strict.load(content)
+    except strict.InvalidContentError as error:
+        raise UnreadableError(
+            f"{conversation}: {name}: found {error.found}, expected JSON", f"see `reconcile status {conversation}`"
+        ) from None
+    return cast("Json", value)
+
+
+def encoded(name: str, value: Metadata | Events) -> bytes:
+    """Return the bytes that JP would write. Raises `InvalidValueError`."""
+    try:
+        return serialised(cast("dict[str, Any] | list[Any]", value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidValueError(f"{name}: found {error}, expected what JSON can hold; nothing was changed") from None
+
+
+def check(fmt: Format, conversation: str, contents: Contents) -> None:
+    """Make sure that JP could read these files. Raises `InvalidValueError`."""
+    found = fmt.read_metadata(contents.get(METADATA_FILE, b""))
+    if not isinstance(found, Fault):
+        stream = {name: contents[name] for name in (BASE_FILE, EVENTS_FILE) if name in contents}
+        if not isinstance(whole := fmt.read_stream(stream, events=False), Fault):
+            return
+        found = whole
+    raise InvalidValueError(
+        f"{conversation}: {found.file}: found {found.found}, expected {found.expected}; nothing was changed"
+    )

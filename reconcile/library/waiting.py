@@ -1,0 +1,70 @@
+"""Waiting for a conversation's lock: inside this process first, then for other processes, by asking again."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+from reconcile.library.exclusion import entered
+from reconcile.library.locking import Busy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reconcile.library.exclusion import Exclusion
+    from reconcile.library.guards import ConversationLock
+    from reconcile.library.locking import Lease, LockBackend
+
+_FIRST_S, _LONGEST_S = 0.001, 0.05
+
+
+class Wait:
+    """One wait for one lock. ``timeout``: seconds, 0 for one attempt, None for as long as it takes."""
+
+    def __init__(
+        self,
+        conversation: str,
+        exclusion: Exclusion,
+        locks: LockBackend,
+        session: str | None,
+        timeout: float | None,
+        made: Callable[[Exclusion, Lease], ConversationLock],
+    ) -> None:
+        self._conversation, self._exclusion, self._locks, self._session = conversation, exclusion, locks, session
+        self._made = made
+        self._ends = None if timeout is None else time.monotonic() + timeout
+        self._pause = _FIRST_S
+        self._busy: Busy | None = None
+
+    def attempt(self) -> ConversationLock | None:
+        """Try once."""
+        if not self._exclusion.owner.acquire(blocking=False):
+            self._busy = None
+            return None
+        try:
+            with entered():
+                found = self._locks.take(self._conversation, self._session)
+                if not isinstance(found, Busy):
+                    return self._made(self._exclusion, found)
+        except BaseException:
+            self._exclusion.owner.release()
+            raise
+        self._busy = found
+        self._exclusion.owner.release()
+        return None
+
+    def is_over(self) -> bool:
+        """Tell whether there is no time left."""
+        return self._ends is not None and time.monotonic() >= self._ends
+
+    def pause(self) -> float:
+        """Return how long to wait until the next attempt: longer each time, and never all at once."""
+        self._pause = min(self._pause * 1.5, _LONGEST_S)
+        left = self._pause if self._ends is None else max(0.0, self._ends - time.monotonic())
+        return min(left, self._pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+
+    def words(self) -> str:
+        """Say who had it in the end."""
+        who = self._busy.detail if self._busy is not None else "locked elsewhere in this process"
+        return f"{self._conversation}: {who}"

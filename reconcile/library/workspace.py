@@ -1,0 +1,289 @@
+"""A workspace with its store, opened for a program: conversations, their tree, and the way to change them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from reconcile.config import load_settings
+from reconcile.core.policy import Policy
+from reconcile.disk.roots import LocateError, locate, refuse_state_inside
+from reconcile.disk.state_place import state_directory
+from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
+from reconcile.library import values
+from reconcile.library.errors import BusyError, UnknownConversationError
+from reconcile.library.exclusion import Exclusions, entered
+from reconcile.library.guards import ConversationHandle, ConversationLock, ConversationMut
+from reconcile.library.locking import JpLocks, NoLocks
+from reconcile.library.persisting import NullBackend
+from reconcile.library.scope import Scope
+from reconcile.library.sight import Sight
+from reconcile.library.storage import Disk, Memory
+from reconcile.library.waiting import Wait
+from reconcile.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from reconcile.library.aio import Locking
+    from reconcile.library.exclusion import Exclusion
+    from reconcile.library.locking import Lease, LockBackend
+    from reconcile.library.persisting import PersistBackend, Strategy
+    from reconcile.library.storage import Storage
+    from reconcile.library.values import Contents, Events, Metadata, View
+
+TIMEOUT = 10.0
+"""Seconds that a lock is waited for, as JP does."""
+
+
+class Workspace:
+    """Conversations of one project. A context manager, and for all threads of a process.
+
+    What is read is read from the disk each time, and is what a run of `reconcile` would leave there.
+    """
+
+    def __init__(self, storage: Storage, locks: LockBackend) -> None:
+        """Use `open` or `in_memory`."""
+        self._storage = storage
+        self._locks = locks
+        self._exclusions = Exclusions()
+        self._scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
+        self._shown: dict[str, tuple[Contents, dict[str, View]]] = {}
+        self._closer = weakref.finalize(self, storage.close)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        store: str | os.PathLike[str] | None = None,
+        backend: PersistBackend | None = None,
+        locks: LockBackend | None = None,
+    ) -> Self:
+        """Open the workspace of the project at ``path``, or around it (by default: the current directory).
+
+        ``store`` is the directory that holds the store's ``conversations``; without it, JP's is found as JP finds it.
+        With a ``backend``, changes go to that alone: what is on the disk is read, and nothing is written or locked
+        there, unless ``locks`` says how. Settings are those of the command (docs/commands.md).
+
+        Raises:
+            LocateError: no workspace or store is there; the message says where was looked.
+            ConfigError: the configuration can't be used.
+            StateError: reconcile's own state can't be used.
+        """
+        where = None if path is None else os.fspath(path)
+        roots = locate(None, where, None if store is None else os.fspath(store), os.getcwd(), os.environ, sys.platform)
+        if roots.format != "jp":
+            raise LocateError(f"{roots.workspace}: found the format {roots.format}, expected JP's, which has locks")
+        settings = load_settings(os.environ, roots.workspace_id)
+        directory = state_directory(roots.key, os.environ, sys.platform)
+        refuse_state_inside(roots, directory)
+        session = Session(roots, directory, readonly=backend is not None, ignore=settings.ignore)
+        policy = Policy(
+            layout=settings.layout, stream=settings.stream, diverged=settings.diverged, missing=settings.missing
+        )
+        try:
+            with entered():
+                sight = Sight(session, policy)
+        except BaseException:
+            session.state.close()
+            raise
+        locks = locks or (JpLocks(roots) if backend is None else NoLocks())
+        disk = Disk(sight, locks.others)
+        return cls(disk if backend is None else Memory(disk, backend), locks)
+
+    @classmethod
+    def in_memory(cls, *, backend: PersistBackend | None = None) -> Self:
+        """Return an empty workspace that is nowhere, and is gone when it is closed."""
+        return cls(Memory(None, backend or NullBackend()), NoLocks())
+
+    @property
+    def backend(self) -> PersistBackend:
+        """Where changes go: the one given, or that of the file system."""
+        return self._storage.backend
+
+    def close(self) -> None:
+        """Close what is still open, as a last resort and with a warning, and give everything back."""
+        for scope in list(self._scopes):
+            scope.close()
+        self._closer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def refresh(self) -> None:
+        """Look at both sides as a whole again: what others have made or removed is known then."""
+        with entered():
+            self._storage.refresh()
+
+    def acquire(self, conversation: str) -> ConversationHandle:
+        """Return the handle of a conversation, by its id, its number, or its directory's name.
+
+        Raises:
+            UnknownConversationError: no live conversation has it.
+        """
+        found = self._storage.format.parse_id(conversation)
+        if found is not None and found not in self._storage.tree:
+            self.refresh()  # it may have been made since
+        if found is None or found not in self._storage.tree:
+            raise UnknownConversationError(
+                f"{conversation!r}: found no live conversation of that id", "`reconcile ls` lists them"
+            )
+        return ConversationHandle(found)
+
+    def conversations(self) -> list[ConversationHandle]:
+        """Return the live conversations, in the order of their ids: that of their creation."""
+        return [ConversationHandle(each) for each in self._storage.tree.all()]
+
+    def metadata(self, handle: ConversationHandle) -> Mapping[str, View]:
+        """Return the metadata as it is on the disk: a snapshot, which can't be changed and doesn't change."""
+        found = self._snapshot(handle, METADATA_FILE)
+        assert isinstance(found, dict)  # noqa: S101 - it was checked
+        return found
+
+    def events(self, handle: ConversationHandle) -> Sequence[Mapping[str, View]]:
+        """Return the events as they are on the disk: a snapshot, which can't be changed and doesn't change."""
+        found: Any = self._snapshot(handle, EVENTS_FILE)
+        return found  # type: ignore[no-any-return]
+
+    def parent_of(self, handle: ConversationHandle) -> ConversationHandle | None:
+        """Return the parent; None for a root."""
+        parent = self._storage.tree.parent_of(handle.id)
+        return None if parent is None else ConversationHandle(parent)
+
+    def children_of(self, handle: ConversationHandle) -> list[ConversationHandle]:
+        """Return the children, in the order of their ids."""
+        return [ConversationHandle(each) for each in self._storage.tree.children_of(handle.id)]
+
+    def has_children(self, handle: ConversationHandle) -> bool:
+        """Tell whether there are any."""
+        return bool(self._storage.tree.children_of(handle.id))
+
+    def ancestors_of(self, handle: ConversationHandle) -> list[ConversationHandle]:
+        """Return parent, grandparent and so on, up to a root."""
+        return [ConversationHandle(each) for each in self._storage.tree.ancestors_of(handle.id)]
+
+    def descendants_of(self, handle: ConversationHandle) -> list[ConversationHandle]:
+        """Return everything below, parents before children."""
+        return [ConversationHandle(each) for each in self._storage.tree.descendants_of(handle.id)]
+
+    def lock_conversation(
+        self, handle: ConversationHandle, *, session: str | None = None, timeout: float | None = TIMEOUT
+    ) -> ConversationLock | None:
+        """Return the lock of a conversation, or None where somebody else has had it for all that time.
+
+        ``timeout`` is in seconds: 0 is one attempt, None waits as long as it takes. ``session`` is what others are told
+        of who holds it.
+        """
+        wait = self._wait(handle, session, timeout)
+        while (lock := wait.attempt()) is None and not wait.is_over():
+            time.sleep(wait.pause())
+        return lock
+
+    def lock_async(
+        self, handle: ConversationHandle, *, session: str | None = None, timeout: float | None = TIMEOUT
+    ) -> Locking:
+        """Do as `lock_conversation` in a coroutine: ``await`` it for a lock or None, or use it with ``async with``.
+
+        The loop goes on meanwhile. ``async with`` raises `BusyError` instead of returning None.
+        """
+        from reconcile.library.aio import Locking
+
+        return Locking(handle, lambda: self._wait(handle, session, timeout))
+
+    def create_conversation(
+        self,
+        *,
+        parent: ConversationHandle | None = None,
+        title: str | None = None,
+        local: bool = False,
+        labels: Mapping[str, str] | None = None,
+        base_config: Metadata | None = None,
+        events: Events | None = None,
+        session: str | None = None,
+    ) -> ConversationMut:
+        """Return a mutable scope of a new conversation, which is on the disk once the scope is flushed or closed.
+
+        It is projected into the workspace, below its parent where that is there, unless it is ``local``.
+
+        Raises:
+            UnknownConversationError: the parent isn't there.
+            InvalidValueError: JP could not read it.
+        """
+        storage = self._storage
+        if parent is not None and parent.id not in storage.tree:
+            raise UnknownConversationError(f"{parent.id}: found no live conversation of that id to be the parent")
+        metadata: Metadata = {} if title is None else {"title": title}
+        metadata["last_activated_at"] = values.timestamp()
+        if labels:
+            metadata["labels"] = dict(sorted(labels.items()))
+        if parent is not None:
+            metadata["parent_id"] = parent.id
+        contents = {
+            METADATA_FILE: values.encoded(METADATA_FILE, metadata),
+            BASE_FILE: values.encoded(BASE_FILE, base_config or {}),
+            EVENTS_FILE: values.encoded(EVENTS_FILE, events or []),
+        }
+        values.check(storage.format, "a new conversation", contents)
+        return self._new(contents, session, local=local).into_mut()
+
+    def remove_conversation(self, mut: ConversationMut, strategy: Strategy | None = None) -> None:
+        """Remove a conversation from the store and the workspace; it stays in the vault. ``mut`` is closed by that.
+
+        Raises:
+            HasChildrenError: it has children, and nothing was said of them; ``mut`` stays open.
+            PersistError: it could not be removed, or not everywhere.
+        """
+        mut.removed(strategy)
+
+    def _new(self, contents: Contents, session: str | None, *, local: bool) -> ConversationLock:
+        """Lock an id that nobody has, neither now nor at the same moment."""
+        storage, taken = self._storage, set(self._storage.taken())
+        for _ in range(1000):
+            new = storage.format.new_id(time.time_ns(), taken)
+            lock = self._wait(ConversationHandle(new), session, 0, contents, local=local).attempt()
+            if lock is not None:
+                with entered():
+                    if not storage.load(new):
+                        return lock
+                lock.close()
+            taken.add(new)
+        raise BusyError("found no id for a new conversation: other processes take one after the other")
+
+    def _wait(
+        self,
+        handle: ConversationHandle,
+        session: str | None,
+        timeout: float | None,
+        created: Contents | None = None,
+        *,
+        local: bool = False,
+    ) -> Wait:
+        def made(exclusion: Exclusion, lease: Lease) -> ConversationLock:
+            scope = Scope(self._storage, exclusion, handle.id, lease, self, created, local=local)
+            self._scopes.add(scope)
+            return ConversationLock(scope)
+
+        return Wait(handle.id, self._exclusions.of(handle.id), self._locks, session, timeout, made)
+
+    def _snapshot(self, handle: ConversationHandle, name: str) -> View:
+        with entered(), self._exclusions.of(handle.id).reading():
+            contents = self._storage.load(handle.id)
+        if name not in contents:
+            raise UnknownConversationError(f"{handle.id} is on neither side any more", "it was removed meanwhile")
+        known = self._shown.get(handle.id)
+        if known is None or known[0] != contents:
+            known = self._shown[handle.id] = contents, {}
+        if name not in known[1]:
+            known[1][name] = values.frozen(values.decoded(handle.id, name, contents[name]))
+        return known[1][name]
