@@ -98,6 +98,7 @@ def _pace(settings: Settings, settle: float | None, settle_at_most: float | None
 def _signals(inbox: Inbox) -> Iterator[set[int]]:
     """Turn signals into what they ask for; the second Ctrl-C is the usual one. Give the set of those that came."""
     seen: set[int] = set()
+    at_terminal = sys.stdout.isatty()
 
     def stop(number: int, _frame: object) -> None:
         if number == signal.SIGINT and number in seen:
@@ -105,9 +106,14 @@ def _signals(inbox: Inbox) -> Iterator[set[int]]:
         seen.add(number)
         inbox.stop()
 
+    def hang_up(number: int, frame: object) -> None:
+        if at_terminal and not sys.stdout.isatty():  # its window was closed
+            stop(number, frame)
+        inbox.reopen()
+
     handlers: dict[int, Callable[[int, object], None]] = {signal.SIGTERM: stop, signal.SIGINT: stop}
     if hasattr(signal, "SIGHUP"):
-        handlers[signal.SIGHUP] = lambda _number, _frame: inbox.reopen()
+        handlers[signal.SIGHUP] = hang_up
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield seen

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ import pytest
 from tests.support.terminal import watched_at_terminal
 from tests.support.three import SECOND_ID
 from tests.support.watching import grow
-from tests.support.world import events, write_conversation
+from tests.support.world import command, events, write_conversation
 
 if TYPE_CHECKING:
     from tests.support.world import World
@@ -61,3 +63,17 @@ def test_quiet(watched: World) -> None:
     assert code == 0
     assert len(lines(shown)) == 2
     assert re.match(r"TIME  It +held +metadata: ", lines(shown)[0])
+
+
+def test_the_window_is_closed(watched: World) -> None:
+    """Whoever sits at the terminal of the watcher is gone, and so is it, without anything to say."""
+    words = command("watch", "--workspace", watched.project)
+    child, terminal = pty.fork()
+    if not child:
+        os.execv(words[0], words)  # noqa: S606 - it takes the place of this process
+    shown = b""
+    while b"watching 3 conversations" not in shown:
+        shown += os.read(terminal, 65536)
+    os.close(terminal)
+    os.waitpid(child, 0)
+    watched.check_settled()
