@@ -150,8 +150,8 @@ class Passes:
             found = self.session.look_again(known, dirty[side])
             if found is None:
                 return None
-            there = {each for path in found.gone if known.has_whole(each := known.copies[path].conversation)}
-            changed |= {known.copies[path].conversation for path in found.gone}
+            there = {each for path in found.gone if known.has_whole(each := known.paths[path])}
+            changed |= {known.paths[path] for path in found.gone}
             for path in found.gone:
                 known.drop(path)
             for copy in found.copies:

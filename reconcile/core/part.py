@@ -48,7 +48,7 @@ class Known:
     def __init__(self, look: Look, rules: Rules) -> None:
         """Take over what a look at everything has found."""
         self._rules = rules
-        self.sides = {Side.STORE: KnownSide(look.store), Side.WORKSPACE: KnownSide(look.workspace)}
+        self.sides = {Side.STORE: KnownSide.seen(look.store), Side.WORKSPACE: KnownSide.seen(look.workspace)}
         self._kin = Kin()
         self._whole = replace(look_at_whole(look.store, look.workspace, look.memory, rules.format), taken=self)
         self._remembered = frozenset(look.memory.agreed)
@@ -101,7 +101,7 @@ class Known:
     @property
     def whole(self) -> Whole:
         """What there is to know of both sides besides a part."""
-        return replace(self._whole, directories=len(self.sides[Side.WORKSPACE].copies))
+        return replace(self._whole, directories=len(self.sides[Side.WORKSPACE].paths))
 
     def look(self, conversations: Collection[str], memory: Memory) -> Look:
         """Return both sides as if they held these conversations alone."""
@@ -116,7 +116,7 @@ class Known:
         return [copy for side in self.sides.values() for copy in side.of(conversation)]
 
     def _are_inhabited(self) -> list[bool]:
-        return [holds_any(side.copies.values()) for side in self.sides.values()]
+        return [holds_any(side.copies()) for side in self.sides.values()]
 
 
 def _is_unusual(look: Look, sides: Sides) -> bool:

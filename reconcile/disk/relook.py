@@ -123,7 +123,7 @@ class _Relook(Walk):
         if self._is_named(spot.path):
             return True
         self._listed.setdefault(above, set()).add(spot.path)
-        return spot.path not in self._known.copies
+        return spot.path not in self._known.paths
 
     def _look_into(self, root: Directory, level: Level) -> None:
         """Look at what is new in a directory of conversations."""

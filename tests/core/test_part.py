@@ -112,7 +112,7 @@ def test_a_part_suffices_while_the_sides_are_what_they_were(memory: Memory) -> N
     store, workspace = stored(*FLAT), here(*NESTED)
     known = known_of(store, workspace, memory)
     assert known.suffices()
-    for path in list(known.sides[Side.WORKSPACE].copies):
+    for path in list(known.sides[Side.WORKSPACE].paths):
         known.sides[Side.WORKSPACE].drop(path)
     assert not known.suffices()
 
@@ -149,29 +149,29 @@ def test_ids_are_taken_that_a_part_is_not_about(memory: Memory) -> None:
 
 
 def test_a_copy_takes_the_place_of_the_one_at_its_path() -> None:
-    side = KnownSide(here(*NESTED))
+    side = KnownSide.seen(here(*NESTED))
     *_, copy = here(f"1-a/conversations/{B}").copies
     before = side.put(copy)
     assert before is not None
     assert isinstance(copy.stream, Stream)
-    assert before == replace(copy, stream=replace(copy.stream, events=None)) == side.copies[copy.path]
+    assert before == replace(copy, stream=replace(copy.stream, events=None)) == side.copy(copy.path)
     assert side.drop(copy.path) is not None
     assert side.drop(copy.path) is None
     assert "jp-c2" not in side
     assert not side.has_whole("jp-c2")
     assert side.has_whole("jp-c3")
     assert side.put(copy) is None
-    assert side.of("jp-c2") == [side.copies[copy.path]]
+    assert side.of("jp-c2") == [side.copy(copy.path)]
 
 
 def test_what_is_in_the_trash_is_not_there() -> None:
-    side = KnownSide(here(f".trash/{A}"))
+    side = KnownSide.seen(here(f".trash/{A}"))
     assert "jp-c1" in side
     assert not side.has_whole("jp-c1")
 
 
 def test_what_lies_within_and_what_is_nobodys() -> None:
-    side = KnownSide(
+    side = KnownSide.seen(
         here(*NESTED, f".archive/{E.replace('5', '6')}", '1-a/conversations/other/x  09:00 "x"', 'top  09:00 "x"')
     )
     assert side.inside("") == {"1-a", "5-e", ".archive/6-e"}
@@ -193,7 +193,7 @@ def test_metadata_that_nobody_can_read_says_nothing() -> None:
 
 
 def test_one_of_two_directories_goes() -> None:
-    side = KnownSide(stored(E, E.replace("5-e", "5-other")))
+    side = KnownSide.seen(stored(E, E.replace("5-e", "5-other")))
     (bare,) = (copy for copy in side.of("jp-c5") if copy.path == "5-e")
     assert side.put(bare) is bare
     side.drop("5-e")
