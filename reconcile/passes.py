@@ -74,7 +74,7 @@ class Passes:
         self._others.begin()
         look = self.session.look()
         plan = self.session.plan(look, policy)
-        self._known = Known(look, self.session.rules)
+        self._known = Known.seen(look, self.session.rules)
         about = self._known.conversations()
         return Pass(without_moving(plan, moving), look, full=True, conversations=about, moving=moving)
 
@@ -183,7 +183,7 @@ class Passes:
             memory = session.state.load(session.site.number)
             return session.look() if found.plan.actions else replace(found.look, memory=memory)
         if self._take_in(_touched(found.plan)) is None:
-            self._known = Known(session.look(), session.rules)
+            self._known = Known.seen(session.look(), session.rules)
         conversations = _about(found)
         return self.known.look(conversations, self._remembered(conversations))
 
@@ -191,7 +191,7 @@ class Passes:
         """Know what is remembered now, as it tells who is above whom."""
         if found.full:
             memory = self.session.state.load(self.session.site.number)
-            self._known = Known(replace(after, memory=memory), self.session.rules)
+            self._known = Known.seen(replace(after, memory=memory), self.session.rules)
         else:
             conversations = _about(found)
             self.known.relate(conversations, self._remembered(conversations))

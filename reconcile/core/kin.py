@@ -40,6 +40,11 @@ class Kin:
         self._above: dict[str, frozenset[str]] = {}
         self._below: dict[str, set[str]] = {}
 
+    @property
+    def relations(self) -> dict[str, frozenset[str]]:
+        """What each conversation is below, of those that are below any."""
+        return {each: found for each, found in self._above.items() if found}
+
     def put(self, conversation: str, above: frozenset[str]) -> None:
         """Say what a conversation is below from now on."""
         before = self._above.get(conversation, _NOBODY)

@@ -45,6 +45,7 @@ class KnownSide:
         )
         known.exists, known._copies = snapshot.exists, copies
         known.know_foreign(snapshot.foreign)
+        known.conversations(), known.inside("")  # arranged now, not in a pass about a part
         return known
 
     def know_foreign(self, entries: Iterable[Foreign]) -> None:

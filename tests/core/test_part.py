@@ -33,7 +33,7 @@ FLAT = (A, B, C, D, E)
 
 
 def known_of(store: Snapshot, workspace: Snapshot, memory: Memory) -> Known:
-    return Known(Look(store, workspace, memory), RULES)
+    return Known.seen(Look(store, workspace, memory), RULES)
 
 
 @pytest.fixture
