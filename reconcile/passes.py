@@ -63,10 +63,17 @@ class Passes:
         self._known: Known | None = None
         self._policy: Policy | None = None
         self._others = Others(session.state, session.site.number, MOST)
+        self._most = MOST
         self._due: frozenset[str] = frozenset()
         """What the last pass has not done, and what wasn't concluded because of that."""
         self._open = True
         """Anything may be due: the last pass was not applied, or what it held concerns a side as a whole."""
+
+    def resume(self, known: Known, policy: Policy, due: frozenset[str], most: int) -> None:
+        """Go on from what is known already; of more than ``most`` directories everything is looked at."""
+        self._known, self._policy, self._due, self._most = known, policy, due, most
+        self._open = False
+        self._others.begin()
 
     def everything(self, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
         """Look at everything, and plan, but for what is in motion."""
@@ -123,6 +130,16 @@ class Passes:
         self.session.save_indexes()
 
     @property
+    def due(self) -> frozenset[str]:
+        """What has to be part of the next pass, whatever changes."""
+        return self._due
+
+    @property
+    def is_alone(self) -> bool:
+        """Nobody else has written to the state since the last look at it."""
+        return not self._others.have_written()
+
+    @property
     def known(self) -> Known:
         """Both sides as they are known; a pass has been made."""
         assert self._known is not None  # noqa: S101 - see above
@@ -133,7 +150,7 @@ class Passes:
         if self._known is None or self._open or policy != self._policy or not _is_plain(policy):
             return None
         others = self._others.changed()
-        if others is None or sum(map(len, dirty.values())) > MOST:
+        if others is None or sum(map(len, dirty.values())) > self._most:
             return None
         taken = self._take_in(dirty)
         taken = taken and self._take_in_others(taken, dirty)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from reconcile.apply.outcome import Outcome
@@ -19,7 +19,7 @@ from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.recover import offers, remembering
 from reconcile.core.requests import TakeBack
 from reconcile.core.units import Rules
-from reconcile.disk.at_rest import AtRest
+from reconcile.disk.copies import Spot
 from reconcile.disk.durable import Durability
 from reconcile.disk.generation import generation
 from reconcile.disk.gitstate import git_busy
@@ -29,7 +29,7 @@ from reconcile.disk.lock_report import held_locks
 from reconcile.disk.own_lock import own_lock, read_holder
 from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
-from reconcile.disk.relook import look_again, look_at
+from reconcile.disk.relook import look_again, look_at, place_of
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
@@ -40,7 +40,6 @@ from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
 from reconcile.instead import plan_as_asked
 from reconcile.past import find_run
-from reconcile.resting import answer_of, asked_of, is_at_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -67,6 +66,15 @@ PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
 
 
+@dataclass(slots=True)
+class _Looks:
+    """Looks at parts of a side since it was swept."""
+
+    sweeps: list[Sweep] = field(default_factory=list)
+    gone: frozenset[str] = frozenset()
+    stale: frozenset[str] = frozenset()
+
+
 class Session:
     """The store and one workspace, opened for one or more passes. A context manager.
 
@@ -88,7 +96,7 @@ class Session:
         self.format: Format = get_format(roots.format, tuple(ignore))
         self.rules = Rules(self.format, digest)
         self.directory = state_directory
-        self._ignore = tuple(ignore)
+        self.ignore = tuple(ignore)
         self._clock = clock
         durability = durability or Durability()
         self.state = State.open(state_directory, readonly=readonly)
@@ -109,7 +117,9 @@ class Session:
         self._indexes = {side: Index.load(state_directory, self._index_key(side)) for side in Side}
         self._moved: set[Side] = set()
         self._sweeps = {side: Sweep() for side in Side}
-        self._generation: Generation | None = None
+        self._looks: dict[Side, _Looks] = {}
+        self.generation: Generation | None = None
+        """That of the state when it was last looked at as a whole."""
         if readonly:
             self.messages += self._unfinished()
 
@@ -128,12 +138,13 @@ class Session:
 
     def look(self) -> Look:
         """Scan both sides, with the events of the streams that differ."""
-        self._generation = generation(self.directory)
+        self.generation = generation(self.directory)
         memory = self.state.load(self.checkout)
         found = {}
         for side in Side:
             scanned = scan(side, self.site.conversations(side), self.format, self._indexes[side])
             found[side], self._sweeps[side] = scanned.snapshot, scanned.sweep
+            self._looks.pop(side, None)
             if scanned.changed:
                 self._indexes[side] = scanned.index
                 self._moved.add(side)
@@ -145,6 +156,9 @@ class Session:
         found = look_again(known, self.site.conversations(side), self.format, self._indexes[side], paths)
         if found is not None:
             self._moved.add(side)
+            looks = self._looks.setdefault(side, _Looks())
+            looks.sweeps.append(found.sweep)
+            looks.gone |= found.gone
         return found
 
     def look_at(self, known: KnownSide, spots: Collection[Spot]) -> tuple[Copy, ...] | None:
@@ -162,6 +176,10 @@ class Session:
             for each in (look.store, look.workspace)
         )
         return Look(store, workspace, look.memory)
+
+    def now_ns(self) -> int:
+        """Return what time it is for this session."""
+        return self._clock()
 
     def plan(self, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
         """Plan one pass; git and the length of paths are looked at here. ``now_ns``: as if it were then."""
@@ -312,12 +330,24 @@ class Session:
             self._indexes[side].save(self.directory, self._index_key(side))
         self._moved.clear()
 
-    def keep_at_rest(self, plan: Plan, look: Look) -> None:
-        """Keep a plain run's plan that has nothing to do, where nothing was learned since the look that it is from."""
-        known = self._generation
-        if known is not None and known == generation(self.directory) and not self.messages and is_at_rest(plan, look):
-            asked = asked_of(self.roots, plan.policy, self._ignore)
-            sides = (self.roots.store_conversations, self.roots.workspace_conversations)
-            sweeps = (self._sweeps[Side.STORE], self._sweeps[Side.WORKSPACE])
-            rest = AtRest(asked, known, self._clock(), sides, sweeps, answer_of(plan))
-            rest.save(self.directory, self.roots.workspace_identity)
+    def index_of(self, side: Side) -> Index:
+        """Return what is known of the files' contents on a side."""
+        return self._indexes[side]
+
+    def copy_from_index(self, side: Side, path: str) -> Copy:
+        """Return a copy that nobody has changed since the index was made, which knows all of it."""
+        row, spot = self._indexes[side].rows[path], place_of(path, self.format)
+        assert isinstance(spot, Spot)  # noqa: S101 - it was the path of a copy
+        prints = row.prints_by_name()
+        return row.copy(side, spot.conversation, path, spot.partition, spot.container, prints, list(prints))
+
+    def resume_sweep(self, side: Side, sweep: Sweep, stale: Collection[str]) -> None:
+        """Go on from what was swept before; ``stale`` are the names that have another status now."""
+        self._sweeps[side], self._looks[side] = sweep, _Looks(stale=frozenset(stale))
+
+    def swept(self, side: Side) -> Sweep:
+        """Return everything on a side that was looked at, with its status at the last look at it."""
+        looks = self._looks.pop(side, None)
+        if looks is not None:
+            self._sweeps[side] = self._sweeps[side].patched(looks.sweeps, looks.stale, looks.gone)
+        return self._sweeps[side]

@@ -35,10 +35,12 @@ def above(conversation: str, copies: Iterable[Copy], memory: Memory) -> frozense
 class Kin:
     """The relation in both directions. An answer costs what it is long; nothing recurses, whatever cycles there are."""
 
-    def __init__(self) -> None:
-        """Know of nobody yet."""
+    def __init__(self, above: Mapping[str, Iterable[str]] | None = None) -> None:
+        """Know what these are below, by default of nobody yet."""
         self._above: dict[str, frozenset[str]] = {}
         self._below: dict[str, set[str]] = {}
+        for conversation, found in (above or {}).items():
+            self.put(conversation, frozenset(found))
 
     @property
     def relations(self) -> dict[str, frozenset[str]]:

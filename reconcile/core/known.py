@@ -68,6 +68,10 @@ class KnownSide:
         assert found is not None  # noqa: S101 - see above
         return found
 
+    def looked_at(self) -> Collection[str]:
+        """Return the paths of the copies that somebody has asked for, or put here."""
+        return self._copies.keys()
+
     def copies(self) -> Iterator[Copy]:
         """Return every copy."""
         return map(self.copy, self._conversations)

@@ -19,7 +19,7 @@ from reconcile.core.model import Side
 from reconcile.core.quiet import is_settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.core.guards import Whole
     from reconcile.core.memory import Memory
@@ -49,23 +49,32 @@ class Known:
     """
 
     def __init__(
-        self, store: KnownSide, workspace: KnownSide, kin: Kin, remembered: frozenset[str], whole: Whole, rules: Rules
+        self,
+        sides: Mapping[Side, KnownSide],
+        kin: Kin,
+        remembered: frozenset[str],
+        whole: Whole,
+        rules: Rules,
+        inhabited: tuple[bool, bool] | None = None,
     ) -> None:
-        """Take over what was known; ``remembered``: what was agreed on at the last look at everything."""
+        """Take over what was known; ``remembered``: what was agreed on at the last look at everything.
+
+        ``inhabited``: whether the store and the workspace held any conversation then.
+        """
         self._rules = rules
-        self.sides = {Side.STORE: store, Side.WORKSPACE: workspace}
+        self.sides = dict(sides)
         self.kin = kin
         self.remembered = remembered
         self._whole = replace(whole, taken=self)
-        self._inhabited = self._are_inhabited()
+        self.inhabited = inhabited or self._are_inhabited()
         self.unusual = False
 
     @classmethod
     def seen(cls, look: Look, rules: Rules) -> Known:
         """Take over what a look at everything has found."""
         whole = look_at_whole(look.store, look.workspace, look.memory, rules.format)
-        sides = KnownSide.seen(look.store), KnownSide.seen(look.workspace)
-        known = cls(*sides, Kin(), frozenset(look.memory.agreed), whole, rules)
+        sides = {Side.STORE: KnownSide.seen(look.store), Side.WORKSPACE: KnownSide.seen(look.workspace)}
+        known = cls(sides, Kin(), frozenset(look.memory.agreed), whole, rules)
         known.relate({*known.conversations(), *look.memory.intents}, look.memory)
         known.unusual = _is_unusual(look, whole.sides)
         return known
@@ -102,7 +111,7 @@ class Known:
 
     def suffices(self) -> bool:
         """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another."""
-        return not self.unusual and self._inhabited == self._are_inhabited()
+        return not self.unusual and self.inhabited == self._are_inhabited()
 
     def part(self, changed: Collection[str], remembering: Remembering) -> Part:
         """Return the part that a change of these conversations concerns."""
@@ -134,8 +143,9 @@ class Known:
     def _copies(self, conversation: str) -> list[Copy]:
         return [copy for side in self.sides.values() for copy in side.of(conversation)]
 
-    def _are_inhabited(self) -> list[bool]:
-        return [holds_any(side.copies()) for side in self.sides.values()]
+    def _are_inhabited(self) -> tuple[bool, bool]:
+        store, workspace = (holds_any(side.copies()) for side in self.sides.values())
+        return store, workspace
 
 
 def _is_unusual(look: Look, sides: Sides) -> bool:

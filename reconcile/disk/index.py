@@ -114,13 +114,16 @@ class Index:
     identity: str = ""
     rows: Rows[Row] = field(default_factory=lambda: Rows(_decode_row))
     copies: dict[str, Copy] = field(default_factory=dict)
+    saved: bytes = b""
+    """The checksum under which it was stored last."""
 
     def encode(self) -> bytes:
         """The index as one blob: magic and version, checksum, msgpack."""
         import msgspec
 
         payload = msgspec.msgpack.encode((self.format, self.identity, *self.rows.stored_as(_encode_row)))
-        return _MAGIC + _checksum(payload) + payload
+        self.saved = _checksum(payload)
+        return _MAGIC + self.saved + payload
 
     @classmethod
     def load(cls, directory: str, root: str) -> Index:
@@ -147,7 +150,7 @@ class Index:
             return cls()
         try:
             name, identity, *rows = msgspec.msgpack.decode(payload, type=tuple[str, str, bytes, bytes, bytes])
-            return cls(name, identity, Rows(_decode_row, *rows))
+            return cls(name, identity, Rows(_decode_row, *rows), saved=bytes(blob[len(_MAGIC) : start]))
         except (msgspec.MsgspecError, ValueError):
             return cls()
 
