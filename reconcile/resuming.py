@@ -114,13 +114,8 @@ def _most(kept: Kept) -> int:
 
 
 def _known_side(session: Session, side: Side, was: KeptSide) -> KnownSide:
-    loose = frozenset(was.loose)
-    known = KnownSide(
-        side,
-        was.identity,
-        was.conversations,
-        lambda path: None if path in loose else session.copy_from_index(side, path),
-    )
+    loose, build = frozenset(was.loose), session.copies_in_index(side)
+    known = KnownSide(side, was.identity, was.conversations, lambda path: None if path in loose else build(path))
     known.know_foreign(Foreign(*entry) for entry in was.foreign)
     return known
 

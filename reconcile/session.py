@@ -334,12 +334,17 @@ class Session:
         """Return what is known of the files' contents on a side."""
         return self._indexes[side]
 
-    def copy_from_index(self, side: Side, path: str) -> Copy:
-        """Return a copy that nobody has changed since the index was made, which knows all of it."""
-        row, spot = self._indexes[side].rows[path], place_of(path, self.format)
-        assert isinstance(spot, Spot)  # noqa: S101 - it was the path of a copy
-        prints = row.prints_by_name()
-        return row.copy(side, spot.conversation, path, spot.partition, spot.container, prints, list(prints))
+    def copies_in_index(self, side: Side) -> Callable[[str], Copy]:
+        """Return what makes a copy of what the index knows now: all of it, as nobody has changed it since."""
+        rows = self._indexes[side].rows.frozen()
+
+        def copy(path: str) -> Copy:
+            row, spot = rows[path], place_of(path, self.format)
+            assert isinstance(spot, Spot)  # noqa: S101 - it was the path of a copy
+            prints = row.prints_by_name()
+            return row.copy(side, spot.conversation, path, spot.partition, spot.container, prints, list(prints))
+
+        return copy
 
     def resume_sweep(self, side: Side, sweep: Sweep, stale: Collection[str]) -> None:
         """Go on from what was swept before; ``stale`` are the names that have another status now."""

@@ -63,6 +63,13 @@ class Rows(MutableMapping[str, T], Generic[T]):
         """Return how many there are."""
         return len(self._at) + sum(path not in self._at for path in self._new)
 
+    def frozen(self) -> Rows[T]:
+        """Return the rows as they are now, whatever becomes of these."""
+        found = Rows(self._decode)
+        found._stored, found._offsets = self._stored, self._offsets
+        found._at, found._new = dict(self._at), dict(self._new)
+        return found
+
     def stored_as(self, encode: Callable[[T], bytes | None]) -> tuple[bytes, bytes, bytes]:
         """Return paths, offsets and rows to be stored; a row that can't be encoded is left out."""
         paths: list[str] = []
