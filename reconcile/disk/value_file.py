@@ -10,6 +10,8 @@ from typing import Any
 from reconcile import __version__
 
 _SUM = 16
+_VERSION = 2
+"""Another one with every change of what is kept, or of its order."""
 
 
 def save_values(path: str, kind: str, values: Any) -> None:
@@ -43,7 +45,7 @@ def file_of(directory: str, kind: str, checkout: str) -> str:
 
 
 def _magic(kind: str) -> bytes:
-    return f"reconcile.{kind}/1 {__version__} {sys.hexversion} {sys.byteorder}\n".encode()
+    return f"reconcile.{kind}/{_VERSION} {__version__} {sys.hexversion} {sys.byteorder}\n".encode()
 
 
 def _checksum(payload: bytes) -> bytes:
