@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.core.views import View
-    from reconcile.disk.copies import Spot
     from reconcile.disk.generation import Generation
     from reconcile.disk.journal import Run
     from reconcile.disk.relook import Again
@@ -68,7 +67,7 @@ PATH_MAX = 4096
 
 @dataclass(slots=True)
 class _Looks:
-    """Looks at parts of a side since it was swept."""
+    """Looks at parts of a side since it was swept, where somebody goes on from that."""
 
     sweeps: list[Sweep] = field(default_factory=list)
     gone: frozenset[str] = frozenset()
@@ -156,9 +155,9 @@ class Session:
         found = look_again(known, self.site.conversations(side), self.format, self._indexes[side], paths)
         if found is not None:
             self._moved.add(side)
-            looks = self._looks.setdefault(side, _Looks())
-            looks.sweeps.append(found.sweep)
-            looks.gone |= found.gone
+            if (looks := self._looks.get(side)) is not None:
+                looks.sweeps.append(found.sweep)
+                looks.gone |= found.gone
         return found
 
     def look_at(self, known: KnownSide, spots: Collection[Spot]) -> tuple[Copy, ...] | None:

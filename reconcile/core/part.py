@@ -103,11 +103,11 @@ class Known:
 
     def above(self, conversation: str) -> frozenset[str]:
         """Return a conversation with everything that it may be below."""
-        return frozenset(self._kin.with_above({conversation}))
+        return frozenset(self.kin.with_above({conversation}))
 
     def around(self, conversation: str) -> frozenset[str]:
         """Return a conversation with everything that may be below it, and all that any of those may be below."""
-        return frozenset(self._kin.with_above(self._kin.with_below({conversation})))
+        return frozenset(self.kin.with_above(self.kin.with_below({conversation})))
 
     def suffices(self) -> bool:
         """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another."""
