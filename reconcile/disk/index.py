@@ -114,7 +114,7 @@ class Index:
     identity: str = ""
     rows: Rows[Row] = field(default_factory=lambda: Rows(_decode_row))
     copies: dict[str, Copy] = field(default_factory=dict)
-    saved: bytes = b""
+    saved: bytes = field(default=b"", compare=False)
     """The checksum under which it was stored last."""
 
     def encode(self) -> bytes:
