@@ -214,13 +214,13 @@ def test_without_the_exchange_a_second_link_keeps_what_is_written_into_a_file(
 @contextlib.contextmanager
 def before_it_begins(then: Callable[[], None]) -> Iterator[None]:
     """After the plan was made, before anything is opened to be changed."""
-    carry_out = Session.apply
+    usual = Session.carry_out
 
-    def apply(session: Session, *args: Any) -> Any:
+    def carry_out(session: Session, *args: Any) -> Any:
         then()
-        return carry_out(session, *args)
+        return usual(session, *args)
 
-    with mock.patch.object(Session, "apply", apply):
+    with mock.patch.object(Session, "carry_out", carry_out):
         yield
 
 
