@@ -70,7 +70,8 @@ def check_nesting(content: bytes) -> None:
 
     Strings are cut out, the brackets are left, and each pass takes away the innermost level.
     """
-    if len(content) <= 2 * _NESTING:
+    # Each level takes two brackets, and those in strings only add to them: few can't be nested deep.
+    if len(content) <= _CHUNK and len(content.translate(None, _NOT_BRACKETS)) <= 2 * _NESTING:
         return
     open_before = 0
     for outside_strings in _outside_strings(content):
