@@ -21,6 +21,7 @@ from reconcile.core.requests import TakeBack
 from reconcile.core.units import Rules
 from reconcile.disk.at_rest import AtRest
 from reconcile.disk.durable import Durability
+from reconcile.disk.facts import Facts
 from reconcile.disk.generation import generation
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
@@ -107,6 +108,7 @@ class Session:
             locks=locks_of(roots),
         )
         self._indexes = {side: Index.load(state_directory, self._index_key(side)) for side in Side}
+        self._facts = Facts()
         self._moved: set[Side] = set()
         self._sweeps = {side: Sweep() for side in Side}
         self._generation: Generation | None = None
@@ -132,7 +134,7 @@ class Session:
         memory = self.state.load(self.checkout)
         found = {}
         for side in Side:
-            scanned = scan(side, self.site.conversations(side), self.format, self._indexes[side])
+            scanned = scan(side, self.site.conversations(side), self.format, self._indexes[side], facts=self._facts)
             found[side], self._sweeps[side] = scanned.snapshot, scanned.sweep
             if scanned.changed:
                 self._indexes[side] = scanned.index
@@ -311,6 +313,7 @@ class Session:
         for side in self._moved:
             self._indexes[side].save(self.directory, self._index_key(side))
         self._moved.clear()
+        self._facts = Facts()
 
     def keep_at_rest(self, plan: Plan, look: Look) -> None:
         """Keep a plain run's plan that has nothing to do, where nothing was learned since the look that it is from."""

@@ -41,7 +41,8 @@ def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Pol
         if state is None:
             return None
         counted[state] += 1
-    if not is_placed(kept, here, policy, rules):
+    tree = tree_of(kept, rules)
+    if tree is None or not are_placed(here, tree, policy):
         return None
     return Plan(layout=policy.layout.value, states=tuple(sorted(counted.items())), quiet=True)
 
@@ -149,16 +150,19 @@ def digests_of(copy: Copy, rules: Rules) -> dict[str, str | None]:
     return units
 
 
-def is_placed(kept: Mapping[str, Copy], here: Mapping[str, Copy], policy: Policy, rules: Rules) -> bool:
-    """Tell whether every directory lies where the layout puts it."""
+def tree_of(kept: Mapping[str, Copy], rules: Rules) -> TreeIndex | None:
+    """Return the tree of the store's conversations as they state it; None where parents form a cycle."""
     parents = {
         conversation: copy.metadata.parent.id
         for conversation, copy in kept.items()
         if not copy.archived and isinstance(copy.metadata, Metadata)
     }
     tree = TreeIndex(parents, rules.format.order)
-    if tree.cycles:
-        return False
+    return None if tree.cycles else tree
+
+
+def are_placed(here: Mapping[str, Copy], tree: TreeIndex, policy: Policy) -> bool:
+    """Tell whether every directory lies where the layout puts it."""
     if policy.layout is Layout.FLAT:
         return all(copy.container is None for copy in here.values())
     return all(

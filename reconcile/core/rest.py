@@ -10,13 +10,14 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.guards import look_at_whole
+from reconcile.core.guards import look_at_sides, look_at_whole
 from reconcile.core.kin import kin_of
 from reconcile.core.memory import Agreed
 from reconcile.core.model import Metadata, ParentKind, Partition, Stream
 from reconcile.core.parents import states
 from reconcile.core.policy import Missing
-from reconcile.core.quiet import digests_of, is_placed, state_of
+from reconcile.core.quiet import are_placed, digests_of, tree_of
+from reconcile.core.quiet import state_of as glance_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -54,14 +55,13 @@ class Rest:
 
 def rest_of(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules) -> Rest | None:
     """Return what is left to plan and what isn't; None where the rules must look at everything."""
-    whole = look_at_whole(store, workspace, memory, rules.format)
-    if _is_special(store, workspace, memory, policy) or whole.sides.store_renewed or whole.sides.workspace_emptied:
+    if not is_plain(store, workspace, memory, policy, rules):
         return None
     kept, here = by_conversation(store), by_conversation(workspace)
     everything = kept.keys() | here.keys() | memory.agreed.keys()
     counted = {}
     for conversation, copies in kept.items():
-        state = _state(copies, here.get(conversation, ()), memory, policy, rules)
+        state = state_of(copies, here.get(conversation, ()), memory, policy, rules)
         if state is not None:
             counted[conversation] = state
     if len(counted) * MOST < len(everything):
@@ -69,13 +69,14 @@ def rest_of(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy
     near = _concerned(everything - counted.keys(), store, workspace, memory)
     rest = counted.keys() - near
     theirs = {key: here[key][0] for key in rest if key in here}
-    if not is_placed({key: kept[key][0] for key in counted}, theirs, policy, rules):
+    tree = tree_of({key: kept[key][0] for key in counted}, rules)
+    if tree is None or not are_placed(theirs, tree, policy):
         return None
     return Rest(
         store=_part(store, near),
         workspace=_part(workspace, near),
         memory=_memory_of(memory, near),
-        whole=replace(whole, taken=everything),
+        whole=replace(look_at_whole(store, workspace, memory, rules.format), taken=everything),
         states=Counter(counted[key] for key in rest),
         places={key: copy.path for key, copy in theirs.items() if not copy.archived},
     )
@@ -87,7 +88,7 @@ def agreement(copy: Copy, other: Copy, memory: Memory, rules: Rules) -> Agreed |
     None where that isn't certain at a glance, or where it isn't all that there is to do.
     """
     metadata, conversation = copy.metadata, copy.conversation
-    if not (_is_sound(copy) and _is_sound(other)) or copy.container is not None:
+    if not (is_sound(copy) and is_sound(other)) or copy.container is not None:
         return None
     if conversation in memory.agreed or conversation in memory.intents or conversation in memory.tombstones:
         return None
@@ -103,7 +104,7 @@ def agreement(copy: Copy, other: Copy, memory: Memory, rules: Rules) -> Agreed |
     return Agreed(found, metadata.parent.id, metadata.title, other.container, other.path)
 
 
-def _is_sound(copy: Copy) -> bool:
+def is_sound(copy: Copy) -> bool:
     """Tell whether a copy is live and has both managed units, and nothing odd about it."""
     metadata = copy.metadata
     return (
@@ -116,9 +117,10 @@ def _is_sound(copy: Copy) -> bool:
     )
 
 
-def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> bool:
-    """Tell whether a side as a whole, or the user, gives cause to look closer."""
-    return bool(
+def is_plain(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules) -> bool:
+    """Tell whether neither a side as a whole, nor the user, gives cause to look closer."""
+    sides = look_at_sides(store, workspace, memory, rules.format)
+    return not (
         policy.decisions
         or policy.only
         or policy.below
@@ -130,6 +132,8 @@ def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Po
         or memory.localizing
         or memory.renames
         or memory.layout not in (None, policy.layout.value)
+        or sides.store_renewed
+        or sides.workspace_emptied
     )
 
 
@@ -141,14 +145,16 @@ def by_conversation(side: Snapshot) -> dict[str, tuple[Copy, ...]]:
     return found
 
 
-def _state(kept: Sequence[Copy], here: Sequence[Copy], memory: Memory, policy: Policy, rules: Rules) -> str | None:
+def state_of(kept: Sequence[Copy], here: Sequence[Copy], memory: Memory, policy: Policy, rules: Rules) -> str | None:
     """Return the state to count a conversation under; None: the rules must look at it."""
-    if len(kept) != 1 or len(here) > 1 or (not here and policy.missing is Missing.REPROJECT):
+    if len(kept) != 1 or len(here) > 1:
         return None
     other = here[0] if here else None
-    state = state_of(kept[0], other, memory, rules)
+    state = glance_at(kept[0], other, memory, rules)
     if state is None and other is not None and agreement(kept[0], other, memory, rules) is not None:
         return "in-sync"
+    if other is None and policy.missing is Missing.REPROJECT and state not in ("local", "archived"):
+        return None
     return state
 
 

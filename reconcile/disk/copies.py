@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.format import Format
     from reconcile.core.model import Digest, Side
+    from reconcile.disk.facts import Facts
     from reconcile.disk.reading import Print
     from reconcile.disk.tree import Directory
 
@@ -47,7 +48,10 @@ class Spot(NamedTuple):
 class Reader:
     """Turns directories into copies. Keeps the old index and the new one, and what was met on the way."""
 
-    def __init__(self, side: Side, fmt: Format, known: Index, events_for: Collection[str], now_ns: int) -> None:
+    def __init__(
+        self, side: Side, fmt: Format, known: Index, events_for: Collection[str], now_ns: int, facts: Facts
+    ) -> None:
+        self.facts = facts
         self.side = side
         self.fmt = fmt
         self.known = known
