@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1 2]'
 THREE = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1 2 3]'
+OTHER = '4-d  metadata 09:00 title "D"  stream 09:00 [1]'
 NOTE = '1-a/NOTE.md  09:00 "x"'
 ALL = Policy(missing=Missing.REPROJECT)
 
@@ -40,6 +41,7 @@ def test_everything_into_an_empty_workspace() -> None:
 def test_below_what_is_there_already() -> None:
     assert is_told(stored(ONE, TWO, THREE), here(ONE))
     assert is_told(stored(ONE, TWO, THREE), here(ONE, f"1-a/conversations/{TWO}"))
+    assert is_told(stored(ONE, TWO, OTHER), here(ONE, OTHER))
 
 
 def test_in_the_flat_layout() -> None:
@@ -47,9 +49,9 @@ def test_in_the_flat_layout() -> None:
 
 
 def test_beside_what_is_archived_or_local() -> None:
-    local = Memory(intents={"jp-c3": Intent(IntentKind.LOCAL)})
-    assert is_told(stored(ONE, TWO, ".archive/" + ONE.replace("1-a", "3-c")), here())
-    assert is_told(stored(ONE, TWO, THREE), here(), local)
+    local = Memory(intents={"jp-c4": Intent(IntentKind.LOCAL)})
+    assert is_told(stored(ONE, TWO, f".archive/{OTHER}"), here())
+    assert is_told(stored(ONE, TWO, OTHER), here(), local)
 
 
 UNCERTAIN = {
