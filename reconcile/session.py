@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from reconcile.core.format import Format
     from reconcile.core.guards import Whole
     from reconcile.core.known import KnownSide
-    from reconcile.core.model import Copy
+    from reconcile.core.model import Copy, Snapshot
     from reconcile.core.part import Part
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
@@ -111,6 +111,7 @@ class Session:
         self._facts = Facts()
         self._moved: set[Side] = set()
         self._sweeps = {side: Sweep() for side in Side}
+        self._found: dict[Side, Snapshot] = {}
         self._generation: Generation | None = None
         if readonly:
             self.messages += self._unfinished()
@@ -128,17 +129,27 @@ class Session:
     def _index_key(self, side: Side) -> str:
         return "store" if side is Side.STORE else f"workspace-{self.checkout}"
 
-    def look(self) -> Look:
-        """Scan both sides, with the events of the streams that differ."""
+    def look(self, touched: Collection[Side] = tuple(Side)) -> Look:
+        """Scan both sides, with the events of the streams that differ.
+
+        ``touched`` are those that this run has written to since the last look. Of another one, the status of every path
+        tells whether anybody has.
+        """
         self._generation = generation(self.directory)
         memory = self.state.load(self.checkout)
         found = {}
         for side in Side:
-            scanned = scan(side, self.site.conversations(side), self.format, self._indexes[side], facts=self._facts)
+            conversations = self.site.conversations(side)
+            known = self._found.get(side) if side not in touched else None
+            if known is not None and not self._sweeps[side].changed(conversations):
+                found[side] = known
+                continue
+            scanned = scan(side, conversations, self.format, self._indexes[side], facts=self._facts)
             found[side], self._sweeps[side] = scanned.snapshot, scanned.sweep
             if scanned.changed:
                 self._indexes[side] = scanned.index
                 self._moved.add(side)
+        self._found = found
         return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
 
     def look_again(self, known: KnownSide, paths: Collection[str]) -> Again | None:
@@ -284,7 +295,10 @@ class Session:
         outcome = Outcome()
         if not plan.quiet:
             outcome = self.carry_out(plan, look, command, progress)
-            after = self.look() if plan.actions else replace(look, memory=self.state.load(self.site.number))
+            if plan.actions:
+                after = self.look({action.target.side for action in plan.actions})
+            else:
+                after = replace(look, memory=self.state.load(self.site.number))
             self.remember(plan, look, after, policy, outcome)
         self.save_indexes()
         if not plan.quiet:
