@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.core.model import (
@@ -135,7 +136,7 @@ class Reader:
         units, prints = self._units, listing.prints
         self.sweep.note(f"{path}/{prefix}"[:-1] if prefix else path, directory.status(), self.now_ns)
         for entry in directory.entries():
-            name = prefix + entry.name if prefix else entry.name
+            name = prefix + entry.name if prefix else intern(entry.name)  # nearly all have the same
             if name == CHILDREN:
                 listing.children = entry.is_dir(follow_symlinks=False)
                 listing.obstructed = not listing.children

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
 from reconcile.disk import state_memory
-from reconcile.disk.state_schema import as_json, encoded, select, state_errors, transaction
+from reconcile.disk.state_schema import as_json, encoded, encoding, select, state_errors, transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -108,7 +108,7 @@ class Journal:
         with transaction(self._connection, self._path):
             self._connection.executemany(
                 "INSERT INTO remembered VALUES (?, ?, ?)",
-                encoded((run, key, as_json(each)) for key, each in before.items()),
+                encoding((run, key, as_json(each)) for key, each in before.items()),
             )
 
     def remembered(self, run: str) -> dict[str, Remembered]:
@@ -183,7 +183,7 @@ class Journal:
             ).fetchone()
             self._connection.executemany(
                 "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, 'planned', NULL, ?)",
-                encoded(
+                encoding(
                     (run, seq, step.action, step.conversation, step.unit, step.kind, step.record, now_ns)
                     for seq, step in enumerate(steps, last + 1)
                 ),

@@ -181,9 +181,14 @@ def migrate(connection: sqlite3.Connection, path: str, migrations: Sequence[Sequ
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
 
 
+def encoding(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Rows as SQLite takes them, one at a time. Names that are no UTF-8 (PEP 383's lone surrogates) become blobs."""
+    return (tuple(map(_encode, row)) for row in rows)
+
+
 def encoded(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows as SQLite takes them. Names that are no UTF-8 (PEP 383's lone surrogates) become blobs."""
-    return [tuple(map(_encode, row)) for row in rows]
+    """The same rows, all of them."""
+    return list(encoding(rows))
 
 
 def select(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
