@@ -11,6 +11,7 @@ from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, Paren
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
 from reconcile.core.reasons import Reason
+from reconcile.core.rest import agreement, by_conversation
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of
 
@@ -78,6 +79,7 @@ def fold(
     touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     only = unsettled(store, workspace, memory, rules) | (touched & there)
+    only = _fold_alike(store, workspace, only, run, changes)
     buried = {conversation for conversation, digests in plan.tombstones if digests}
     for view in views_of(store, workspace, memory, rules, only).values():
         if _is_gone(view, buried):
@@ -156,6 +158,14 @@ class _Run:
     doubled: frozenset[str]
     unmoved: frozenset[str]
 
+    @property
+    def special(self) -> frozenset[str | None]:
+        """The conversations of which the plan, or what it has left undone, says more than that both sides are equal."""
+        units = self.kept | self.unwritten
+        return self.displaced.union(
+            self.doubled, self.unmoved, (key for key, _ in units), (key for _, key in self.memory.renames)
+        )
+
     def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
         """Tell whether a content that both sides hold is a new version, or an old one that this run has chosen.
 
@@ -164,6 +174,30 @@ class _Run:
         known = self.memory.history.get((conversation, unit), ())
         chosen = not self.written.isdisjoint({(conversation, unit), (conversation, WHOLE)})
         return digest not in known or (chosen and known[-1] != digest)
+
+
+def _fold_alike(
+    store: Snapshot, workspace: Snapshot, conversations: Collection[str], run: _Run, changes: Changes
+) -> set[str]:
+    """Remember what is alike on both sides and was not known before, at a glance; return what is left."""
+    special = run.special
+    kept, here = by_conversation(store), by_conversation(workspace)
+    left = set()
+    for conversation in conversations:
+        copies = (*kept.get(conversation, ()), *here.get(conversation, ()))
+        agreed = None
+        if len(copies) == 2 and copies[0].side is not copies[1].side and conversation not in special:
+            agreed = agreement(*copies, run.memory, run.rules)
+        if agreed is None:
+            left.add(conversation)
+            continue
+        changes.agreed[conversation] = agreed
+        if run.memory.parents.get(conversation) != agreed.parent:
+            changes.parents[conversation] = agreed.parent
+        for unit, digest in agreed.units.items():
+            if run.becomes_newest(conversation, unit, digest):
+                changes.history[conversation, unit] = digest
+    return left
 
 
 def _fold_one(view: View, run: _Run, changes: Changes) -> None:

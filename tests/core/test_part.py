@@ -12,16 +12,16 @@ from reconcile.core.kin import Kin, above
 from reconcile.core.known import KnownSide
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.model import Problem, Side, Stream
+from reconcile.core.model import Foreign, Problem, Side, Stream
 from reconcile.core.part import Known
 from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy
+from reconcile.core.policy import Policy, Prefer
 from tests.properties.parts import restricted
 from tests.support.building import NOW_NS, agreed_on, here, stored
 from tests.support.pure_level import FORMAT, RULES
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Snapshot
+    from reconcile.core.model import Copy, Snapshot
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
@@ -212,3 +212,46 @@ def test_a_fork_gets_an_id_that_nothing_else_has() -> None:
 def test_a_parent_that_is_nowhere_is_no_cause_for_more() -> None:
     known = known_of(stored(E.replace('"E"', '"E" parent 9')), here(), Memory())
     assert part_of(known, Memory(), 5) == ids(5, 9)
+
+
+def test_what_was_kept_is_built_when_it_is_asked_for() -> None:
+    seen = KnownSide.seen(here(*NESTED, 'top  09:00 "x"'))
+    built: list[str] = []
+
+    def build(path: str) -> Copy | None:
+        built.append(path)
+        return None if path == "5-e" else seen.copy(path)
+
+    side = KnownSide(Side.WORKSPACE, seen.identity, seen.paths, build)
+    side.know_foreign(seen.all_foreign())
+    assert [each.path for each in side.foreign("")] == ["top"]
+    assert side.has_whole("jp-c5")
+    assert not side.looked_at()
+    assert side.of("jp-c1") == side.of("jp-c1") == seen.of("jp-c1")
+    assert built == ["1-a"]
+    assert list(side.looked_at()) == ["1-a"]
+    assert side.put(seen.copy("5-e")) is None  # it had to be looked at first
+    assert sorted(map(str, side.copies())) == sorted(map(str, seen.copies()))
+
+
+def test_who_is_above_whom_is_kept() -> None:
+    kin = Kin({"jp-c2": ["jp-c1"], "jp-c3": ["jp-c2"]})
+    kin.put("jp-c4", frozenset())
+    assert kin.relations == {"jp-c2": ids(1), "jp-c3": ids(2)}
+    assert kin.with_below(["jp-c1"]) == ids(1, 2, 3)
+
+
+def test_only_sides_that_are_as_ever_are_ordinary(memory: Memory) -> None:
+    assert known_of(stored(*FLAT), here(*NESTED), replace(memory, store_identity=None)).is_ordinary
+    known = known_of(stored(*FLAT), here(*NESTED), memory)
+    known.sides[Side.STORE].drop("1-a")
+    assert known.suffices()
+    linked = replace(stored(*FLAT), foreign=(Foreign("7-x", "a symbolic link", link=True),))
+    assert not known_of(linked, here(*NESTED), replace(memory, store_identity=None)).is_ordinary
+
+
+def test_a_plain_policy_asks_for_nothing() -> None:
+    assert Policy().is_plain
+    assert not Policy(accept_bulk=True).is_plain
+    assert not Policy(only=ids(1)).is_plain
+    assert not Policy(prefer=Prefer.STORE).is_plain
