@@ -53,6 +53,8 @@ class Board:
     """The workspace directory that each conversation has once the plan is carried out."""
     broken: set[str] = field(default_factory=set)
     """Those of them that aren't complete, or lie below one that isn't, or isn't there."""
+    displaced: set[str] = field(default_factory=set)
+    """What stays where somebody else has put it."""
     homes: dict[str, Node] = field(default_factory=dict)
     """The store directory of each conversation, new ones included."""
     doomed: dict[tuple[Side, str], set[str]] = field(default_factory=dict)

@@ -74,6 +74,7 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
     if reason is None:
         message = "somebody else moved it; it stays there"
         board.set_aside(view, WHOLE, Reason.DISPLACED, message)
+        board.displaced.add(view.id)
         target, reason = node.container, Reason.TITLE_CHANGED
     name = _dirname(board, view, main)
     if node.is_at(target, "", name) or not _has_room(board, view, target, name):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from reconcile.core.model import Digest, Snapshot
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
+    from reconcile.core.views import View
 
 
 def make_plan(
@@ -119,7 +120,7 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     board.intents = {**board.edits.intents, **board.intents}
     actions = leave_undone(board, list(board.draft), store, workspace)
     actions = without_bulk(board, actions)
-    actions = selected(board, actions)
+    actions, about = selected(board, actions)
     plan = Plan(
         layout=board.policy.layout.value,
         actions=renumbered(actions),
@@ -132,16 +133,26 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
         tombstones=tuple(sorted(board.tombstones.items())),
         states=tuple(sorted(_states(board, actions).items())),
         outline=_outline(board, actions),
+        displaced=frozenset(board.displaced),
         voided=tuple(view.id for view in board.views.values() if board.is_void(view)),
         now_ns=board.now_ns,
         places=tuple((key, node.path) for key, node in sorted(board.present.items())),
         rooted=tuple(
-            view.id
-            for view in board.views.values()
-            if view.known_parent is not None and board.parentage[view.id].parent is None
+            view.id for view in board.views.values() if _is_rooted(board, view) and (about is None or view.id in about)
         ),
+        about=about,
     )
     return without_git(plan, board.policy.git_busy)
+
+
+def _is_rooted(board: Board, view: View) -> bool:
+    """Tell whether a conversation loses its parent on purpose: it becomes a root, or it goes, and an archived directory
+    of it that stays has a parent of its own.
+    """
+    if view.known_parent is None:
+        return False
+    stated = view.store.metadata is not None and view.store.metadata.parent.id is not None
+    return board.parentage[view.id].parent is None or (view.id in board.edits.deleted and stated)
 
 
 def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:

@@ -251,7 +251,7 @@ def _drop(board: Board, view: View, verdict: Verdict, node: Node) -> None:
 
 def keep_in_step(board: Board, view: View, copy: Copy) -> None:
     """Have a workspace directory that should go but can't hold what was decided, or it would speak again next time."""
-    if copy.side is Side.STORE or board.presences[view.id].goal is Goal.REMOVE:
+    if copy.side is Side.STORE or board.presences[view.id].goal is Goal.REMOVE or view.id in board.edits.leaving:
         return
     node, home = board.node(copy), board.homes[view.id]
     valid = {name for name, unit in units_of(copy, board.rules, None).items() if unit.digest is not None}

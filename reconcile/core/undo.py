@@ -50,7 +50,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
     actions = undo.kept_of(chosen)
     bulk = bulk_undo(actions, (store, workspace), f"reconcile undo {past.id} --accept bulk")
     if bulk is not None and not policy.accept_bulk:
-        return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns)
+        return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns, about=frozenset())
     waiting = undo.touching_workspace(actions) if policy.git_busy else set()
     waits = [action for action in actions if action.conversation in waiting]
     actions = [action for action in actions if action.conversation not in waiting]
@@ -67,6 +67,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
         policy=policy,
         now_ns=now_ns,
         remembered=tuple((each, past.remembered[each]) for each in done if each in past.remembered),
+        about=frozenset((*done, *changing)),
     )
 
 

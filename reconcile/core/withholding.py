@@ -100,13 +100,13 @@ def named(board: Board) -> frozenset[str] | None:
     return frozenset((*wanted, *(fork for fork, source in board.forks.items() if source in wanted)))
 
 
-def selected(board: Board, actions: list[Action]) -> list[Action]:
+def selected(board: Board, actions: list[Action]) -> tuple[list[Action], frozenset[str] | None]:
     """Keep what was named, and what that needs; nothing is said of anything else, and nothing remembered but of what is
-    done.
+    done. Return also what the plan is about then, None for everything.
     """
     wanted = named(board)
     if wanted is None:
-        return actions
+        return actions, None
     kept: set[str] = set()
     for action in reversed(actions):
         if action.conversation in wanted or action.id in kept:
@@ -120,7 +120,7 @@ def selected(board: Board, actions: list[Action]) -> list[Action]:
     board.intents = {key: intent for key, intent in board.intents.items() if key in done}
     board.asides = {key: record for key, record in board.asides.items() if key[0] in done}
     board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in done}
-    return [action for action in actions if action.id in kept]
+    return [action for action in actions if action.id in kept], done
 
 
 def withheld(actions: Sequence[Action], refused: Mapping[str, object] | set[str]) -> set[str]:
@@ -156,4 +156,5 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
         intents=tuple(each for each in plan.intents if each[0] not in moving),
         asides=tuple(each for each in plan.asides if each[0][0] not in moving),
         tombstones=tuple(each for each in plan.tombstones if each[0] not in moving),
+        moving=moving,
     )
