@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.core.decisions import decide
@@ -25,7 +26,7 @@ from reconcile.core.settle import save, set_parents, update_workspace
 from reconcile.core.tree_edits import edits_of
 from reconcile.core.undone import leave_undone
 from reconcile.core.units import joined_digest
-from reconcile.core.withholding import named, renumbered, selected, without_bulk, without_git
+from reconcile.core.withholding import due, named, renumbered, selected, without_bulk, without_git
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,16 +60,31 @@ def make_plan(
     quiet = quiet_plan(store, workspace, memory, policy, rules) if policy.request is None else None
     if quiet is not None:
         return replace(quiet, policy=policy, now_ns=now_ns)
-    board = decide(store, workspace, memory, policy, rules, now_ns, whole=whole)
+    decided = partial(decide, store, workspace, memory, rules=rules, now_ns=now_ns)
+    written = partial(_written, store=store, workspace=workspace)
+    unasked = board = decided(policy, whole=whole)
     if isinstance(policy.request, TreeEdit):
         edits, wanted = edits_of(policy.request, board), named(board)
         asked = policy if wanted is None else replace(policy, only=wanted, below=frozenset())
-        board = decide(store, workspace, memory, edits.deciding(asked), rules, now_ns, edits)
+        board = decided(edits.deciding(asked), edits=edits)
         if (fewer := keeping_parents(board)) is not None:
-            board = decide(store, workspace, memory, fewer.deciding(asked), rules, now_ns, fewer)
+            board = decided(fewer.deciding(asked), edits=fewer)
     elif (left := unfinished(board)) is not None:
-        board = decide(store, workspace, memory, policy, rules, now_ns, left, whole)
-    return replace(_written(board, store, workspace), policy=policy)
+        board = decided(policy, edits=left, whole=whole)
+    if _is_limited_by_command(policy):
+        if policy.decisions:
+            unasked = decided(replace(policy, only=frozenset(), decisions={}))
+        board.due = due(written(unasked))
+    return replace(written(board), policy=policy)
+
+
+def _is_limited_by_command(policy: Policy) -> bool:
+    """Tell whether a plan is limited to what a command names, rather than by ``--only`` and ``--below``."""
+    if policy.below:
+        return False
+    if isinstance(policy.request, TreeEdit):
+        return not policy.only
+    return bool(policy.decisions) and policy.only == policy.decisions.keys()
 
 
 def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
