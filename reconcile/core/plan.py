@@ -91,6 +91,20 @@ class Action:
     touches: tuple[str, ...] = ()
     together: str | None = None
 
+    @property
+    def inside(self) -> tuple[Expect, ...]:
+        """What is expected in the target's own directory: of a removal, what goes with it."""
+        return tuple(each for each in self.expect if self._is_inside(each))
+
+    @property
+    def beside(self) -> tuple[Expect, ...]:
+        """What is expected elsewhere: of a removal, what has to stay, so that it is not the only copy that goes."""
+        return tuple(each for each in self.expect if not self._is_inside(each))
+
+    def _is_inside(self, expect: Expect) -> bool:
+        place = expect.place
+        return place.side is self.target.side and place.path.startswith(f"{self.target.path}/")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:

@@ -77,6 +77,7 @@ class _Undo:
     def __init__(self, past: PastRun, look: Look, rules: Rules) -> None:
         self.past = past
         self.rules = rules
+        self._managed = (rules.format.metadata_file, *rules.format.stream_files)
         self.draft = Draft()
         self.refused = {
             key: f"run {run} has changed it since; "
@@ -240,7 +241,8 @@ class _Undo:
             return
         node = self.directories.there(action.target)
         copied = action.source is not None and action.kind is not Kind.FORK
-        if copied and not self.directories.has(action.conversation, side.other):
+        others = self.directories.of(action.conversation, side.other)[:1] if copied else []
+        if copied and not others:
             raise NotAsLeftError(f"{action.source}: gone since; {action.target} is the only copy by now")
         start = len(action.target.path) + 1
         made = self._seen({write.target.path[start:]: write.digest for write in action.writes})
@@ -251,17 +253,18 @@ class _Undo:
         if action.kind is Kind.FORK and node.copy is not None and isinstance(node.copy.metadata, Metadata):
             self._forks[action.conversation] = node.copy.metadata.parent.id
         self.directories.leave(node)
-        self.draft.remove(self._step(action, _TAKEN[node.side]), node, ())
+        stays = [(each, name) for each in others for name in self._managed if name in each.files]
+        self.draft.remove(self._step(action, _TAKEN[node.side]), node, (), stays=stays)
 
     def _make_again(self, action: Action) -> None:
         """Make a directory again that the run has removed."""
         found = self.directories.find(action.target)
-        expected = {expect.place: expect.digest for expect in action.expect}
+        expected = {expect.place: expect.digest for expect in action.inside}
         start = f"{action.target.path}/"
         puts = []
         for place in sorted({*expected, *self._kept_below(action.target)}, key=str):
             name = place.path.removeprefix(start)
-            if place.path.startswith(start) and not is_of_another(name, self.rules.format.id_of):
+            if not is_of_another(name, self.rules.format.id_of):
                 old = self._old(place, expected.get(place))
                 puts.append(Put(old.named(name), kept=old.vault))
         seen = self._seen({put.file.name: put.file for put in puts})
