@@ -306,5 +306,6 @@ def place_in_store(board: Board, view: View) -> None:
     name = _dirname(board, view, main)
     if node.is_at(None, prefix, name):
         return
-    reason = Reason.FLATTENED if node.container is not None else Reason.TITLE_CHANGED
+    renamed = node.container is None and node.name != name
+    reason = Reason.TITLE_CHANGED if renamed else Reason.FLATTENED
     _move(board, view, _step(view, Kind.MOVE, reason), node, (None, prefix, name))

@@ -224,6 +224,12 @@ class PureLevel:
         plan = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
         again = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
         assert plan == again, "the same input gives another plan"
+        if plan.quiet:
+            unhurried = replace(memory, localizing=frozenset({"nobody"}))
+            closer = make_plan(store, workspace, unhurried, policy, RULES, self.now_ns)
+            assert not closer.quiet
+            assert outcome_of(closer) == outcome_of(plan), "told at a glance, though there is something"
+            assert not closer.intents, f"told at a glance, though something is remembered: {closer.intents}"
         return plan
 
     def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan) -> Changes:
