@@ -80,7 +80,7 @@ def fold(
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     found = unsettled(store, workspace, memory, rules) | (touched & there)
     buried = {conversation for conversation, digests in plan.tombstones if digests}
-    for view in views_of(store, workspace, memory, rules, found | (run.carried & there)).values():
+    for view in views_of(store, workspace, memory, rules, found | (run.carried & there), places=run.places).values():
         if not _is_about(plan, view.id):
             _fold_other(view, run, changes)
         elif _is_gone(view, buried):
