@@ -156,7 +156,7 @@ def elsewhere(it: Watched, tmp_path: Path) -> Iterator[Session]:
 
 def once(session: Session, policy: Policy) -> None:
     look = session.look()
-    session.apply(session.plan(look, policy), look, policy, "reconcile")
+    session.apply(session.plan(look, policy), look, "reconcile")
 
 
 def test_what_was_done_in_another_checkout_concerns_its_conversations(it: Watched, elsewhere: Session) -> None:
