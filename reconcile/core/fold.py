@@ -58,22 +58,7 @@ def fold(
     ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
     ``whole`` is given where the scans and the memory are those of a part.
     """
-    left = [action for action in plan.actions if action.id in undone]
-    run = _Run(
-        memory=memory,
-        rules=rules,
-        places=dict(plan.places),
-        displaced=plan.displaced,
-        places_none=plan.policy.request is not None and not isinstance(plan.policy.request, TreeEdit),
-        rooted=frozenset(plan.rooted),
-        written=frozenset((action.conversation, action.unit) for action in plan.actions),
-        kept=_from_vault(plan),
-        given=_given(plan, undone, workspace),
-        unwritten=frozenset((action.conversation, action.unit) for action in left),
-        doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
-        carried=frozenset(each for action in plan.actions for each in action.touches),
-        unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
-    )
+    run = _run_of(plan, undone, memory, workspace, rules)
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     sides = (whole or look_at_whole(store, workspace, memory, rules.format)).sides
     touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
@@ -85,7 +70,7 @@ def fold(
             _fold_other(view, run, changes)
         elif _is_gone(view, buried):
             # What is still due may be due because this one is gone.
-            if not left and (_may_forget(view, plan, sides) or view.id in memory.tombstones):
+            if not undone and (_may_forget(view, plan, sides) or view.id in memory.tombstones):
                 changes.agreed[view.id] = None
                 if view.intent is not None and view.intent.kind is not IntentKind.LOCAL:
                     changes.intents[view.id] = None
@@ -205,6 +190,25 @@ class _Run:
         known = self.memory.history.get((conversation, unit), ())
         chosen = not self.written.isdisjoint({(conversation, unit), (conversation, WHOLE)})
         return digest not in known or (chosen and known[-1] != digest)
+
+
+def _run_of(plan: Plan, undone: Collection[str], memory: Memory, workspace: Snapshot, rules: Rules) -> _Run:
+    left = [action for action in plan.actions if action.id in undone]
+    return _Run(
+        memory=memory,
+        rules=rules,
+        places=dict(plan.places),
+        displaced=plan.displaced,
+        places_none=plan.policy.request is not None and not isinstance(plan.policy.request, TreeEdit),
+        rooted=frozenset(plan.rooted),
+        written=frozenset((action.conversation, action.unit) for action in plan.actions),
+        kept=_from_vault(plan),
+        given=_given(plan, undone, workspace),
+        unwritten=frozenset((action.conversation, action.unit) for action in left),
+        doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
+        carried=frozenset(each for action in plan.actions for each in action.touches),
+        unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
+    )
 
 
 def _fold_one(view: View, run: _Run, changes: Changes) -> None:
