@@ -10,7 +10,7 @@ from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
-from reconcile.core.settle import is_undecided, keep_in_step
+from reconcile.core.settle import keep_in_step, keeps_directories
 from reconcile.core.units import units_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def doomed_copies(board: Board) -> list[Copy]:
             doomed.append(view.workspace.main)
         if view.id in board.edits.deleted and view.store.main is not None:
             doomed.append(view.store.main)
-        if is_undecided(board.verdicts.get(view.id, {}).values()):
+        if keeps_directories(board.verdicts.get(view.id, {}).values()):
             continue
         if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not view.local:
             doomed += view.workspace.stale
