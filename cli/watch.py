@@ -98,6 +98,7 @@ def _pace(settings: Settings, settle: float | None, settle_at_most: float | None
 def _signals(inbox: Inbox) -> Iterator[set[int]]:
     """Turn signals into what they ask for; the second Ctrl-C is the usual one. Give the set of those that came."""
     seen: set[int] = set()
+    at_terminal = sys.stdout.isatty()
 
     def stop(number: int, _frame: object) -> None:
         if number == signal.SIGINT and number in seen:
@@ -105,9 +106,14 @@ def _signals(inbox: Inbox) -> Iterator[set[int]]:
         seen.add(number)
         inbox.stop()
 
+    def hang_up(number: int, frame: object) -> None:
+        if at_terminal and not sys.stdout.isatty():  # its window was closed
+            stop(number, frame)
+        inbox.reopen()
+
     handlers: dict[int, Callable[[int, object], None]] = {signal.SIGTERM: stop, signal.SIGINT: stop}
     if hasattr(signal, "SIGHUP"):
-        handlers[signal.SIGHUP] = lambda _number, _frame: inbox.reopen()
+        handlers[signal.SIGHUP] = hang_up
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield seen
@@ -152,11 +158,15 @@ class _Screen:
         self._last = ""
         self._room: int | None = None
         """How many more things done are printed of a pass with much to do."""
+        self._more = False
+        """There was more."""
+        if self._status:
+            click.echo(self._style("looking at both sides", dim=True), nl=False)
 
     def tell(self, news: News, standing: Standing) -> None:
         now = datetime.now().astimezone().strftime("%H:%M:%S")
+        self._clear()
         if self._shows(news):
-            self._clear()
             click.echo(f"{self._style(now, dim=True)}  {self._words(news, standing)}")
         if news.action is not None:
             self._last = now
@@ -170,7 +180,7 @@ class _Screen:
         if self._quiet:
             return news.what in _ATTENTION
         if news.what in (What.BEGUN, What.ENDED):
-            self._room = SHOWN if news.what is What.BEGUN else None
+            self._room, self._more = (SHOWN, False) if news.what is What.BEGUN else (None, (self._room or 0) < 0)
         if news.what is not What.DONE or self._room is None:
             return True
         self._room -= 1
@@ -191,6 +201,10 @@ class _Screen:
             return self._of_item(news, news.item)
         if news.what is What.WATCHING:
             return f"watching {standing.conversations} conversations"
+        if news.what is What.BEGUN:
+            return f"{news.message} to do"
+        if news.what is What.ENDED:
+            return news.message + (f", of which {SHOWN} are shown" if self._more else "")
         words = {What.RESUMED: "going on", What.STOPPED: "stopped"}.get(news.what, news.what.value)
         if news.what in (What.MESSAGE, What.NOTED):
             return clean(news.message)

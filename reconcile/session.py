@@ -21,6 +21,7 @@ from reconcile.core.requests import TakeBack
 from reconcile.core.units import Rules
 from reconcile.disk.at_rest import AtRest
 from reconcile.disk.durable import Durability
+from reconcile.disk.facts import Facts
 from reconcile.disk.generation import generation
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from reconcile.core.format import Format
     from reconcile.core.guards import Whole
     from reconcile.core.known import KnownSide
-    from reconcile.core.model import Copy
+    from reconcile.core.model import Copy, Snapshot
     from reconcile.core.part import Part
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
@@ -107,8 +108,10 @@ class Session:
             locks=locks_of(roots),
         )
         self._indexes = {side: Index.load(state_directory, self._index_key(side)) for side in Side}
+        self._facts = Facts()
         self._moved: set[Side] = set()
         self._sweeps = {side: Sweep() for side in Side}
+        self._found: dict[Side, Snapshot] = {}
         self._generation: Generation | None = None
         if readonly:
             self.messages += self._unfinished()
@@ -126,17 +129,27 @@ class Session:
     def _index_key(self, side: Side) -> str:
         return "store" if side is Side.STORE else f"workspace-{self.checkout}"
 
-    def look(self) -> Look:
-        """Scan both sides, with the events of the streams that differ."""
+    def look(self, touched: Collection[Side] = tuple(Side)) -> Look:
+        """Scan both sides, with the events of the streams that differ.
+
+        ``touched`` are those that this run has written to since the last look. Of another one, the status of every path
+        tells whether anybody has.
+        """
         self._generation = generation(self.directory)
         memory = self.state.load(self.checkout)
         found = {}
         for side in Side:
-            scanned = scan(side, self.site.conversations(side), self.format, self._indexes[side])
+            conversations = self.site.conversations(side)
+            known = self._found.get(side) if side not in touched else None
+            if known is not None and not self._sweeps[side].changed(conversations):
+                found[side] = known
+                continue
+            scanned = scan(side, conversations, self.format, self._indexes[side], facts=self._facts)
             found[side], self._sweeps[side] = scanned.snapshot, scanned.sweep
             if scanned.changed:
                 self._indexes[side] = scanned.index
                 self._moved.add(side)
+        self._found = found
         return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
 
     def look_again(self, known: KnownSide, paths: Collection[str]) -> Again | None:
@@ -280,7 +293,10 @@ class Session:
         outcome = Outcome()
         if not plan.quiet:
             outcome = self.carry_out(plan, look, command, progress)
-            after = self.look() if plan.actions else replace(look, memory=self.state.load(self.site.number))
+            if plan.actions:
+                after = self.look({action.target.side for action in plan.actions})
+            else:
+                after = replace(look, memory=self.state.load(self.site.number))
             self.remember(plan, look, after, outcome)
         self.save_indexes()
         if not plan.quiet:
@@ -307,6 +323,7 @@ class Session:
         for side in self._moved:
             self._indexes[side].save(self.directory, self._index_key(side))
         self._moved.clear()
+        self._facts = Facts()
 
     def keep_at_rest(self, plan: Plan, look: Look) -> None:
         """Keep a plain run's plan that has nothing to do, where nothing was learned since the look that it is from."""

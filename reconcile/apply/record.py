@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from reconcile.core.model import METADATA, WHOLE, Side
 from reconcile.core.parents import stated_alone
 from reconcile.disk.journal import ROOTS, Journal, Step
 from reconcile.disk.state import Fold
+from reconcile.disk.state_schema import as_json
 from reconcile.disk.versions import Version
 from reconcile.planjson import action_to_json
 
@@ -62,8 +62,7 @@ def planned_steps(plan: Plan) -> Iterator[Step]:
             del write["content"]
         if action.conversation in rooted and _states_parent(action):
             record[ROOTS] = True
-        text = json.dumps(record, separators=(",", ":"))
-        yield Step(action.id, action.conversation, action.unit, action.kind.value, text)
+        yield Step(action.id, action.conversation, action.unit, action.kind.value, as_json(record))
 
 
 def preserved(version: Preserve, digest: str, run: str) -> Version:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +18,8 @@ from reconcile.apply.drift import DriftError
 from reconcile.apply.swap import Swap
 from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.plan import Kind
-from reconcile.disk.hashing import chunks_of
-from reconcile.disk.reading import mtime_of, print_of
+from reconcile.disk.hashing import CHUNK, chunks_of
+from reconcile.disk.reading import mtime_of, print_of, whole
 from reconcile.disk.versions import Version
 
 if TYPE_CHECKING:
@@ -78,6 +78,12 @@ class Stage:
             DriftError: something else is there than was planned for.
             OSError: something could not be read or written.
         """
+        with ExitStack() as stack:
+            for side, path in _sources(action):
+                stack.enter_context(self.roots[side].near(path))
+            return self._prepared(action)
+
+    def _prepared(self, action: Action) -> Prepared:
         for expect in action.expect:
             self.check(expect)
         if action.kind in MOVES:
@@ -97,7 +103,8 @@ class Stage:
             self.keep(self.versions)
             self.versions = []
         directories = sorted({os.path.dirname(path) for path in self.staged})
-        self.durability.flush_all(self.staged, directories)
+        within = [self.roots[side].absolute(self.directory) for side in sorted(self.used)]
+        self.durability.flush_all(self.staged, directories, within)
         self.staged = []
 
     def flush_directories(self) -> None:
@@ -144,6 +151,7 @@ class Stage:
                 words = "found something there already, expected to make a staging directory of this name"
                 raise FileExistsError(errno.EEXIST, words, self.roots[side].absolute(self.directory))
             self.used.add(side)
+            self.roots[side].hold(self.directory)
         self.numbers += 1
         return f"{self.directory}/{self.numbers}"
 
@@ -189,11 +197,13 @@ class Stage:
         else:
             fd = self.roots[write.source.side].open_file(write.source.path)
             try:
-                yield chunks_of(fd)
+                yield (whole(fd, write.size)[0],) if write.size <= CHUNK else chunks_of(fd)
             finally:
                 os.close(fd)
 
     def _prepare_writes(self, action: Action) -> Prepared:
+        if action.unit == WHOLE:
+            return self._prepare_directory(action)
         expected = {expect.place: expect for expect in action.expect}
         side = action.target.side
         replaced: dict[Place, Kept] = {}
@@ -201,21 +211,28 @@ class Stage:
             expect = expected.get(place)
             if expect is not None and not expect.absent:
                 replaced[place] = self.save(action, place, _name_in(action, place), expect.digest)
-        creates = action.unit == WHOLE
         base = self.new_name(side)
         staged = []
         for number, write in enumerate(action.writes):
-            below = write.target.path[len(action.target.path) + 1 :]
-            name = f"{base}/{below}" if creates else f"{base}-{number}"
+            name = f"{base}-{number}"
             self._stage(side, name, write)
             staged.append((name, write.target))
-        if creates:
-            return Prepared(action, lambda: self._publish_directory(action, base))
         return Prepared(action, lambda: self._publish_files(action, staged, replaced))
+
+    def _prepare_directory(self, action: Action) -> Prepared:
+        """Stage a whole directory."""
+        root, base = self.roots[action.target.side], self.new_name(action.target.side)
+        root.make_directory(base)
+        with root.near(base):
+            for write in action.writes:
+                folder, _, name = write.target.path[len(action.target.path) + 1 :].rpartition("/")
+                if folder:
+                    root.make_directories(f"{base}/{folder}")
+                self._stage(action.target.side, f"{base}/{folder}/{name}" if folder else f"{base}/{name}", write)
+        return Prepared(action, lambda: self._publish_directory(action, base))
 
     def _stage(self, side: Side, name: str, write: Write) -> None:
         root = self.roots[side]
-        root.make_directories(name.rpartition("/")[0])
         with self._content(write) as chunks:
             # Read once: the bytes that are checked are the bytes that are written.
             if root.create_file(name, chunks, write.mtime_ns) != write.digest:
@@ -278,11 +295,14 @@ class Stage:
     def _rename_new(self, source: str, target: Place) -> None:
         """Give a directory a name that must be free; a directory with nothing in it gives way."""
         root = self.roots[target.side]
-        root.remove_hollow(target.path)
         try:
             root.rename_new(source, target.path)
         except FileExistsError:
-            raise DriftError(f"{target}: found something, expected nothing") from None
+            root.remove_hollow(target.path)
+            try:
+                root.rename_new(source, target.path)
+            except FileExistsError:
+                raise DriftError(f"{target}: found something, expected nothing") from None
         self._renamed(target)
 
     def _age(self, action: Action) -> None:
@@ -309,6 +329,12 @@ class Stage:
             self.roots[left.side].remove_emptied(left.path, folders)
         except OSError:
             self.untidy.append((left, folders))
+
+
+def _sources(action: Action) -> Iterable[tuple[Side, str]]:
+    """Return the directories that an action reads from, each with its side."""
+    places = (write.source for write in action.writes if write.source is not None)
+    return {(place.side, place.path.rpartition("/")[0]): None for place in places}
 
 
 def _name_in(action: Action, place: Place) -> str:

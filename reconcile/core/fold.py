@@ -11,6 +11,7 @@ from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, Paren
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
 from reconcile.core.requests import TreeEdit
+from reconcile.core.rest import agreement, by_conversation
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of
 
@@ -64,9 +65,11 @@ def fold(
     touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     found = unsettled(store, workspace, memory, rules) | (touched & there)
+    others = {each for each in found | (run.carried & there) if not _is_about(plan, each)}
+    left = _fold_alike(store, workspace, found - others, run, changes)
     buried = {conversation for conversation, digests in plan.tombstones if digests}
-    for view in views_of(store, workspace, memory, rules, found | (run.carried & there), places=run.places).values():
-        if not _is_about(plan, view.id):
+    for view in views_of(store, workspace, memory, rules, left | others, places=run.places).values():
+        if view.id in others:
             _fold_other(view, run, changes)
         elif _is_gone(view, buried):
             # What is still due may be due because this one is gone.
@@ -182,6 +185,14 @@ class _Run:
     carried: frozenset[str]
     """Conversations of which a directory was to be moved, written or removed, alone or with the one that it is in."""
 
+    @property
+    def special(self) -> frozenset[str]:
+        """The conversations of which the plan, or what it has left undone, says more than that both sides are equal."""
+        units = self.kept | self.unwritten
+        return self.displaced.union(
+            self.doubled, self.unmoved, (key for key, _ in units), (key for _, key in self.memory.renames)
+        )
+
     def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
         """Tell whether a content that both sides hold is a new version, or an old one that this run has chosen.
 
@@ -209,6 +220,30 @@ def _run_of(plan: Plan, undone: Collection[str], memory: Memory, workspace: Snap
         carried=frozenset(each for action in plan.actions for each in action.touches),
         unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
     )
+
+
+def _fold_alike(
+    store: Snapshot, workspace: Snapshot, conversations: Collection[str], run: _Run, changes: Changes
+) -> set[str]:
+    """Remember what is alike on both sides and was not known before, at a glance; return what is left."""
+    special = run.special
+    kept, here = by_conversation(store), by_conversation(workspace)
+    left = set()
+    for conversation in conversations:
+        copies = (*kept.get(conversation, ()), *here.get(conversation, ()))
+        agreed = None
+        if len(copies) == 2 and copies[0].side is not copies[1].side and conversation not in special:
+            agreed = agreement(*copies, run.memory, run.rules)
+        if agreed is None:
+            left.add(conversation)
+            continue
+        changes.agreed[conversation] = agreed
+        if run.memory.parents.get(conversation) != agreed.parent:
+            changes.parents[conversation] = agreed.parent
+        for unit, digest in agreed.units.items():
+            if run.becomes_newest(conversation, unit, digest):
+                changes.history[conversation, unit] = digest
+    return left
 
 
 def _fold_one(view: View, run: _Run, changes: Changes) -> None:

@@ -32,6 +32,27 @@ def above(conversation: str, copies: Iterable[Copy], memory: Memory) -> frozense
     return frozenset(each for each in found if each is not None and each != conversation)
 
 
+def kin_of(copies: Iterable[Copy], memory: Memory) -> Kin:
+    """Return the relation of everything, as `above` has it of each."""
+    found: dict[str, set[str | None]] = {}
+    for copy in copies:
+        stated = copy.metadata.parent.id if isinstance(copy.metadata, Metadata) else None
+        if copy.container is not None or stated is not None:
+            found.setdefault(copy.conversation, set()).update((copy.container, stated))
+    for conversation, parent in memory.parents.items():
+        if parent is not None:
+            found.setdefault(conversation, set()).add(parent)
+    for conversation, agreed in memory.agreed.items():
+        if agreed.parent is not None or agreed.container is not None:
+            found.setdefault(conversation, set()).update((agreed.parent, agreed.container))
+    for conversation, intent in memory.intents.items():
+        found.setdefault(conversation, set()).add(intent.waits_for)
+    kin = Kin()
+    for conversation, others in found.items():
+        kin.put(conversation, frozenset(each for each in others if each is not None and each != conversation))
+    return kin
+
+
 class Kin:
     """The relation in both directions. An answer costs what it is long; nothing recurses, whatever cycles there are."""
 

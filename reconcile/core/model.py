@@ -58,7 +58,7 @@ class Place:
     path: str
 
     def __str__(self) -> str:
-        return f"{self.side}:{self.path}"
+        return self.side + ":" + self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from reconcile.core.settle import final_metadata, is_undecided
 if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.model import Copy
+    from reconcile.core.policy import Policy
     from reconcile.core.presence import Presence
+    from reconcile.core.units import Rules
     from reconcile.core.views import View
 
 NAME_LIMIT = 255
@@ -168,13 +170,20 @@ def _has_room(board: Board, view: View, target: Node | None, name: str) -> bool:
         board.hold(view, WHOLE, Reason.OBSTRUCTED, message)
         return False
     path = f"{target.path}/{CHILDREN}/{name}" if target is not None else name
-    longest = max((len(file) for file in board.rules.format.stream_files), default=0) + 32
-    if len(name.encode(errors="surrogateescape")) > NAME_LIMIT or (
-        len(path.encode(errors="surrogateescape")) + longest > board.policy.path_limit
-    ):
+    if not fits(path, board.policy, board.rules):
         board.hold(view, WHOLE, Reason.PATH_TOO_LONG, f"the path would have {len(path)} characters")
         return False
     return True
+
+
+def fits(path: str, policy: Policy, rules: Rules) -> bool:
+    """Tell whether a directory's path is no longer than the file system takes, with what is put into it."""
+    name = path.rpartition("/")[2]
+    longest = max((len(file) for file in rules.format.stream_files), default=0) + 32
+    return (
+        len(name.encode(errors="surrogateescape")) <= NAME_LIMIT
+        and len(path.encode(errors="surrogateescape")) + longest <= policy.path_limit
+    )
 
 
 def _may_return(board: Board, view: View) -> Presence:

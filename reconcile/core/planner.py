@@ -18,10 +18,12 @@ from reconcile.core.edit_remove import keeping_parents
 from reconcile.core.model import Side, Stream
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
 from reconcile.core.plan import Action, Heading, Plan
+from reconcile.core.projecting import projection_of
 from reconcile.core.quiet import quiet_plan
 from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
 from reconcile.core.requests import TreeEdit
+from reconcile.core.rest import rest_of
 from reconcile.core.settle import save, set_parents, update_workspace
 from reconcile.core.tree_edits import edits_of
 from reconcile.core.undone import leave_undone
@@ -60,6 +62,25 @@ def make_plan(
     quiet = quiet_plan(store, workspace, memory, policy, rules) if policy.request is None else None
     if quiet is not None:
         return replace(quiet, policy=policy, now_ns=now_ns)
+    plain = policy.request is None and whole is None
+    if plain and (found := projection_of(store, workspace, memory, policy, rules, now_ns)) is not None:
+        return found
+    rest = rest_of(store, workspace, memory, policy, rules) if plain else None
+    if rest is not None:
+        return rest.joined(plan_by_rules(rest.store, rest.workspace, rest.memory, policy, rules, now_ns, rest.whole))
+    return plan_by_rules(store, workspace, memory, policy, rules, now_ns, whole)
+
+
+def plan_by_rules(
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    policy: Policy,
+    rules: Rules,
+    now_ns: int,
+    whole: Whole | None = None,
+) -> Plan:
+    """Return the same plan, with nothing taken for granted at a glance."""
     decided = partial(decide, store, workspace, memory, rules=rules, now_ns=now_ns)
     written = partial(_written, store=store, workspace=workspace)
     unasked = board = decided(policy, whole=whole)

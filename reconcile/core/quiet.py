@@ -37,11 +37,12 @@ def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Pol
         return None
     counted: Counter[str] = Counter()
     for conversation, copy in kept.items():
-        state = _state(copy, here.get(conversation), memory, rules)
+        state = state_of(copy, here.get(conversation), memory, rules)
         if state is None:
             return None
         counted[state] += 1
-    if not _is_placed(kept, here, policy, rules):
+    tree = tree_of(kept, rules)
+    if tree is None or not are_placed(here, tree, policy):
         return None
     return Plan(layout=policy.layout.value, states=tuple(sorted(counted.items())), quiet=True)
 
@@ -70,7 +71,7 @@ def is_settled(conversation: str, kept: Sequence[Copy], here: Sequence[Copy], me
         return conversation not in memory.agreed
     if len(kept) != 1 or len(here) > 1:
         return False
-    return _state(kept[0], here[0] if here else None, memory, rules) is not None
+    return state_of(kept[0], here[0] if here else None, memory, rules) is not None
 
 
 def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> bool:
@@ -89,7 +90,7 @@ def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Po
     )
 
 
-def _state(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> str | None:
+def state_of(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> str | None:
     """Return the state to count a conversation under, None where the planner must look at it."""
     metadata = copy.metadata
     agreed = memory.agreed.get(copy.conversation)
@@ -132,12 +133,12 @@ def _agrees(copy: Copy, other: Copy, agreed: Agreed, known: str | None, rules: R
         and agreed.title == metadata.title
         and agreed.place == other.path
         and agreed.container == other.container
-        and _digests(copy, rules) == agreed.units
-        and _digests(other, rules) == agreed.units
+        and digests_of(copy, rules) == agreed.units
+        and digests_of(other, rules) == agreed.units
     )
 
 
-def _digests(copy: Copy, rules: Rules) -> dict[str, str | None]:
+def digests_of(copy: Copy, rules: Rules) -> dict[str, str | None]:
     """Name the content of each unit by the bytes as they are."""
     fmt = rules.format
     stream = tuple(file for name in fmt.stream_files for file in copy.files if file.name == name)
@@ -150,16 +151,19 @@ def _digests(copy: Copy, rules: Rules) -> dict[str, str | None]:
     return units
 
 
-def _is_placed(kept: Mapping[str, Copy], here: Mapping[str, Copy], policy: Policy, rules: Rules) -> bool:
-    """Tell whether every directory lies where the layout puts it."""
+def tree_of(kept: Mapping[str, Copy], rules: Rules) -> TreeIndex | None:
+    """Return the tree of the store's conversations as they state it; None where parents form a cycle."""
     parents = {
         conversation: copy.metadata.parent.id
         for conversation, copy in kept.items()
         if not copy.archived and isinstance(copy.metadata, Metadata)
     }
     tree = TreeIndex(parents, rules.format.order)
-    if tree.cycles:
-        return False
+    return None if tree.cycles else tree
+
+
+def are_placed(here: Mapping[str, Copy], tree: TreeIndex, policy: Policy) -> bool:
+    """Tell whether every directory lies where the layout puts it."""
     if policy.layout is Layout.FLAT:
         return all(copy.container is None for copy in here.values())
     return all(

@@ -48,11 +48,12 @@ class Root:
     The operator named the root, so it may be a symbolic link; nothing below it may.
     """
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "_held", "path")
 
     def __init__(self, path: str, *, make: bool = False) -> None:
         """Open the directory; ``make``: also where it is missing."""
         self.path = path
+        self._held: dict[str, int] = {}
         if make:
             os.makedirs(path, exist_ok=True)
         self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_CLOEXEC)
@@ -64,8 +65,30 @@ class Root:
         return f"{status.st_dev}:{status.st_ino}"
 
     def close(self) -> None:
-        """Give the descriptor back."""
-        os.close(self._fd)
+        """Give the descriptors back."""
+        for fd in (*self._held.values(), self._fd):
+            os.close(fd)
+
+    def hold(self, path: str) -> bool:
+        """Keep a directory open, if that can be, and say whether it was not before.
+
+        From now on, what is right in it is reached by that, whatever gets its name.
+        """
+        if not path or path in self._held:
+            return False
+        with contextlib.suppress(OSError), self._parent(path) as (fd, name):
+            self._held[path] = os.open(name, _DIRECTORY, dir_fd=fd)
+        return path in self._held
+
+    @contextlib.contextmanager
+    def near(self, path: str) -> Iterator[None]:
+        """`hold` a directory within a block."""
+        ours = self.hold(path)
+        try:
+            yield
+        finally:
+            if ours:
+                os.close(self._held.pop(path))
 
     def absolute(self, path: str) -> str:
         """Return the path to show, and to flush."""
@@ -116,14 +139,19 @@ class Root:
         state = xxh3_128()
         with self._parent(path) as (fd, name):
             made = os.open(name, _CREATE, FILE_MODE, dir_fd=fd)
-            try:
-                for chunk in chunks:
-                    state.update(chunk)
-                    write_all(made, chunk)
-            finally:
-                os.close(made)
-            os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=fd, follow_symlinks=False)
+        try:
+            for chunk in chunks:
+                state.update(chunk)
+                write_all(made, chunk)
+            os.utime(made, ns=(mtime_ns, mtime_ns))
+        finally:
+            os.close(made)
         return state.hexdigest()
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory that doesn't exist."""
+        with self._parent(path) as (fd, name):
+            os.mkdir(name, DIRECTORY_MODE, dir_fd=fd)
 
     def make_directories(self, path: str) -> list[str]:
         """Make a directory and what it needs above it; return those that were made, the outermost first."""
@@ -278,18 +306,34 @@ class Root:
         with self._parent(f"{path}/.") as (fd, _):
             return os.listdir(fd)
 
-    @contextlib.contextmanager
-    def _parent(self, path: str) -> Iterator[tuple[int, str]]:
+    def _parent(self, path: str) -> _Parent:
         """Open the directory that an entry is in, one component after the other."""
-        *parts, name = path.split("/")
+        above, _, name = path.rpartition("/")
+        held = self._held.get(above) if above else self._fd
+        if held is not None:
+            return _Parent(held, name, opened=False)
         fd = self._fd
-        try:
-            for part in parts:
+        for part in above.split("/"):
+            try:
                 deeper = os.open(part, _DIRECTORY, dir_fd=fd)
+            finally:
                 if fd != self._fd:
                     os.close(fd)
-                fd = deeper
-            yield fd, name
-        finally:
-            if fd != self._fd:
-                os.close(fd)
+            fd = deeper
+        return _Parent(fd, name, opened=True)
+
+
+class _Parent:
+    """The open directory that an entry is in, with the entry's name there; a context manager."""
+
+    __slots__ = ("_fd", "_name", "_opened")
+
+    def __init__(self, fd: int, name: str, *, opened: bool) -> None:
+        self._fd, self._name, self._opened = fd, name, opened
+
+    def __enter__(self) -> tuple[int, str]:
+        return self._fd, self._name
+
+    def __exit__(self, *_: object) -> None:
+        if self._opened:
+            os.close(self._fd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.core.model import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.format import Format
     from reconcile.core.model import Digest, Side
+    from reconcile.disk.facts import Facts
     from reconcile.disk.reading import Print
     from reconcile.disk.tree import Directory
 
@@ -47,7 +49,10 @@ class Spot(NamedTuple):
 class Reader:
     """Turns directories into copies. Keeps the old index and the new one, and what was met on the way."""
 
-    def __init__(self, side: Side, fmt: Format, known: Index, events_for: Collection[str], now_ns: int) -> None:
+    def __init__(
+        self, side: Side, fmt: Format, known: Index, events_for: Collection[str], now_ns: int, facts: Facts
+    ) -> None:
+        self.facts = facts
         self.side = side
         self.fmt = fmt
         self.known = known
@@ -131,7 +136,7 @@ class Reader:
         units, prints = self._units, listing.prints
         self.sweep.note(f"{path}/{prefix}"[:-1] if prefix else path, directory.status(), self.now_ns)
         for entry in directory.entries():
-            name = prefix + entry.name if prefix else entry.name
+            name = prefix + entry.name if prefix else intern(entry.name)  # nearly all have the same
             if name == CHILDREN:
                 listing.children = entry.is_dir(follow_symlinks=False)
                 listing.obstructed = not listing.children

@@ -71,16 +71,17 @@ def sync_filesystem(path: str) -> None:
     _sync_with(syncfs, path)
 
 
-def flush_all(files: Collection[str], directories: Iterable[str]) -> None:
+def flush_all(files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
     """Make the content of ``files`` and the names in ``directories`` durable.
 
-    Few files are flushed one by one; for many, each file system that is concerned is flushed once, which
-    covers the directories too. Raises `OSError`: nothing may then be overwritten or removed.
+    Few of them are flushed one by one; for many, each file system that is concerned is flushed once. ``within``: on
+    whose file systems all of that lies, where it is known. Raises `OSError`: nothing may then be overwritten or
+    removed.
     """
     directories = dict.fromkeys(directories)
     syncfs = _find_syncfs()
-    if len(files) > ONE_BY_ONE and syncfs is not None:
-        by_device = {os.lstat(path).st_dev: path for path in [*directories, *files]}
+    if max(len(files), len(directories)) > ONE_BY_ONE and syncfs is not None:
+        by_device = {os.lstat(path).st_dev: path for path in within or [*directories, *files]}
         for path in by_device.values():
             _sync_with(syncfs, path)
         return
@@ -119,7 +120,7 @@ class Durability:
         if self.enabled:
             sync_filesystem(path)
 
-    def flush_all(self, files: Collection[str], directories: Iterable[str]) -> None:
+    def flush_all(self, files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
         """See `flush_all`."""
         if self.enabled:
-            flush_all(files, directories)
+            flush_all(files, directories, within)

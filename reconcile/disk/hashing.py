@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 CHUNK = 1 << 20
 """Bytes in memory at a time."""
@@ -20,10 +21,15 @@ def chunks_of(fd: int) -> Iterator[bytes]:
 
 def digest(content: bytes) -> str:
     """The digest of ``content``: 32 lower-case hexadecimal digits."""
+    return _hexdigest()(content)
+
+
+@cache
+def _hexdigest() -> Callable[[bytes], str]:
     # Imported where it is used: a run that finds everything in the index hashes nothing.
     from xxhash import xxh3_128_hexdigest
 
-    return xxh3_128_hexdigest(content)
+    return xxh3_128_hexdigest
 
 
 def digest_file(fd: int) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import os
 import struct
 from dataclasses import dataclass, field
+from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.core.model import Copy, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
@@ -176,7 +177,7 @@ def make_row(files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | Non
     prints = pack({name: files[name][0] for name in names}, names)
     if prints is None:
         return None
-    row = Row("\0".join(names), prints, bytes.fromhex("".join(files[name][1] for name in names)))
+    row = Row(intern("\0".join(names)), prints, bytes.fromhex("".join(files[name][1] for name in names)))
     if metadata is not None:
         row = row._replace(
             title=metadata.title,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
 from reconcile.disk import state_memory
-from reconcile.disk.state_schema import encoded, select, state_errors, transaction
+from reconcile.disk.state_schema import as_json, encoded, encoding, select, state_errors, transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 ROOTS = "roots"
 """In a step's record: once it is done, the conversation has no parent any more."""
 _ROOTED = """INSERT INTO parent SELECT conversation, NULL FROM step
-    WHERE json_extract(record, ?) AND run = ? AND action = ?
+    WHERE run = ? AND action = ?
     ON CONFLICT DO UPDATE SET parent = NULL"""
+_ROOTING = "SELECT action FROM step WHERE run = ? AND instr(record, ?) AND json_extract(record, ?)"
 _STAMP = "%Y%m%d-%H%M%S"
 _RUNS = "SELECT id, checkout, command, started_ns, finished_ns, exit_code, summary, undoes FROM run"
 
@@ -81,10 +82,12 @@ class Journal:
     All raise `StateError`. Times are nanoseconds since the epoch and given by the caller.
     """
 
-    __slots__ = ("_connection", "_path")
+    __slots__ = ("_connection", "_path", "_rooting")
 
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self._connection, self._path = connection, path
+        self._rooting: dict[str, frozenset[str]] = {}
+        """Of the runs that have been asked for, the actions that leave a conversation without a parent."""
 
     def begin_run(
         self, checkout: int | None, command: str, now_ns: int, *, summary: str = "{}", undoes: str | None = None
@@ -105,7 +108,7 @@ class Journal:
         with transaction(self._connection, self._path):
             self._connection.executemany(
                 "INSERT INTO remembered VALUES (?, ?, ?)",
-                encoded((run, key, _remembered_to_json(each)) for key, each in before.items()),
+                encoding((run, key, as_json(each)) for key, each in before.items()),
             )
 
     def remembered(self, run: str) -> dict[str, Remembered]:
@@ -173,13 +176,14 @@ class Journal:
 
     def plan_steps(self, run: str, steps: Iterable[Step], now_ns: int) -> None:
         """Write down what will be done, in order, after what the run has planned already."""
+        self._rooting.pop(run, None)
         with transaction(self._connection, self._path):
             (last,) = self._connection.execute(
                 "SELECT coalesce(max(seq), 0) FROM step WHERE run = ?", (run,)
             ).fetchone()
             self._connection.executemany(
                 "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, 'planned', NULL, ?)",
-                encoded(
+                encoding(
                     (run, seq, step.action, step.conversation, step.unit, step.kind, step.record, now_ns)
                     for seq, step in enumerate(steps, last + 1)
                 ),
@@ -249,13 +253,20 @@ class Journal:
                     encoded(rows),
                 )
                 if state is StepState.DONE:
-                    before = self._connection.total_changes
-                    self._connection.executemany(_ROOTED, encoded((f"$.{ROOTS}", *row[3:]) for row in rows))
-                    if self._connection.total_changes > before:
+                    rooted = encoded((run, row[4]) for row in rows if row[4] in self._actions_rooting(run))
+                    if rooted:
+                        self._connection.executemany(_ROOTED, rooted)
                         sql = "SELECT DISTINCT conversation FROM step WHERE run = ?"
                         state_memory.note_changed(
                             self._connection, (key for (key,) in select(self._connection, sql, (run,)))
                         )
+
+    def _actions_rooting(self, run: str) -> frozenset[str]:
+        """Look through the steps of a run once: nearly none is of that kind."""
+        if run not in self._rooting:
+            found = select(self._connection, _ROOTING, (run, f'"{ROOTS}":', f"$.{ROOTS}"))
+            self._rooting[run] = frozenset(action for (action,) in found)
+        return self._rooting[run]
 
 
 def _next_id(newest: str | None, now_ns: int) -> str:
@@ -271,11 +282,7 @@ def _next_id(newest: str | None, now_ns: int) -> str:
 
 
 def _intent_to_json(intent: Intent | None) -> str | None:
-    return None if intent is None else json.dumps(asdict(intent))
-
-
-def _remembered_to_json(before: Remembered) -> str:
-    return json.dumps(asdict(before), default=sorted)
+    return None if intent is None else as_json(intent)
 
 
 def _remembered_from_json(text: str) -> Remembered:

@@ -15,6 +15,7 @@ import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, Self
 
 from reconcile.disk.posix import (
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 20
 """So often a name may change its file between opening and comparing before we give up."""
 _CONTENT_BYTES = 4096
+_FLAGS, _MODE = os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o666
+"""The mode less the umask is what JP makes."""
 _LINK_PREFIX, _LINK_SUFFIX = ".reconcile-", ".held"
 
 
@@ -47,8 +50,17 @@ class LockRoots:
 
         The user root's if it exists, else the workspace root's if it exists, else a new one in the user root.
         """
-        roots = [os.path.join(root, "locks", name) for root in (self.user, self.workspace) if root is not None]
+        roots = [f"{root}/locks/{name}" for root in (self.user, self.workspace) if root is not None]
         return next((path for path in roots if os.path.exists(path)), roots[0] if roots else None)
+
+    def leads_to(self, path: str, name: str) -> bool:
+        """Tell whether a path that is there is the one that everybody locks now."""
+        return path == self._first(name) or self.path(name) == path
+
+    def _first(self, name: str) -> str | None:
+        """The file that goes before all others where it exists."""
+        root = self.user if self.user is not None else self.workspace
+        return None if root is None else f"{root}/locks/{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +96,12 @@ class Locks(Protocol):
 class HeldLock:
     """One lock that this process holds until `release`."""
 
-    __slots__ = ("_fd", "_link", "_path", "_roots", "name")
+    __slots__ = ("_fd", "_inode", "_link", "_path", "_roots", "name")
 
     def __init__(self, name: str, roots: LockRoots, path: str, fd: int) -> None:
         self.name = name
         self._roots, self._path, self._fd = roots, path, fd
+        self._inode: tuple[int, int] | None = None
         self._link: str | None = None
 
     @classmethod
@@ -130,11 +143,13 @@ class HeldLock:
         """
         if self._fd < 0:
             return False
-        if self._link is not None and not os.path.lexists(self._path):
+        there = _inode_at(self._path)
+        if there is None and self._link is not None:
             # FileExistsError: somebody was faster, and the comparison below says so.
             with contextlib.suppress(OSError):
                 os.link(self._link, self._path)
-        return self._is_ours(self._path) and self._roots.path(self.name) == self._path
+            there = _inode_at(self._path)
+        return there == self._inode and self._roots.leads_to(self._path, self.name)
 
     def release(self) -> None:
         """Let go, once; the lock file stays, JP's sweep removes it.
@@ -151,33 +166,35 @@ class HeldLock:
 
     def _settle(self, session: str | None = None) -> bool:
         """After flock: whether the name still is ours; if so, say who holds it and make the second link."""
-        if not (self._is_ours(self._path) and self._roots.path(self.name) == self._path):
+        status = os.fstat(self._fd)
+        self._inode = (status.st_dev, status.st_ino)
+        if _inode_at(self._path) != self._inode or not self._roots.leads_to(self._path, self.name):
             return False
-        directory, name = os.path.split(self._path)
-        stem = name.removesuffix(".lock")  # JP looks at every name that ends in .lock
-        link = os.path.join(directory, f"{_LINK_PREFIX}{os.getpid()}-{stem}{_LINK_SUFFIX}")
         # A file system without hard links leaves us with noticing.
         with contextlib.suppress(OSError):
-            if os.path.lexists(link):  # a dead process's that had our number
-                os.unlink(link)
-            os.link(self._path, link)
-            self._link = link
-        if self._link is not None and not self._is_ours(self._link):  # the name changed before we linked it
+            self._link = self._second_link()
+        if self._link is not None and _inode_at(self._link) != self._inode:  # the name changed before we linked it
             os.unlink(self._link)
             return False
         # Diagnostic, and best effort as in JP.
         with contextlib.suppress(OSError):
-            os.ftruncate(self._fd, 0)
-            os.write(self._fd, _content(session))
+            content = _content(session)
+            os.write(self._fd, content)
+            # After writing, and only where something is left: a file system makes haste to flush what was emptied.
+            if status.st_size > len(content):
+                os.ftruncate(self._fd, len(content))
         return True
 
-    def _is_ours(self, path: str) -> bool:
-        mine = os.fstat(self._fd)
+    def _second_link(self) -> str:
+        directory, name = os.path.split(self._path)
+        stem = name.removesuffix(".lock")  # JP looks at every name that ends in .lock
+        link = os.path.join(directory, f"{_LINK_PREFIX}{os.getpid()}-{stem}{_LINK_SUFFIX}")
         try:
-            there = os.stat(path, follow_symlinks=False)
-        except OSError:
-            return False
-        return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
+            os.link(self._path, link)
+        except FileExistsError:  # a dead process's that had our number
+            os.unlink(link)
+            os.link(self._path, link)
+        return link
 
 
 class Acquired:
@@ -300,18 +317,33 @@ class NullLockSet:
 
 def _open(path: str) -> int:
     """Open the file as JP does, and make ``locks/``, but never the root: a silo that is gone stays gone."""
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(os.path.dirname(path))
-    # 0666 less the umask is what JP makes.
-    return os.open(path, os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o666)
+    try:
+        return os.open(path, _FLAGS, _MODE)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(os.path.dirname(path))
+        return os.open(path, _FLAGS, _MODE)
+
+
+def _inode_at(path: str) -> tuple[int, int] | None:
+    """Device and inode of what has this name, of a symbolic link itself; None where nothing has."""
+    try:
+        there = os.lstat(path)
+    except OSError:
+        return None
+    return there.st_dev, there.st_ino
 
 
 def _content(session: str | None) -> bytes:
     now = time.time_ns()
-    second = datetime.fromtimestamp(now // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     said = {} if session is None else {"session": session}
-    content = {"pid": os.getpid(), **said, "acquired_at": f"{second}.{now % 10**9:09d}+00:00"}
+    content = {"pid": os.getpid(), **said, "acquired_at": f"{_second(now // 10**9)}.{now % 10**9:09d}+00:00"}
     return json.dumps(content, separators=(",", ":")).encode()
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _holder(fd: int) -> int | None:

@@ -39,9 +39,9 @@ def create_private_file(path: str) -> int:
 
 def write_all(fd: int, content: bytes | memoryview) -> None:
     """Write every byte; one write may take only a part. Raises `OSError`."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+    written = os.write(fd, content)
+    while written < len(content):
+        written += os.write(fd, memoryview(content)[written:])
 
 
 def replace_private_file(path: str, content: bytes) -> None:

@@ -30,7 +30,8 @@ _GONE = {errno.ENOENT, errno.ESTALE}
 
 def mtime_of(status: os.stat_result) -> int:
     """The time in a status; one that is too far away is taken for the nearest that isn't."""
-    return min(max(status.st_mtime_ns, EARLIEST_NS), LATEST_NS)
+    time_ns = status.st_mtime_ns
+    return time_ns if EARLIEST_NS <= time_ns <= LATEST_NS else min(max(time_ns, EARLIEST_NS), LATEST_NS)
 
 
 def print_of(status: os.stat_result) -> Print:
@@ -131,10 +132,10 @@ def _once(
 
 
 def whole(fd: int, size: int) -> tuple[bytes, int]:
-    """All bytes, and one more asked for: a file that grew shows itself."""
+    """All bytes, and one more asked for: a file that grew shows itself, here or when it is looked at once more."""
     content = os.read(fd, size + 1)
     # A short read is allowed at any time; only an empty one is the end.
-    while len(content) <= size and (more := os.read(fd, size + 1 - len(content))):
+    while len(content) < size and (more := os.read(fd, size + 1 - len(content))):
         content += more
     return content, len(content)
 

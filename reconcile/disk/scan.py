@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from reconcile.core.format import Format
+    from reconcile.disk.facts import Facts
 
 _TRIES = 3
 _CHANGED = "other content than a moment ago"
@@ -56,16 +57,18 @@ def scan(
     *,
     events_for: Collection[str] = (),
     now_ns: int | None = None,
+    facts: Facts | None = None,
 ) -> Scanned:
     """Look at one side. ``index`` is what an earlier scan left, of whichever directory and format.
 
     ``events_for``: ids whose streams are read with their events. ``now_ns``: the time before which a file
-    must have been written to be remembered; by default the system's when the scan begins.
+    must have been written to be remembered; by default the system's when the scan begins. ``facts`` is what is known of
+    contents already, and learned.
     """
     known, wanted = index or Index(), frozenset(events_for)
     with _collector_paused():
         for attempt in range(_TRIES):
-            walk = Walk(side, fmt, known, wanted, time.time_ns() if now_ns is None else now_ns)
+            walk = Walk(side, fmt, known, wanted, time.time_ns() if now_ns is None else now_ns, facts)
             try:
                 settled = walk.run(conversations_dir)
             except OSError as error:

@@ -136,6 +136,8 @@ def _checked(path: str, timeout: float) -> sqlite3.Connection:
         try:
             _check(connection, path)
             connection.execute("PRAGMA synchronous = FULL")
+            # A run's transactions are copied into the database once, at its end, not again and again on the way.
+            connection.execute("PRAGMA wal_autocheckpoint = 4000")
             connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone stops at the drive's cache
             migrate(connection, path)
         except BaseException:

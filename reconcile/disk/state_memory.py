@@ -12,7 +12,7 @@ from reconcile.disk.state_schema import LIBRARY, encoded, select
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from reconcile.core.model import Digest
 
@@ -133,6 +133,13 @@ def _about(
     return select(connection, f"{sql} AND conversation IN ({places}){order}", (*of, *only))
 
 
+def _fews(conversations: Iterable[str]) -> Iterator[list[str]]:
+    """As many at a time as can be asked for by name."""
+    left = list(conversations)
+    for start in range(0, len(left), FEW):
+        yield left[start : start + FEW]
+
+
 def _load_agreed(
     connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None
 ) -> dict[str, Agreed]:
@@ -242,14 +249,11 @@ def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[
             IS NOT (excluded.parent, excluded.title, excluded.container, excluded.place)""",
         encoded((checkout, key, now.parent, now.title, now.container, now.place) for key, now in there.items()),
     )
+    sql = "SELECT conversation, unit FROM agreed_unit WHERE checkout = ?"
     surplus = [
         (checkout, conversation, unit)
-        for conversation in there
-        for (unit,) in select(
-            connection,
-            "SELECT unit FROM agreed_unit WHERE checkout = ? AND conversation = ?",
-            (checkout, conversation),
-        )
+        for some in _fews(there)
+        for conversation, unit in _about(connection, some, sql, checkout)
         if unit not in there[conversation].units
     ]
     connection.executemany(
@@ -265,18 +269,19 @@ def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[
 def _save_history(connection: sqlite3.Connection, history: Mapping[tuple[str, str], tuple[Digest, ...]]) -> None:
     new: list[tuple[str, str, int, Digest]] = []
     moved: list[tuple[str, str, Digest]] = []
+    sql = "SELECT conversation, unit, max(seq), digest FROM history WHERE 1"
+    newest = {
+        (conversation, unit): (last, digest)
+        for some in _fews(dict.fromkeys(conversation for conversation, _ in history))
+        for conversation, unit, last, digest in _about(connection, some, sql, order=" GROUP BY conversation, unit")
+    }
     for (conversation, unit), digests in history.items():
-        newest = select(
-            connection,
-            "SELECT seq, digest FROM history WHERE conversation = ? AND unit = ? ORDER BY seq DESC LIMIT 1",
-            (conversation, unit),
-        )
-        last = newest[0][0] if newest else 0
+        last, digest = newest.get((conversation, unit), (0, None))
         # Each once, at its last place; what is the newest already needs nothing.
         added = list(reversed(dict.fromkeys(reversed(digests))))
-        if newest and added == [newest[0][1]]:
+        if added == [digest]:
             continue
-        if newest:
+        if digest is not None:
             moved += [(conversation, unit, digest) for digest in added]
         new += [(conversation, unit, last + 1 + place, digest) for place, digest in enumerate(added)]
     connection.executemany("DELETE FROM history WHERE conversation = ? AND unit = ? AND digest = ?", encoded(moved))

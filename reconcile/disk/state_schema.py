@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 from itertools import chain
@@ -180,9 +181,14 @@ def migrate(connection: sqlite3.Connection, path: str, migrations: Sequence[Sequ
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
 
 
+def encoding(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Rows as SQLite takes them, one at a time. Names that are no UTF-8 (PEP 383's lone surrogates) become blobs."""
+    return (tuple(map(_encode, row)) for row in rows)
+
+
 def encoded(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows as SQLite takes them. Names that are no UTF-8 (PEP 383's lone surrogates) become blobs."""
-    return [tuple(map(_encode, row)) for row in rows]
+    """The same rows, all of them."""
+    return list(encoding(rows))
 
 
 def select(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -192,6 +198,16 @@ def select(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] =
     if bytes in set(map(type, chain.from_iterable(rows))):
         return [tuple(map(_decode, row)) for row in rows]
     return rows
+
+
+def as_json(value: object) -> str:
+    """Plain values and dataclasses as JSON without spaces, for a column; text that is no UTF-8 is escaped."""
+    import msgspec  # here: a run with nothing to do writes none
+
+    try:
+        return msgspec.json.encode(value, order="deterministic").decode()
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value, order="deterministic"), separators=(",", ":"))
 
 
 def _encode(value: object) -> object:

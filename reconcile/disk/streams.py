@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.format import Format, StreamContent
     from reconcile.core.model import Digest
+    from reconcile.disk.facts import Facts
     from reconcile.disk.reading import Print
     from reconcile.disk.tree import Directory
 
@@ -21,10 +22,11 @@ LARGE = 64 << 20
 
 
 def read_stream(
-    directory: Directory, sizes: Mapping[str, int], fmt: Format, *, events: bool
+    directory: Directory, sizes: Mapping[str, int], fmt: Format, *, events: bool, facts: Facts | None = None
 ) -> tuple[Stream | Fault, dict[str, tuple[Print, Digest]]] | Fault:
     """Return what the stream's files say with the fingerprints and digests that they were read with, all as they were
     at one moment; a `Fault` alone where they can't be read. ``sizes`` in bytes, by name, as they were listed.
+    ``facts`` is what is known of contents already.
     """
 
     def held(fd: int, size: int) -> tuple[tuple[StreamContent, Digest], int]:
@@ -43,5 +45,11 @@ def read_stream(
     if isinstance(found, Fault):
         return found
     contents = {name: content for name, ((content, _), _) in found.items()}
-    stream = parsed(max(sizes), lambda: fmt.read_stream(contents, events=events))
-    return stream, {name: (known, hashed) for name, ((_, hashed), known) in found.items()}
+    files = {name: (known, hashed) for name, ((_, hashed), known) in found.items()}
+
+    def read() -> Stream | Fault:
+        return parsed(max(sizes), lambda: fmt.read_stream(contents, events=events))
+
+    if events or facts is None:
+        return read(), files
+    return facts.stream(tuple(files[name][1] if name in files else None for name in fmt.stream_files), read), files

@@ -55,7 +55,11 @@ class Work:
         contents = self._contents(METADATA, names)
         if isinstance(contents, Fault):
             return contents
-        return parsed(names[0], lambda: self.reader.fmt.read_metadata(contents[names[0]])) if names else None
+        if not names:
+            return None
+        digest = self.files[names[0]][1] or ""
+        read = self.reader.fmt.read_metadata
+        return self.reader.facts.metadata(digest, lambda: parsed(names[0], lambda: read(contents[names[0]])))
 
     def stream(self, *, events: bool) -> Stream | Fault | None:
         """The stream unit, all of its files at once."""
@@ -70,7 +74,7 @@ class Work:
             return self.listing.faults.get(STREAM)
         self.reader.read += len(names)
         sizes = {name: self.listing.prints[name][0] for name in names}
-        found = read_stream(self.directory, sizes, self.reader.fmt, events=events)
+        found = read_stream(self.directory, sizes, self.reader.fmt, events=events, facts=self.reader.facts)
         if isinstance(found, Fault):
             return self._unread(STREAM, names, found)
         self.files |= found[1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.core.model import CHILDREN, Copy, Foreign, Partition, Problem, Side, Snapshot
 from reconcile.disk.copies import SYMLINK, Reader, Spot
+from reconcile.disk.facts import Facts
 from reconcile.disk.reading import reason
 from reconcile.disk.tree import Directory, is_special, kind_of
 
@@ -40,11 +41,19 @@ class Level(NamedTuple):
 class Walk:
     """One pass over a side, without recursion: trees may be as deep as the file system allows."""
 
-    def __init__(self, side: Side, fmt: Format, known: Index, events_for: frozenset[str], now_ns: int) -> None:
+    def __init__(
+        self,
+        side: Side,
+        fmt: Format,
+        known: Index,
+        events_for: frozenset[str],
+        now_ns: int,
+        facts: Facts | None = None,
+    ) -> None:
         self.side = side
         self.fmt = fmt
         self.identity = ""
-        self.reader = Reader(side, fmt, known, events_for, now_ns)
+        self.reader = Reader(side, fmt, known, events_for, now_ns, facts or Facts())
         self.copies: list[Copy] = []
         self._stamps: list[tuple[str, tuple[int, int]]] = []
         self._open = 0

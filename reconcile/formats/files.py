@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase, translate
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -56,6 +57,10 @@ _ENDED_WITH_THE_SOURCE = ("pinned_at", "archived_at", "expires_at")
 """States of one conversation that a fork of it does not share."""
 _LEADING_BASE = "config_delta"
 _EVENTS_EXPECTED = "an array of events, each with timestamp and type"
+
+
+_KNOWN_BASES, _KNOWN_SIZE = 64, 64 << 10
+"""So many base configurations of so many bytes, the last ones, are not checked again."""
 
 
 class _Event(msgspec.Struct):
@@ -131,10 +136,10 @@ class ManagedFiles(ABC):
         """The stream of the files that are there; a fault in what is there goes before what is missing."""
         base = contents.get(BASE_FILE)
         if isinstance(base, bytes):
-            try:
-                strict.load_object(base)
-            except strict.InvalidContentError as error:
-                return Fault(BASE_FILE, error.found, "a JSON object")
+            # Conversations that were begun with one configuration have the same bytes.
+            fault = _known_base_fault(base) if len(base) <= _KNOWN_SIZE else _base_fault(base)
+            if fault is not None:
+                return fault
         content = contents.get(EVENTS_FILE)
         if content is None:
             return Fault(EVENTS_FILE, "no such file", "an array of events", incomplete=True)
@@ -223,9 +228,20 @@ def _activation_fault(metadata: dict[str, Any]) -> Fault | None:
     if key not in metadata:
         return Fault(METADATA_FILE, f"no {key}", expected)
     value = metadata[key]
-    if isinstance(value, str) and times.normalise(value) is not None:
+    if isinstance(value, str) and times.is_readable(value):
         return None
     return Fault(METADATA_FILE, f"{strict.kind(value)} as {key}", expected)
+
+
+def _base_fault(content: bytes) -> Fault | None:
+    try:
+        strict.load_object(content)
+    except strict.InvalidContentError as error:
+        return Fault(BASE_FILE, error.found, "a JSON object")
+    return None
+
+
+_known_base_fault = lru_cache(maxsize=_KNOWN_BASES)(_base_fault)
 
 
 def _summary(content: bytes, *, events: bool) -> Summary | Fault:
@@ -290,7 +306,7 @@ def _lacks_base(events: Summary) -> Fault | None:
 
 def _readable_time(time: object) -> str | None:
     """The last element's time as JP shows it (formats/jp.md 4.5): as written, if it can be read."""
-    return time if isinstance(time, str) and times.normalise(time) is not None else None
+    return time if isinstance(time, str) and times.is_readable(time) else None
 
 
 def _sequence(elements: Iterable[_Event]) -> tuple[str, ...]:

@@ -16,6 +16,9 @@ _WHITE_SPACE = (
 _LIMIT = 60
 """Code points that are kept, and bytes from which the name is cut at its last dash."""
 
+_SLUGGED = {code: "-" for code in range(128) if not chr(code).isalnum()}
+"""What becomes of ASCII."""
+
 _ALPHABETIC_MARKS = """
     345 363-36F 5B0-5BD 5BF 5C1-5C2 5C4-5C5 5C7 610-61A 64B-657 659-65F 670 6D6-6DC 6E1-6E4 6E7-6E8 6ED 711
     730-73F 7A6-7B0 816-817 81B-823 825-827 829-82C 8D4-8DF 8E3-8E9 8F0-903 93A-93B 93E-94C 94E-94F 955-957
@@ -47,7 +50,11 @@ def dirname(decimal: str, title: str | None) -> str:
     if title is None:
         return decimal
     kept = title.strip(_WHITE_SPACE)[:_LIMIT]
-    slug = "".join(char if _is_alphanumeric(char) else "-" for char in kept).rstrip("-").lower()
+    if kept.isascii():
+        slug = kept.translate(_SLUGGED)
+    else:
+        slug = "".join(char if _is_alphanumeric(char) else "-" for char in kept)
+    slug = slug.rstrip("-").lower()
     if not slug:
         return decimal
     name = f"{decimal}-{slug}"

@@ -27,6 +27,7 @@ _QUOTED = 40
 """Characters of a quoted text in a message."""
 
 _ANY = msgspec.json.Decoder(msgspec.Raw)
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _CHUNK = 1 << 20
 """Bytes that are looked at at a time: a stream may fill most of the memory by itself."""
 _NO_BACKSLASH = re.compile(rb"[^\\]")
@@ -70,7 +71,7 @@ def check_nesting(content: bytes) -> None:
 
     Strings are cut out, the brackets are left, and each pass takes away the innermost level.
     """
-    if len(content) <= 2 * _NESTING:
+    if _has_few_brackets(content, _NESTING) or _is_shallow_array(content):
         return
     open_before = 0
     for outside_strings in _outside_strings(content):
@@ -83,6 +84,22 @@ def check_nesting(content: bytes) -> None:
             brackets = brackets.replace(b"[]", b"")
         if brackets:
             raise InvalidContentError(TOO_DEEP)
+
+
+def _has_few_brackets(content: bytes, levels: int) -> bool:
+    """Each level takes two brackets, and those in strings only add to them: few can't be nested deeper than that."""
+    return len(content) <= _CHUNK and len(content.translate(None, _NOT_BRACKETS)) <= 2 * levels
+
+
+def _is_shallow_array(content: bytes) -> bool:
+    """Tell whether this is an array in which no element can be nested deep; a stream may have many events."""
+    if not content.startswith(b"["):
+        return False
+    try:
+        elements = _ELEMENTS.decode(content)
+    except RecursionError:
+        return False
+    return all(_has_few_brackets(bytes(element), _NESTING - 1) for element in elements)
 
 
 def _outside_strings(content: bytes) -> Iterator[bytes]:

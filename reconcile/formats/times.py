@@ -40,6 +40,17 @@ def normalise(text: str) -> str | None:
     return f"{whole}.{fraction}" if fraction else whole
 
 
+def is_readable(text: str) -> bool:
+    """Tell whether there is a normal form; quick for what JP writes itself."""
+    if not _WRITTEN_BY_JP.fullmatch(text):
+        return normalise(text) is not None
+    try:
+        datetime.fromisoformat(text[:19])
+    except ValueError:
+        return False
+    return True
+
+
 def instant_ns(text: str) -> int | None:
     """The instant in nanoseconds since the epoch; None where JP would not read it."""
     normal = normalise(text)

@@ -49,8 +49,8 @@ class Pace:
     """How long to wait for what, in ns. ``quiet`` and ``at_most``: see `Settling`.
 
     ``everything``: until all is looked at again anyway; ``poll``: the same, at least, where the system gives no events;
-    ``check``: between two looks at what gives no event: the sides themselves, git, JP's locks; ``grace``: until a file
-    that can't be read is said to be so.
+    ``check``: between two looks at what gives no event: the sides themselves, git, JP's locks; ``grace``: until it is
+    said that a file can't be read, or that git is at work.
     """
 
     quiet: int = 150_000_000
@@ -92,6 +92,8 @@ class Round:
         self._settling = Settling(self._pace.quiet, self._pace.at_most)
         self._busy: dict[str, tuple[Places, tuple[str, ...]]] = {}
         self._git: str | None = None
+        self._git_at = 0
+        """Since when git is in the middle of something."""
         self._locked_at: int | None = None
         """Since when another reconcile has the lock on the store."""
         self._heard = 0
@@ -112,7 +114,7 @@ class Round:
                     return
                 self._release_busy(now)
                 self._teller.say_late(now)
-                if not self._is_waiting() and not self._step(now):
+                if not self._is_waiting(now) and not self._step(now):
                     return
                 events = self._inbox.take(self._patience(time.monotonic_ns()))
                 self._take_in(events, time.monotonic_ns())
@@ -165,14 +167,20 @@ class Round:
         if self._heard > BURST:
             self._all_at = min(self._all_at, now + self._pace.at_most)
 
-    def _is_waiting(self) -> bool:
-        """Tell whether git is in the middle of something, so that nothing in the workspace means anything yet."""
+    def _is_waiting(self, now: int) -> bool:
+        """Tell whether git is in the middle of something, so that nothing in the workspace means anything yet.
+
+        Nothing is said of moments: every `git status` of an editor takes the lock of the index.
+        """
         before, self._git = self._git, git_busy(self._session.roots.project)
-        if self._git is not None:
+        if self._git is None:
+            if before is not None:
+                self._teller.go_on()
+            return False
+        self._git_at = now if before is None else self._git_at
+        if now - self._git_at >= self._pace.grace:
             self._teller.wait_for(f"git is in the middle of something here ({self._git})")
-        elif before is not None:
-            self._teller.go_on()
-        return self._git is not None
+        return True
 
     def _step(self, now: int) -> bool:
         """Do what is due; False where a side turned out to be another by now."""

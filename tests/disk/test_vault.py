@@ -145,10 +145,10 @@ class Recording(Durability):
 
     __slots__ = ("asked",)
 
-    def flush_all(self, files: Collection[str], directories: Iterable[str]) -> None:
+    def flush_all(self, files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
         directories = list(directories)
         object.__setattr__(self, "asked", (list(files), directories))
-        Durability.flush_all(self, files, directories)
+        Durability.flush_all(self, files, directories, within)
 
 
 def test_a_flush_takes_every_object_put_since_the_last_and_the_way_to_it(tmp_path: Path) -> None:

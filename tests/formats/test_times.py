@@ -46,11 +46,13 @@ NOT_READ = [
 def test_read(text: str, normal: str) -> None:
     assert times.normalise(text) == normal
     assert times.comparable(text) == normal
+    assert times.is_readable(text)
 
 
 @pytest.mark.parametrize("text", [row[1] for row in NOT_READ], ids=[row[0] for row in NOT_READ])
 def test_not_read(text: str) -> None:
     assert times.normalise(text) is None
+    assert not times.is_readable(text)
 
 
 def test_what_cannot_be_read_stays_as_it_stands() -> None:
@@ -69,3 +71,8 @@ def test_both_forms_of_an_instant_are_equal(instant: datetime, offset: int) -> N
     assert times.normalise(zoned.isoformat()) == normal
     assert times.comparable(stored) == normal
     assert times.normalise(normal) == normal
+
+
+@given(st.from_regex(r"[0-9]{3,5}-[0-9]{1,2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{0,10})?", fullmatch=True))
+def test_what_can_be_read_has_a_normal_form(text: str) -> None:
+    assert times.is_readable(text) == (times.normalise(text) is not None)

@@ -146,7 +146,7 @@ def depth(value: Any) -> int:
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 
-@given(VALUES, st.integers(1, 9), st.integers(1, 6))
+@given(VALUES, st.integers(1, 9) | st.just(1 << 20), st.integers(1, 6))
 def test_the_depth_is_told_whatever_the_chunks_are(value: Any, chunk: int, limit: int) -> None:
     content = json.dumps([[value], value, "x" * 20]).encode()
     with mock.patch.object(strict, "_CHUNK", chunk), mock.patch.object(strict, "_NESTING", limit):

@@ -158,6 +158,21 @@ def test_nothing_is_done_while_git_is_at_work(watched: World) -> None:
     assert len(watcher.said("waiting")) == 1
 
 
+def test_nothing_is_said_of_moments_that_git_takes(watched: World) -> None:
+    git(watched.project, "init", "-q")
+    lock = watched.project / ".git" / "index.lock"
+    with Watching(watched) as watcher:
+        for count in range(1, 4):
+            lock.touch()
+            grow(watched.workspace, FIRST, 1)
+            time.sleep(0.4)
+            assert watched.event_count(FIRST) == 2 + count
+            lock.unlink()
+            until(partial(same, watched, FIRST))
+        assert watcher.stop() == 0
+    assert not watcher.said("waiting")
+
+
 def has(world: World, **counts: int) -> bool:
     """Tell whether so many rows are remembered."""
     found = world.remembered()

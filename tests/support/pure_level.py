@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
+from unittest import mock
 
+from reconcile.core import fold as folding
+from reconcile.core import rest
 from reconcile.core.branching import plan_branch
 from reconcile.core.decisions import decide
 from reconcile.core.edits import RefusedError
 from reconcile.core.fold import Changes, fold
 from reconcile.core.look import Look
 from reconcile.core.model import Side
-from reconcile.core.planner import make_plan, needs_events
+from reconcile.core.planner import make_plan, needs_events, plan_by_rules
 from reconcile.core.policy import Prefer
 from reconcile.core.recover import absent, coming, offers, remembering, taken_unasked
 from reconcile.core.requests import Branch, Project, TakeBack
@@ -222,18 +225,21 @@ class PureLevel:
                 plan_branch(board, policy.request, self._stored(board, policy.request.id)), self.git_busy
             )
         plan = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
-        again = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
-        assert plan == again, "the same input gives another plan"
-        if plan.quiet:
-            unhurried = replace(memory, localizing=frozenset({"nobody"}))
-            closer = make_plan(store, workspace, unhurried, policy, RULES, self.now_ns)
-            assert not closer.quiet
-            assert outcome_of(closer) == outcome_of(plan), "told at a glance, though there is something"
-            assert not closer.intents, f"told at a glance, though something is remembered: {closer.intents}"
+        again = plan_by_rules(store, workspace, memory, policy, RULES, self.now_ns)
+        with mock.patch.object(rest, "MOST", len(store.copies) + len(workspace.copies) + 1):  # as of a large world
+            apart = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
+        assert apart == plan, f"with what is at rest told at a glance, another plan: {apart}\nnot {plan}"
+        assert plan.quiet or plan == again, f"the same input gives another plan: {plan}\nnot {again}"
+        assert outcome_of(plan) == outcome_of(again), "told at a glance, though there is something"
+        assert plan.intents == again.intents, f"told at a glance, though something is remembered: {again.intents}"
         return plan
 
     def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan) -> Changes:
-        return fold(store, workspace, memory, plan, RULES)
+        changes = fold(store, workspace, memory, plan, RULES)
+        with mock.patch.object(folding, "agreement", return_value=None):
+            slowly = fold(store, workspace, memory, plan, RULES)
+        assert changes == slowly, f"what is alike at a glance is remembered otherwise: {changes}\nnot {slowly}"
+        return changes
 
     def _stored(self, board: Board, conversation: str) -> dict[str, bytes]:
         """Return a conversation's files in the store."""

@@ -28,3 +28,21 @@ def at_terminal(*args: str | Path, answers: str = "") -> tuple[int, str]:
         return process.wait(60), shown.decode().replace("\r\n", "\n")
     finally:
         os.close(outer)
+
+
+def watched_at_terminal(project: Path, goal: str, *args: str) -> tuple[int, str]:
+    """Run a watcher at a terminal until it has said something, then stop it; return its exit code and what it wrote."""
+    outer, inner = pty.openpty()
+    try:
+        process = subprocess.Popen(command("watch", "--workspace", project, *args), stdout=inner, stderr=inner)
+        os.close(inner)
+        shown, told = b"", False
+        with contextlib.suppress(OSError):
+            while chunk := os.read(outer, 65536):
+                shown += chunk
+                if not told and goal.encode() in shown:
+                    told = True
+                    process.terminate()
+        return process.wait(60), shown.decode().replace("\r\n", "\n")
+    finally:
+        os.close(outer)

@@ -1,0 +1,83 @@
+"""Projections told at a glance: the same plan as by the rules, which plan whatever isn't certain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.planner import plan_by_rules
+from reconcile.core.policy import Layout, Missing, Policy
+from reconcile.core.projecting import projection_of
+from tests.support.building import NOW_NS, here, plan_of, stored
+from tests.support.pure_level import RULES
+
+if TYPE_CHECKING:
+    from reconcile.core.model import Snapshot
+
+ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1 2]'
+THREE = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1 2 3]'
+OTHER = '4-d  metadata 09:00 title "D"  stream 09:00 [1]'
+NOTE = '1-a/NOTE.md  09:00 "x"'
+ALL = Policy(missing=Missing.REPROJECT)
+
+
+def is_told(store: Snapshot, workspace: Snapshot, memory: Memory | None = None, policy: Policy = ALL) -> bool:
+    """Tell whether a glance suffices; the plan is the rules' in any case."""
+    memory = memory or Memory()
+    assert plan_of(store, workspace, memory, policy) == plan_by_rules(store, workspace, memory, policy, RULES, NOW_NS)
+    return projection_of(store, workspace, memory, policy, RULES, NOW_NS) is not None
+
+
+def test_everything_into_an_empty_workspace() -> None:
+    assert is_told(stored(ONE, NOTE, TWO, THREE), here())
+    plan = plan_of(stored(ONE, NOTE, TWO, THREE), here(), policy=ALL)
+    assert [action.needs for action in plan.actions] == [(), ("1",), ("1", "2")]
+    assert plan.actions[2].target.path == "1-a/conversations/2-b/conversations/3-c"
+
+
+def test_below_what_is_there_already() -> None:
+    assert is_told(stored(ONE, TWO, THREE), here(ONE))
+    assert is_told(stored(ONE, TWO, THREE), here(ONE, f"1-a/conversations/{TWO}"))
+    assert is_told(stored(ONE, TWO, OTHER), here(ONE, OTHER))
+
+
+def test_in_the_flat_layout() -> None:
+    assert is_told(stored(ONE, TWO, THREE), here(TWO), policy=Policy(missing=Missing.REPROJECT, layout=Layout.FLAT))
+
+
+def test_beside_what_is_archived_or_local() -> None:
+    local = Memory(intents={"jp-c4": Intent(IntentKind.LOCAL)})
+    assert is_told(stored(ONE, TWO, f".archive/{OTHER}"), here())
+    assert is_told(stored(ONE, TWO, OTHER), here(), local)
+
+
+UNCERTAIN = {
+    "below what is local": ((ONE, TWO, THREE), (), Memory(intents={"jp-c1": Intent(IntentKind.LOCAL)})),
+    "external": ((ONE,), (TWO,), Memory()),
+    "edited": ((ONE, TWO), ('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]',), Memory()),
+    "it was removed": ((ONE, TWO), (), Memory(intents={"jp-c2": Intent(IntentKind.REMOVED)})),
+    "another parent is known": ((ONE, TWO), (), Memory(parents={"jp-c2": None})),
+    "no stream": (("1-a  metadata 09:00",), (), Memory()),
+    "two directories": ((ONE, '1-b  metadata 09:00 title "A"  stream 09:00 [1]'), (), Memory()),
+    "a cycle": (('1-a  metadata 09:00 title "A" parent 1  stream 09:00 [1]',), (), Memory()),
+    "lies elsewhere": ((ONE, TWO, THREE), (TWO,), Memory()),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "memory"), UNCERTAIN.values(), ids=UNCERTAIN)
+def test_what_is_not_certain(store: tuple[str, ...], workspace: tuple[str, ...], memory: Memory) -> None:
+    assert not is_told(stored(*store), here(*workspace), memory)
+
+
+def test_what_has_no_room() -> None:
+    policy = Policy(missing=Missing.REPROJECT, path_limit=60)
+    assert is_told(stored(ONE), here(), policy=policy)
+    assert not is_told(stored(ONE, TWO), here(), policy=policy)
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(missing=Missing.REPROJECT, git_busy="a merge")])
+def test_only_where_everything_may_be_projected(policy: Policy) -> None:
+    assert not is_told(stored(ONE), here(), policy=policy)
