@@ -81,7 +81,7 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
     ):
         look = session.look()
         plan = session.plan(look, policy)
-        outcome = apply_plan(options, roots, session, look, policy, plan, called(context))
+        outcome = apply_plan(options, roots, session, look, plan, called(context))
     context.exit(exit_code(plan, outcome, options))
 
 

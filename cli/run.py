@@ -68,18 +68,16 @@ def run_pass(
             if confirm and plan.actions and not options.yes:
                 report(options, roots, session.messages, plan, None)
                 go_on(options, confirm)
-            outcome = apply_plan(options, roots, session, look, policy, plan, called(context))
+            outcome = apply_plan(options, roots, session, look, plan, called(context))
             if adjust is None:
                 keep_whole(session, look, plan)
         context.exit(exit_code(plan, outcome, options))
 
 
-def apply_plan(
-    options: Options, roots: Roots, session: Session, look: Look, policy: Policy, plan: Plan, command: str
-) -> Outcome:
+def apply_plan(options: Options, roots: Roots, session: Session, look: Look, plan: Plan, command: str) -> Outcome:
     """Carry out a plan with progress on long work, and report; ``command`` is what the journal calls it."""
     with progress_bar(options, len(plan.actions)) as progress:
-        outcome = session.apply(plan, look, policy, command, progress)
+        outcome = session.apply(plan, look, command, progress)
     report(options, roots, session.messages, plan, outcome)
     return outcome
 

@@ -113,7 +113,7 @@ class Passes:
         if not plan.quiet:
             outcome = session.carry_out(plan, found.look, command, progress)
             after = self._after(found)
-            session.remember(plan, found.look, after, plan.policy, outcome, None if found.full else self.known.whole)
+            session.remember(plan, found.look, after, outcome, None if found.full else self.known.whole)
             self._learn(found, after)
             close(session.site, outcome)
             # What somebody wrote meanwhile is known by now, and still to be acted on when it is heard of.

@@ -302,9 +302,7 @@ class Session:
             return False
         return not self.busy().keys().isdisjoint(step.conversation for step in self.state.journal.steps(run.id))
 
-    def apply(
-        self, plan: Plan, look: Look, policy: Policy, command: str, progress: Progress = lambda *_: None
-    ) -> Outcome:
+    def apply(self, plan: Plan, look: Look, command: str, progress: Progress = lambda *_: None) -> Outcome:
         """Carry out a plan made from ``look``, and remember what was achieved.
 
         A plan with nothing to do, on sides that are known, writes nothing at all.
@@ -316,7 +314,7 @@ class Session:
                 after = self.look({action.target.side for action in plan.actions})
             else:
                 after = replace(look, memory=self.state.load(self.site.number))
-            self.remember(plan, look, after, policy, outcome)
+            self.remember(plan, look, after, outcome)
         self.save_indexes()
         if not plan.quiet:
             close(self.site, outcome)
@@ -333,11 +331,9 @@ class Session:
         self.messages += [left] if left else []
         return outcome
 
-    def remember(
-        self, plan: Plan, before: Look, after: Look, policy: Policy, outcome: Outcome, whole: Whole | None = None
-    ) -> None:
+    def remember(self, plan: Plan, before: Look, after: Look, outcome: Outcome, whole: Whole | None = None) -> None:
         """Remember what was achieved: see `reconcile.apply.run.remember`."""
-        remember(self.site, self.rules, plan, before, after, policy, outcome, whole)
+        remember(self.site, self.rules, plan, before, after, outcome, whole)
 
     def save_indexes(self) -> None:
         """Save what has been learned of the files' contents, so that the next process need not read them."""

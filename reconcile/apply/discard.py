@@ -40,7 +40,7 @@ class Discard:
             OSError: something lies in it that can't be kept.
         """
         base = self.action.target.path
-        expected = {expect.place.path: expect.digest for expect in self.action.expect}
+        expected = {expect.place.path: expect.digest for expect in self.action.inside}
         managed = set(expected)
         for path, status in self.root.walk(base):
             name = path[len(base) + 1 :]
@@ -82,7 +82,8 @@ class Discard:
         )
 
     def carry_out(self) -> None:
-        """Rename the directory out of sight, look once more, and remove it; put it back if something changed.
+        """Rename the directory out of sight, look once more, and remove it; put it back if something changed, or what
+        has to stay in its stead isn't there any more.
 
         A file that is written to even after that look, by a process that has it open, is left where it is: what lies
         in the staging directory in the end goes into the vault.
@@ -96,16 +97,21 @@ class Discard:
             path[len(aside) + 1 :]: print_of(status) for path, status in entries if not stat.S_ISDIR(status.st_mode)
         }
         if found != self.kept:
-            self._put_back(aside)
+            self._put_back(aside, "changed while it was being removed")
+        try:
+            for expect in self.action.beside:
+                self.stage.check(expect)
+        except DriftError as drift:
+            self._put_back(aside, str(drift))
         self.stage.tidy(target)
         with contextlib.suppress(OSError):  # it is gone from its place; what is staged is cleaned up in the end
             self.root.remove_walked(entries)
 
-    def _put_back(self, aside: str) -> NoReturn:
+    def _put_back(self, aside: str, why: str) -> NoReturn:
         target = self.action.target
         try:
             self.root.rename_new(aside, target.path)
         except FileExistsError:
             words = "was made anew while it was being removed; the old one is in the vault"
             raise DriftError(f"{target}: {words}") from None
-        raise DriftError(f"{target}: changed while it was being removed; it is back in its place")
+        raise DriftError(f"{target}: {why}; it is back in its place")

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from reconcile.core.look import Look
     from reconcile.core.model import Digest, Side
     from reconcile.core.plan import Plan, Preserve
-    from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
     from reconcile.disk.changes import Root
 
@@ -136,7 +135,6 @@ def remember(
     plan: Plan,
     before: Look,
     after: Look,
-    policy: Policy,
     outcome: Outcome,
     whole: Whole | None = None,
 ) -> None:
@@ -147,7 +145,7 @@ def remember(
     memory = replace(after.memory, renames=after.memory.renames | before.memory.renames)
     idle = left_alone(plan, outcome.undone())
     plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
-    changes = fold(after.store, after.workspace, memory, plan, policy, rules, outcome.undone(), whole)
+    changes = fold(after.store, after.workspace, memory, plan, rules, outcome.undone(), whole)
     site.state.save_fold(site.number, learned(changes, outcome.run))
 
 

@@ -85,7 +85,7 @@ class Stage:
 
     def _prepared(self, action: Action) -> Prepared:
         for expect in action.expect:
-            self._check(expect)
+            self.check(expect)
         if action.kind in MOVES:
             return Prepared(action, lambda: self._move(action))
         if action.kind is Kind.AGE:
@@ -118,7 +118,12 @@ class Stage:
         self.durability.flush_all((), renamed)
         self.renamed = set()
 
-    def _check(self, expect: Expect) -> None:
+    def check(self, expect: Expect) -> None:
+        """Look whether what an action expects is there.
+
+        Raises:
+            DriftError: something else is, or nothing.
+        """
         root = self.roots[expect.place.side]
         try:
             status = root.status(expect.place.path)
@@ -281,7 +286,7 @@ class Stage:
         source, target = action.source, action.target
         assert source is not None  # noqa: S101 - a move has a source
         for expect in action.expect:
-            self._check(expect)
+            self.check(expect)
         self._make_room(target)
         self._rename_new(source.path, target)
         self._renamed(source)
@@ -302,7 +307,7 @@ class Stage:
 
     def _age(self, action: Action) -> None:
         for expect in action.expect:
-            self._check(expect)
+            self.check(expect)
             root = self.roots[expect.place.side]
             if not root.set_time(expect.place.path, action.mtime_ns or 0, expect.digest or ""):
                 raise DriftError(f"{expect.place}: found other content, expected that of the plan")

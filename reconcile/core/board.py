@@ -53,6 +53,8 @@ class Board:
     """The workspace directory that each conversation has once the plan is carried out."""
     broken: set[str] = field(default_factory=set)
     """Those of them that aren't complete, or lie below one that isn't, or isn't there."""
+    displaced: set[str] = field(default_factory=set)
+    """What stays where somebody else has put it."""
     homes: dict[str, Node] = field(default_factory=dict)
     """The store directory of each conversation, new ones included."""
     doomed: dict[tuple[Side, str], set[str]] = field(default_factory=dict)
@@ -61,6 +63,8 @@ class Board:
     """What the vault can't keep, in words, by side and path of the directory that it lies in: that can't go."""
     edits: Edits = field(default_factory=Edits)
     """What a command asks for besides."""
+    due: frozenset[tuple[str, ...]] | None = None
+    """What a plain run would do, where a command limits itself: what else its result makes due is done with it."""
     forks: dict[str, str] = field(default_factory=dict)
     """New conversations, each with the one that it continues."""
     blocked: list[tuple[View, Step, Node, tuple[Node | None, str, str]]] = field(default_factory=list)

@@ -61,6 +61,7 @@ def plan_branch(board: Board, request: Branch, contents: Mapping[str, bytes]) ->
         outline=(Heading(view.id, view.title, 0), Heading(new, title, 1)),
         policy=board.policy,
         now_ns=board.now_ns,
+        about=frozenset((new,)),
     )
 
 

@@ -20,7 +20,7 @@ from reconcile.core.parents import Parentage, decide_parent, states
 from reconcile.core.presence import Goal, Presence, decide_presence, lacking
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Project
-from reconcile.core.settle import final_metadata, is_undecided, stated_content
+from reconcile.core.settle import final_metadata, keeps_directories, stated_content
 from reconcile.core.tree import TreeIndex
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of, without_speakers
@@ -165,7 +165,7 @@ def _wait_for_decision(board: Board, view: View) -> None:
         verdict = verdicts.get(unit.name) or Verdict(unit.name, None, Outcome.HELD)
         faulty = (*(other for other in verdict.faulty if other.copy is not unit.copy), unit)
         verdicts[unit.name] = Verdict(unit.name, verdict.case, Outcome.HELD, Reason.INVALID, faulty=faulty)
-    if is_undecided(verdicts.values()) and (view.store.stale or view.workspace.stale):
+    if keeps_directories(verdicts.values()) and (view.store.stale or view.workspace.stale):
         board.verdicts[view.id] = {unit: _waiting(verdict) for unit, verdict in verdicts.items()}
         board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
 

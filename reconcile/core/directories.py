@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import ARCHIVE, CHILDREN, METADATA, Metadata, Side, Stream
-from reconcile.core.settle import final_metadata, is_undecided
+from reconcile.core.settle import final_metadata, keeps_directories
 from reconcile.core.units import units_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def choose_directories(board: Board) -> None:
     """Settle which directory of each conversation stays, parents before children."""
     for conversation in board.order:
         view = board.views[conversation]
-        if not is_undecided(board.verdicts.get(conversation, {}).values()):
+        if not keeps_directories(board.verdicts.get(conversation, {}).values()):
             workspace = view.workspace if view.local else _chosen(board, view, view.workspace)
             view = replace(view, store=_chosen(board, view, view.store), workspace=workspace)
         board.views[conversation] = view

@@ -171,12 +171,16 @@ class Draft:
         after: Iterable[int],
         names: Sequence[str] | None = None,
         together: str | None = None,
+        stays: Sequence[tuple[Node, str]] = (),
     ) -> int:
         """Remove a whole directory that nothing else lies in any more, or the files named of it.
 
-        ``together``: what goes at once or not at all.
+        ``together``: what goes at once or not at all. ``stays``: the files that have to be there so that this may go,
+        by their directories.
         """
         needs = set(after) | self._path_needs(node)
+        for other, name in stays:
+            needs |= self._path_needs(other) | self._file_needs(other, name)
         if names is None:
             needs |= self.users(node)
         for name in node.files if names is None else names:
@@ -188,9 +192,13 @@ class Draft:
             target=node.place,
             removes=() if names is None else tuple(node.file(name) for name in names),
             bytes=sum(file.size for file in files),
-            expect=tuple(_expect_file(node, file) for file in files),
+            expect=(
+                *(_expect_file(node, file) for file in files),
+                *(_expect_file(other, other.files[name]) for other, name in stays),
+            ),
             together=together,
         )
+        self._uses(index, *(other for other, _ in stays))
         if names is None:
             self._uses(index, *(() if node.container is None else (node.container,)))
             node.leave()

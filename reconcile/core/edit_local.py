@@ -79,7 +79,8 @@ def unfinished(board: Board) -> Edits | None:
 def _is_due(board: Board, conversation: str) -> bool:
     view = board.views[conversation]
     wanted = view.intent is not None and view.intent.kind is IntentKind.LOCAL
-    return wanted and view.workspace.main is not None
+    goes = board.presences[conversation].goal is Goal.REMOVE  # it was removed from the store since
+    return wanted and view.workspace.main is not None and not goes
 
 
 def _is_said_again(board: Board, conversation: str, intent: Intent | None) -> bool:

@@ -10,7 +10,7 @@ from reconcile.core.memory import Agreed, Intent, IntentKind
 from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Side
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
-from reconcile.core.reasons import Reason
+from reconcile.core.requests import TreeEdit
 from reconcile.core.rest import agreement, by_conversation
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from reconcile.core.memory import AsideRecord, Memory
     from reconcile.core.model import Copy, Digest, Snapshot
     from reconcile.core.plan import Plan
-    from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
     from reconcile.core.views import View
 
@@ -49,42 +48,32 @@ def fold(
     workspace: Snapshot,
     memory: Memory,
     plan: Plan,
-    policy: Policy,
     rules: Rules,
     undone: Collection[str] = (),
     whole: Whole | None = None,
 ) -> Changes:
     """Return the changes of memory after a run, from new scans of both sides.
 
-    A baseline is written only for units that both sides hold equal; everything else stays as it was. ``undone`` are
-    the ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
+    A baseline is written only for units that both sides hold equal; everything else stays as it was. So does what is
+    remembered of all that the plan isn't about: what is there isn't what would have been concluded. ``undone`` are the
+    ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
     ``whole`` is given where the scans and the memory are those of a part.
     """
-    left = [action for action in plan.actions if action.id in undone]
-    run = _Run(
-        memory=memory,
-        rules=rules,
-        places=dict(plan.places),
-        displaced=frozenset(item.conversation for item in plan.aside if item.reason is Reason.DISPLACED),
-        rooted=frozenset(plan.rooted),
-        written=frozenset((action.conversation, action.unit) for action in plan.actions),
-        kept=_from_vault(plan),
-        given=_given(plan, undone, workspace),
-        unwritten=frozenset((action.conversation, action.unit) for action in left),
-        doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
-        unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
-    )
+    run = _run_of(plan, undone, memory, workspace, rules)
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     sides = (whole or look_at_whole(store, workspace, memory, rules.format)).sides
     touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
-    only = unsettled(store, workspace, memory, rules) | (touched & there)
-    only = _fold_alike(store, workspace, only, run, changes)
+    found = unsettled(store, workspace, memory, rules) | (touched & there)
+    others = {each for each in found | (run.carried & there) if not _is_about(plan, each)}
+    left = _fold_alike(store, workspace, found - others, run, changes)
     buried = {conversation for conversation, digests in plan.tombstones if digests}
-    for view in views_of(store, workspace, memory, rules, only).values():
-        if _is_gone(view, buried):
+    for view in views_of(store, workspace, memory, rules, left | others, places=run.places).values():
+        if view.id in others:
+            _fold_other(view, run, changes)
+        elif _is_gone(view, buried):
             # What is still due may be due because this one is gone.
-            if not left and (_may_forget(view, policy, sides) or view.id in memory.tombstones):
+            if not undone and (_may_forget(view, plan, sides) or view.id in memory.tombstones):
                 changes.agreed[view.id] = None
                 if view.intent is not None and view.intent.kind is not IntentKind.LOCAL:
                     changes.intents[view.id] = None
@@ -92,12 +81,46 @@ def fold(
             _fold_one(view, run, changes)
     saved = {copy.conversation for copy in store.copies}
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
-    if memory.store_identity != store.identity and store.exists:
-        changes.store_identity = store.identity
-    if memory.layout != plan.layout and not (policy.only or policy.below or policy.request):
-        changes.layout = plan.layout
+    _fold_whole(store, memory, plan, changes)
     changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes
+
+
+def _is_about(plan: Plan, conversation: str) -> bool:
+    """Tell whether the plan has concluded something of a conversation."""
+    return (plan.about is None or conversation in plan.about) and conversation not in plan.moving
+
+
+def _fold_whole(store: Snapshot, memory: Memory, plan: Plan, changes: Changes) -> None:
+    """Remember what concerns a side as a whole; a limited run has not carried it out for the others."""
+    if memory.store_identity != store.identity and store.exists and (plan.about is None or not memory.store_identity):
+        changes.store_identity = store.identity
+    if memory.layout != plan.layout and plan.about is None:
+        changes.layout = plan.layout
+
+
+def _fold_other(view: View, run: _Run, changes: Changes) -> None:
+    """Remember what the plan wasn't about: where it lies if it was carried along, and what JP may strip any time."""
+    workspace = _staying(view, run.places.get(view.id))
+    if workspace is not None and view.agreed is not None and view.id in run.carried:
+        changes.agreed[view.id] = replace(view.agreed, place=workspace.path)
+    if view.store.main is not None and (workspace is None or view.agreed is not None):
+        _remember_parent(view, run, changes)
+    _remember_legacy(view, changes)
+
+
+def _remember_parent(view: View, run: _Run, changes: Changes) -> str | None:
+    parent = _parent(view, run)
+    if run.memory.parents.get(view.id) != parent:
+        changes.parents[view.id] = parent
+    return parent
+
+
+def _remember_legacy(view: View, changes: Changes) -> bool:
+    legacy = view.store.metadata is not None and view.store.metadata.local
+    if legacy and view.local:
+        changes.intents[view.id] = Intent(IntentKind.LOCAL)
+    return legacy
 
 
 def _is_gone(view: View, buried: Collection[str]) -> bool:
@@ -133,9 +156,9 @@ def _given(plan: Plan, undone: Collection[str], workspace: Snapshot) -> frozense
     )
 
 
-def _may_forget(view: View, policy: Policy, sides: Sides) -> bool:
+def _may_forget(view: View, plan: Plan, sides: Sides) -> bool:
     """Tell whether what is on neither side is forgotten (row 6); a run over a part forgets nothing."""
-    if view.agreed is None or view.store.trashed or policy.only or policy.below:
+    if view.agreed is None or view.store.trashed or plan.about is not None:
         return False
     return sides.may_forget(view.id, view.agreed.place)
 
@@ -147,7 +170,9 @@ class _Run:
     memory: Memory
     rules: Rules
     places: Mapping[str, str]
-    displaced: frozenset[str | None]
+    displaced: frozenset[str]
+    places_none: bool
+    """The plan is none of the planner's, which alone says where a directory belongs."""
     rooted: frozenset[str]
     written: frozenset[tuple[str, str]]
     kept: frozenset[tuple[str, str]]
@@ -157,9 +182,11 @@ class _Run:
     unwritten: frozenset[tuple[str, str]]
     doubled: frozenset[str]
     unmoved: frozenset[str]
+    carried: frozenset[str]
+    """Conversations of which a directory was to be moved, written or removed, alone or with the one that it is in."""
 
     @property
-    def special(self) -> frozenset[str | None]:
+    def special(self) -> frozenset[str]:
         """The conversations of which the plan, or what it has left undone, says more than that both sides are equal."""
         units = self.kept | self.unwritten
         return self.displaced.union(
@@ -174,6 +201,25 @@ class _Run:
         known = self.memory.history.get((conversation, unit), ())
         chosen = not self.written.isdisjoint({(conversation, unit), (conversation, WHOLE)})
         return digest not in known or (chosen and known[-1] != digest)
+
+
+def _run_of(plan: Plan, undone: Collection[str], memory: Memory, workspace: Snapshot, rules: Rules) -> _Run:
+    left = [action for action in plan.actions if action.id in undone]
+    return _Run(
+        memory=memory,
+        rules=rules,
+        places=dict(plan.places),
+        displaced=plan.displaced,
+        places_none=plan.policy.request is not None and not isinstance(plan.policy.request, TreeEdit),
+        rooted=frozenset(plan.rooted),
+        written=frozenset((action.conversation, action.unit) for action in plan.actions),
+        kept=_from_vault(plan),
+        given=_given(plan, undone, workspace),
+        unwritten=frozenset((action.conversation, action.unit) for action in left),
+        doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
+        carried=frozenset(each for action in plan.actions for each in action.touches),
+        unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
+    )
 
 
 def _fold_alike(
@@ -202,13 +248,9 @@ def _fold_alike(
 
 def _fold_one(view: View, run: _Run, changes: Changes) -> None:
     """Remember one conversation of the store: its parent, and what it has in common with the workspace."""
-    parent = _parent(view, run)
-    if run.memory.parents.get(view.id) != parent:
-        changes.parents[view.id] = parent
+    parent = _remember_parent(view, run, changes)
+    legacy = _remember_legacy(view, changes)
     workspace = _staying(view, run.places.get(view.id))
-    legacy = view.store.metadata is not None and view.store.metadata.local
-    if legacy and view.local:
-        changes.intents[view.id] = Intent(IntentKind.LOCAL)
     if view.id in run.memory.tombstones:
         changes.tombstones[view.id] = None
     for name in (METADATA, STREAM):
@@ -263,11 +305,12 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
         return None
     before = view.agreed
     in_sync = METADATA in ours and METADATA in theirs and ours[METADATA].digest == theirs[METADATA].digest
+    elsewhere = run.places_none or view.id in run.displaced
     return Agreed(
         units=units,
         parent=parent if in_sync or before is None else before.parent,
         title=_title(view, workspace, run) if before is None or in_sync else before.title,
-        container=before.container if before is not None and view.id in run.displaced else workspace.container,
+        container=before.container if before is not None and elsewhere else workspace.container,
         place=workspace.path,
     )
 

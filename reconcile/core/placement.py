@@ -76,6 +76,7 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
     if reason is None:
         message = "somebody else moved it; it stays there"
         board.set_aside(view, WHOLE, Reason.DISPLACED, message)
+        board.displaced.add(view.id)
         target, reason = node.container, Reason.TITLE_CHANGED
     name = _dirname(board, view, main)
     if node.is_at(target, "", name) or not _has_room(board, view, target, name):
@@ -314,5 +315,6 @@ def place_in_store(board: Board, view: View) -> None:
     name = _dirname(board, view, main)
     if node.is_at(None, prefix, name):
         return
-    reason = Reason.FLATTENED if node.container is not None else Reason.TITLE_CHANGED
+    renamed = node.container is None and node.name != name
+    reason = Reason.TITLE_CHANGED if renamed else Reason.FLATTENED
     _move(board, view, _step(view, Kind.MOVE, reason), node, (None, prefix, name))

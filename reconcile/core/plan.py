@@ -94,6 +94,20 @@ class Action:
     touches: tuple[str, ...] = ()
     together: str | None = None
 
+    @property
+    def inside(self) -> tuple[Expect, ...]:
+        """What is expected in the target's own directory: of a removal, what goes with it."""
+        return tuple(each for each in self.expect if self._is_inside(each))
+
+    @property
+    def beside(self) -> tuple[Expect, ...]:
+        """What is expected elsewhere: of a removal, what has to stay, so that it is not the only copy that goes."""
+        return tuple(each for each in self.expect if not self._is_inside(each))
+
+    def _is_inside(self, expect: Expect) -> bool:
+        place = expect.place
+        return place.side is self.target.side and place.path.startswith(f"{self.target.path}/")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
@@ -166,6 +180,8 @@ class Plan:
     """The conversations that the plan speaks of and their ancestors, in the order of the tree."""
     places: tuple[tuple[str, str], ...] = ()
     """The workspace directory that each conversation has once the plan is carried out."""
+    displaced: frozenset[str] = frozenset()
+    """Conversations whose directory stays where somebody else has put it: what was agreed on of its place holds."""
     voided: tuple[str, ...] = ()
     """Conversations whose baseline ends, because the store that it spoke of is no more: what is left of them in the
     workspace is saved anew, however many runs that takes."""
@@ -179,6 +195,10 @@ class Plan:
     """Conversations that lose their parent on purpose, though an absent key alone would not say so."""
     remembered: tuple[tuple[str, Remembered], ...] = ()
     """What was remembered before the run that is undone, and holds again."""
+    about: frozenset[str] | None = None
+    """The conversations that a limited plan is about, with those that it changes along; None: all of them."""
+    moving: frozenset[str] = frozenset()
+    """Conversations that were left out at the last moment: somebody is writing them."""
 
     @property
     def concerned(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ What may not be done now, or wasn't asked for, is left out at the end (`reconcil
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.core.decisions import decide
@@ -26,7 +27,7 @@ from reconcile.core.settle import save, set_parents, update_workspace
 from reconcile.core.tree_edits import edits_of
 from reconcile.core.undone import leave_undone
 from reconcile.core.units import joined_digest
-from reconcile.core.withholding import named, renumbered, selected, without_bulk, without_git
+from reconcile.core.withholding import due, named, renumbered, selected, without_bulk, without_git
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from reconcile.core.model import Digest, Snapshot
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
+    from reconcile.core.views import View
 
 
 def make_plan(
@@ -78,16 +80,31 @@ def plan_by_rules(
     whole: Whole | None = None,
 ) -> Plan:
     """Return the same plan, with nothing taken for granted at a glance."""
-    board = decide(store, workspace, memory, policy, rules, now_ns, whole=whole)
+    decided = partial(decide, store, workspace, memory, rules=rules, now_ns=now_ns)
+    written = partial(_written, store=store, workspace=workspace)
+    unasked = board = decided(policy, whole=whole)
     if isinstance(policy.request, TreeEdit):
         edits, wanted = edits_of(policy.request, board), named(board)
         asked = policy if wanted is None else replace(policy, only=wanted, below=frozenset())
-        board = decide(store, workspace, memory, edits.deciding(asked), rules, now_ns, edits)
+        board = decided(edits.deciding(asked), edits=edits)
         if (fewer := keeping_parents(board)) is not None:
-            board = decide(store, workspace, memory, fewer.deciding(asked), rules, now_ns, fewer)
+            board = decided(fewer.deciding(asked), edits=fewer)
     elif (left := unfinished(board)) is not None:
-        board = decide(store, workspace, memory, policy, rules, now_ns, left, whole)
-    return replace(_written(board, store, workspace), policy=policy)
+        board = decided(policy, edits=left, whole=whole)
+    if _is_limited_by_command(policy):
+        if policy.decisions:
+            unasked = decided(replace(policy, only=frozenset(), decisions={}))
+        board.due = due(written(unasked))
+    return replace(written(board), policy=policy)
+
+
+def _is_limited_by_command(policy: Policy) -> bool:
+    """Tell whether a plan is limited to what a command names, rather than by ``--only`` and ``--below``."""
+    if policy.below:
+        return False
+    if isinstance(policy.request, TreeEdit):
+        return not policy.only
+    return bool(policy.decisions) and policy.only == policy.decisions.keys()
 
 
 def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
@@ -139,7 +156,7 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     board.intents = {**board.edits.intents, **board.intents}
     actions = leave_undone(board, list(board.draft), store, workspace)
     actions = without_bulk(board, actions)
-    actions = selected(board, actions)
+    actions, about = selected(board, actions)
     counted = _counted(board, actions)
     plan = Plan(
         layout=board.policy.layout.value,
@@ -154,16 +171,26 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
         states=states_of(counted),
         counted=counted,
         outline=_outline(board, actions),
+        displaced=frozenset(board.displaced),
         voided=tuple(view.id for view in board.views.values() if board.is_void(view)),
         now_ns=board.now_ns,
         places=tuple((key, node.path) for key, node in sorted(board.present.items())),
         rooted=tuple(
-            view.id
-            for view in board.views.values()
-            if view.known_parent is not None and board.parentage[view.id].parent is None
+            view.id for view in board.views.values() if _is_rooted(board, view) and (about is None or view.id in about)
         ),
+        about=about,
     )
     return without_git(plan, board.policy.git_busy)
+
+
+def _is_rooted(board: Board, view: View) -> bool:
+    """Tell whether a conversation loses its parent on purpose: it becomes a root, or it goes, and an archived directory
+    of it that stays has a parent of its own.
+    """
+    if view.known_parent is None:
+        return False
+    stated = view.store.metadata is not None and view.store.metadata.parent.id is not None
+    return board.parentage[view.id].parent is None or (view.id in board.edits.deleted and stated)
 
 
 def _counted(board: Board, actions: Sequence[Action]) -> dict[str, str]:

@@ -52,6 +52,7 @@ def plan_quarantine(board: Board, ids: Iterable[str]) -> Plan:
         outline=tuple(Heading(view.id, view.title, 0) for view in views),
         policy=board.policy,
         now_ns=board.now_ns,
+        about=frozenset(view.id for view in views),
     )
 
 

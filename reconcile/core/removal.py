@@ -10,7 +10,7 @@ from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
-from reconcile.core.settle import is_undecided, keep_in_step
+from reconcile.core.settle import keep_in_step, keeps_directories
 from reconcile.core.units import units_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def doomed_copies(board: Board) -> list[Copy]:
             doomed.append(view.workspace.main)
         if view.id in board.edits.deleted and view.store.main is not None:
             doomed.append(view.store.main)
-        if is_undecided(board.verdicts.get(view.id, {}).values()):
+        if keeps_directories(board.verdicts.get(view.id, {}).values()):
             continue
         if goal in (Goal.REMOVE, Goal.SYNC, Goal.IMPORT) and not view.local:
             doomed += view.workspace.stale
@@ -105,7 +105,21 @@ def remove(board: Board, copy: Copy) -> int | None:
     after += (board.draft.before_stale if step.kind is Kind.REMOVE_STALE else board.draft.steps_of)(view.id)
     if removed:
         board.tombstones[view.id] = tuple(sorted(_digests(board, view)))
-    return board.draft.remove(step, node, after, together=board.edits.together.get(view.id))
+    together = board.edits.together.get(view.id)
+    return board.draft.remove(step, node, after, together=together, stays=_staying(board, view, copy))
+
+
+def _staying(board: Board, view: View, copy: Copy) -> list[tuple[Node, str]]:
+    """Return the managed files without which a directory isn't removed: those of the store's, where it has been saved,
+    and of a duplicate also those of the one that stays beside it.
+    """
+    if board.presences[view.id].goal is Goal.REMOVE:
+        return []
+    nodes = [board.homes[view.id]]
+    if copy in view.workspace.stale and view.workspace.main is not None and view.id not in board.edits.leaving:
+        nodes.append(board.node(view.workspace.main))
+    names = (board.rules.format.metadata_file, *board.rules.format.stream_files)
+    return [(node, name) for node in nodes for name in names if name in node.files]
 
 
 def _hold_broken(board: Board, view: View, broken: list[Unit]) -> None:

@@ -63,6 +63,7 @@ def plan_restore(
         asides=tuple((key, None) for key in sorted(memory.asides) if key[0] == conversation),
         policy=policy,
         now_ns=now_ns,
+        about=frozenset((conversation,)),
     )
     return without_git(plan, policy.git_busy)
 

@@ -116,9 +116,9 @@ def _is_done(action: Action, present: Mapping[Place, File], moves: Iterable[Acti
     """Tell whether what an action is to achieve is there already; ``moves`` are its conversation's on that side."""
     if action.writes:
         return all(_is_there(present.get(_moved(each.target, moves)), each) for each in action.writes)
-    was = [each for each in action.expect if not each.absent]
     if action.kind in _REMOVALS:
-        return not any(each.place in present for each in was)
+        return not any(each.place in present for each in action.inside)
+    was = [each for each in action.expect if not each.absent]
     return (
         action.kind in _MOVES
         and bool(was)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome, Verdict
 from reconcile.core.draft import Put, Step
-from reconcile.core.memory import IntentKind
+from reconcile.core.memory import AsideKind, IntentKind
 from reconcile.core.model import (
     ARCHIVE,
     EARLIEST_NS,
@@ -58,13 +58,24 @@ def save(board: Board, view: View) -> None:
             after.append(_fork(board, view, loser))
         if verdict.outcome is Outcome.TO_STORE:
             _copy(board, view, view.workspace.units[verdict.unit], verdict, after)
-    if not is_undecided(verdicts.values()):
+    if not keeps_directories(verdicts.values()):
         _gather(board, view, verdicts)
 
 
 def is_undecided(verdicts: Iterable[Verdict]) -> bool:
-    """Tell whether a unit is held or behind: then no directory of the conversation goes."""
+    """Tell whether a unit is held or behind."""
     return any(verdict.outcome in (Outcome.HELD, Outcome.BEHIND) for verdict in verdicts)
+
+
+def keeps_directories(verdicts: Iterable[Verdict]) -> bool:
+    """Tell whether a unit is held or behind, or is left as it is by a decision: then no directory of the conversation
+    goes.
+    """
+    return any(
+        verdict.outcome in (Outcome.HELD, Outcome.BEHIND)
+        or (verdict.record is not None and verdict.record.kind is AsideKind.KEPT)
+        for verdict in verdicts
+    )
 
 
 def _gather(board: Board, view: View, verdicts: Mapping[str, Verdict]) -> None:
@@ -251,7 +262,7 @@ def _drop(board: Board, view: View, verdict: Verdict, node: Node) -> None:
 
 def keep_in_step(board: Board, view: View, copy: Copy) -> None:
     """Have a workspace directory that should go but can't hold what was decided, or it would speak again next time."""
-    if copy.side is Side.STORE or board.presences[view.id].goal is Goal.REMOVE:
+    if copy.side is Side.STORE or board.presences[view.id].goal is Goal.REMOVE or view.id in board.edits.leaving:
         return
     node, home = board.node(copy), board.homes[view.id]
     valid = {name for name, unit in units_of(copy, board.rules, None).items() if unit.digest is not None}

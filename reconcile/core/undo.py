@@ -50,7 +50,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
     actions = undo.kept_of(chosen)
     bulk = bulk_undo(actions, (store, workspace), f"reconcile undo {past.id} --accept bulk")
     if bulk is not None and not policy.accept_bulk:
-        return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns)
+        return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns, about=frozenset())
     waiting = undo.touching_workspace(actions) if policy.git_busy else set()
     waits = [action for action in actions if action.conversation in waiting]
     actions = [action for action in actions if action.conversation not in waiting]
@@ -67,6 +67,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
         policy=policy,
         now_ns=now_ns,
         remembered=tuple((each, past.remembered[each]) for each in done if each in past.remembered),
+        about=frozenset((*done, *changing)),
     )
 
 
@@ -76,6 +77,7 @@ class _Undo:
     def __init__(self, past: PastRun, look: Look, rules: Rules) -> None:
         self.past = past
         self.rules = rules
+        self._managed = (rules.format.metadata_file, *rules.format.stream_files)
         self.draft = Draft()
         self.refused = {
             key: f"run {run} has changed it since; "
@@ -239,7 +241,8 @@ class _Undo:
             return
         node = self.directories.there(action.target)
         copied = action.source is not None and action.kind is not Kind.FORK
-        if copied and not self.directories.has(action.conversation, side.other):
+        others = self.directories.of(action.conversation, side.other)[:1] if copied else []
+        if copied and not others:
             raise NotAsLeftError(f"{action.source}: gone since; {action.target} is the only copy by now")
         start = len(action.target.path) + 1
         made = self._seen({write.target.path[start:]: write.digest for write in action.writes})
@@ -250,17 +253,18 @@ class _Undo:
         if action.kind is Kind.FORK and node.copy is not None and isinstance(node.copy.metadata, Metadata):
             self._forks[action.conversation] = node.copy.metadata.parent.id
         self.directories.leave(node)
-        self.draft.remove(self._step(action, _TAKEN[node.side]), node, ())
+        stays = [(each, name) for each in others for name in self._managed if name in each.files]
+        self.draft.remove(self._step(action, _TAKEN[node.side]), node, (), stays=stays)
 
     def _make_again(self, action: Action) -> None:
         """Make a directory again that the run has removed."""
         found = self.directories.find(action.target)
-        expected = {expect.place: expect.digest for expect in action.expect}
+        expected = {expect.place: expect.digest for expect in action.inside}
         start = f"{action.target.path}/"
         puts = []
         for place in sorted({*expected, *self._kept_below(action.target)}, key=str):
             name = place.path.removeprefix(start)
-            if place.path.startswith(start) and not is_of_another(name, self.rules.format.id_of):
+            if not is_of_another(name, self.rules.format.id_of):
                 old = self._old(place, expected.get(place))
                 puts.append(Put(old.named(name), kept=old.vault))
         seen = self._seen({put.file.name: put.file for put in puts})

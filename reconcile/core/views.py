@@ -105,11 +105,13 @@ def views_of(
     rules: Rules,
     only: Collection[str] | None = None,
     leaving: Collection[str] = (),
+    places: Mapping[str, str] | None = None,
 ) -> dict[str, View]:
     """Return the view of every id that is on either side or remembered, in the order of ids; or of some.
 
     ``leaving``: what `reconcile local` takes out of the workspace. It is seen like any other conversation, so that all
-    of its directories speak and are saved; only there is nothing to be written to them.
+    of its directories speak and are saved; only there is nothing to be written to them. ``places``: where a plan
+    was to leave them, which goes before where they were agreed on.
     """
     copies: dict[str, tuple[list[Copy], list[Copy]]] = {}
     for index, snapshot in enumerate((store, workspace)):
@@ -126,7 +128,8 @@ def views_of(
         inputs = _Inputs(conversation, agreed, known, memory, rules)
         ours = _store_view(copies[conversation][0], inputs)
         archived = ours.main is not None and ours.main.archived
-        theirs = replace(inputs, known_parent=base, enclosing=enclosing, stored=ours.main is not None)
+        lies = ((places or {}).get(conversation), agreed.place if agreed else None)
+        theirs = replace(inputs, known_parent=base, places=lies, enclosing=enclosing, stored=ours.main is not None)
         intent = memory.intents.get(conversation)
         local = conversation not in leaving and _is_local(copies[conversation][0], intent)
         views[conversation] = View(
@@ -175,6 +178,8 @@ class _Inputs:
     known_parent: str | None
     memory: Memory
     rules: Rules
+    places: tuple[str | None, ...] = ()
+    """Where its workspace directory should be found, the first of these where it is there."""
     enclosing: Collection[str] = ()
     """Paths of workspace directories that hold other copies."""
     stored: bool = False
@@ -212,12 +217,12 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
     kept = there if archived else live or there
     trash = tuple(sorted((c for c in copies if c.partition is Partition.TRASH), key=lambda c: (len(c.path), c.path)))
     carried = [copy for copy in trash if copy.container is not None]
-    place = inputs.agreed.place if inputs.agreed else None
 
-    def rank(copy: Copy) -> tuple[bool, bool, bool, int, int, str]:
+    def rank(copy: Copy) -> tuple[bool, bool, int, int, int, str]:
         damaged = _is_damaged(copy)
         # The baseline may end while a damaged one waits to be saved; then another directory would stay.
-        elsewhere = copy.path != place or (damaged and not inputs.stored)
+        trusted = copy.path in inputs.places and (inputs.stored or not damaged)
+        elsewhere = inputs.places.index(copy.path) if trusted else len(inputs.places)
         # Paths come last: they change when a directory above is moved, and with them what is compared.
         newest_ns = max((file.mtime_ns for file in copy.files if file.name in managed), default=0)
         return (copy.archived != archived, damaged, elsewhere, -newest_ns, copy.path.count("/"), copy.path)

@@ -45,10 +45,13 @@ class Whereabouts:
         """Return the conversation that a directory belongs to."""
         return self._owners[node]
 
+    def of(self, conversation: str, side: Side) -> list[Node]:
+        """Return the directories of a conversation that a side has."""
+        return [*self._of.get((conversation, side), {}).values()]
+
     def has(self, conversation: str, side: Side, name: str | None = None) -> bool:
         """Tell whether a side has the conversation, or a file of it."""
-        nodes = self._of.get((conversation, side), {}).values()
-        return any(name is None or name in node.files for node in nodes)
+        return any(name is None or name in node.files for node in self.of(conversation, side))
 
     def find(self, place: Place) -> Node | None:
         """Return the directory at a place."""
@@ -85,7 +88,7 @@ class Whereabouts:
         """Return the record of how a conversation stands; None where it is nowhere."""
         found: dict[Side, list[Standing]] = {side: [] for side in Side}
         for side in Side:
-            for node in self._of.get((conversation, side), {}).values():
+            for node in self.of(conversation, side):
                 container = self.owner(node.container) if node.container is not None else None
                 found[side].append(standing(node.path, container, node.files.values()))
         return undone_record(found[Side.STORE], found[Side.WORKSPACE], rules)

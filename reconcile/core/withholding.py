@@ -100,13 +100,16 @@ def named(board: Board) -> frozenset[str] | None:
     return frozenset((*wanted, *(fork for fork, source in board.forks.items() if source in wanted)))
 
 
-def selected(board: Board, actions: list[Action]) -> list[Action]:
-    """Keep what was named, and what that needs; nothing is said of anything else, and nothing remembered but of what is
-    done.
+def selected(board: Board, actions: list[Action]) -> tuple[list[Action], frozenset[str] | None]:
+    """Keep what was named, with what a command makes due that wasn't, and what all that needs; nothing is said of
+    anything else, and nothing remembered but of what is done. Return also what the plan is about then, None for
+    everything.
     """
     wanted = named(board)
     if wanted is None:
-        return actions
+        return actions, None
+    if board.due is not None:
+        wanted |= {conversation for conversation, *_ in _due(actions, board.intents) - board.due}
     kept: set[str] = set()
     for action in reversed(actions):
         if action.conversation in wanted or action.id in kept:
@@ -120,7 +123,17 @@ def selected(board: Board, actions: list[Action]) -> list[Action]:
     board.intents = {key: intent for key, intent in board.intents.items() if key in done}
     board.asides = {key: record for key, record in board.asides.items() if key[0] in done}
     board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in done}
-    return [action for action in actions if action.id in kept]
+    return [action for action in actions if action.id in kept], done
+
+
+def due(plan: Plan) -> frozenset[tuple[str, ...]]:
+    """Return what a plan does and remembers, conversation by conversation, whatever the way and the reason."""
+    return _due(plan.actions, dict(plan.intents))
+
+
+def _due(actions: Iterable[Action], intents: Iterable[str]) -> frozenset[tuple[str, ...]]:
+    steps = {(action.conversation, action.kind.value, action.unit, action.target.side.value) for action in actions}
+    return frozenset(steps | {(conversation,) for conversation in intents})
 
 
 def withheld(actions: Sequence[Action], refused: Mapping[str, object] | set[str]) -> set[str]:
@@ -156,4 +169,5 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
         intents=tuple(each for each in plan.intents if each[0] not in moving),
         asides=tuple(each for each in plan.asides if each[0][0] not in moving),
         tombstones=tuple(each for each in plan.tombstones if each[0] not in moving),
+        moving=moving,
     )

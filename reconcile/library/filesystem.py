@@ -159,7 +159,7 @@ class FileSystemBackend:
             outcome, _ = self._done(site, plan, look)
             after = self._sight.refresh()
             with site.state.together():
-                remember(site, self._session.rules, plan, look, after, plan.policy, outcome)
+                remember(site, self._session.rules, plan, look, after, outcome)
                 close(site, outcome)
         return outcome
 
@@ -178,7 +178,7 @@ class FileSystemBackend:
             outcome, moved = self._done(site, plan, ground.look, history)
             after = self._sight.after(conversation, _made(plan, conversation), full=moved or ground.full)
             with site.state.together():
-                remember(site, self._session.rules, plan, ground.look, after, plan.policy, outcome, ground.whole)
+                remember(site, self._session.rules, plan, ground.look, after, outcome, ground.whole)
                 close(site, outcome)
         return outcome
 

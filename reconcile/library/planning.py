@@ -79,6 +79,7 @@ def plan_change(
         actions=renumbered([*writes, *rest]),
         intents=tuple({**intents, **dict(then.intents)}.items()),
         quiet=then.quiet and not writes,
+        about=then.about or frozenset({after.conversation}),
     )
     return Planned(plan, len(writes), history)
 

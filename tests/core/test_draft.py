@@ -320,6 +320,20 @@ def test_a_removed_directory_is_expected_as_it_is_and_lies_nowhere_any_more() ->
     assert set(plan.a.subtree()) == {plan.b}
 
 
+def test_a_directory_goes_only_beside_the_one_that_stays_where_that_is_by_then() -> None:
+    plan = Planned()
+    moved = plan.move(plan.b, None)
+    written = plan.write(plan.b)
+    stays = [(plan.b, "metadata.json")]
+    removed = plan.draft.remove(step(Kind.REMOVE_STALE), plan.d, (), stays=stays)
+    action = plan.draft.action(removed)
+    assert {str(moved), str(written)} <= set(action.needs)
+    assert [str(each.place) for each in action.inside] == ["workspace:4-d/metadata.json"]
+    assert [str(each.place) for each in action.beside] == ["workspace:2-b/metadata.json"]
+    assert action.beside[0].digest == NEW.digest
+    assert str(removed) in plan.needs(plan.move(plan.b, plan.a, "2-c"))
+
+
 def action(number: int, needs: set[int]) -> Action:
     return Action(
         id=str(number),

@@ -112,3 +112,9 @@ def test_removals_that_nobody_asked_for_are_still_a_bulk() -> None:
     plan = plan_of(stored(A, H), here(A, *many, H), memory)
     assert [item.reason for item in plan.held] == [Reason.BULK]
     assert [action.conversation for action in plan.actions] == ["jp-c1"]
+
+
+def test_what_was_removed_from_the_store_since_goes_as_that() -> None:
+    plan = plan_of(stored(H), here(A, H), cut_short("jp-c1"))
+    assert gone(plan) == [("jp-c1", Reason.REMOVED_IN_STORE)]
+    assert not plan.held

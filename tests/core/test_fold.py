@@ -9,10 +9,8 @@ import pytest
 from reconcile.core.fold import Changes, fold
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
-from reconcile.core.plan import Action, Item, Kind, Plan, Write
-from reconcile.core.policy import Policy
+from reconcile.core.plan import Action, Kind, Plan, Write
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Collect
 from tests.support.building import agreed_on, here, plan_of, seen, stored, unreadable, view_of
 from tests.support.pure_level import RULES
 
@@ -21,10 +19,8 @@ TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
 PLAN = Plan(layout="nested")
 
 
-def folded(
-    store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan = PLAN, policy: Policy | None = None
-) -> Changes:
-    return fold(store, workspace, memory, plan, policy or Policy(), RULES)
+def folded(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan = PLAN) -> Changes:
+    return fold(store, workspace, memory, plan, RULES)
 
 
 def digest_of(line: str, unit: str) -> str:
@@ -107,10 +103,9 @@ def test_a_title_is_agreed_on_once_the_directories_have_its_name() -> None:
 
 
 def test_a_displaced_directory_keeps_its_agreed_container() -> None:
-    item = Item(conversation="jp-c2", title=None, unit="conversation", reason=Reason.DISPLACED, message="")
     memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
     edited = TWO.replace("[1]", "[1 2]")
-    for plan, container in ((PLAN, None), (replace(PLAN, aside=(item,)), "jp-c1")):
+    for plan, container in ((PLAN, None), (replace(PLAN, displaced=frozenset({"jp-c2"})), "jp-c1")):
         agreed = folded(stored(ONE, edited), here(ONE, edited), memory, plan).agreed["jp-c2"]
         assert agreed is not None
         assert (agreed.container, agreed.place) == (container, "2-b")
@@ -150,10 +145,10 @@ def test_nothing_is_forgotten_of_what_was_not_seen() -> None:
     memory = agreed_on(ONE, TWO)
     hidden = replace(here(TWO), problems=(Problem("1-a", "denied"),))
     trashed = stored(TWO, f".trash/{ONE}")
-    parts = [Policy(only=frozenset({"jp-c1"})), Policy(below=frozenset({"jp-c1"}))]
+    part = replace(PLAN, about=frozenset({"jp-c1"}))
     assert "jp-c1" not in folded(stored(TWO), hidden, memory).agreed
     assert "jp-c1" not in folded(trashed, here(TWO), memory).agreed
-    assert all("jp-c1" not in folded(stored(TWO), here(TWO), memory, policy=part).agreed for part in parts)
+    assert "jp-c1" not in folded(stored(TWO), here(TWO), memory, part).agreed
 
 
 def test_an_intent_ends_when_the_directory_is_back() -> None:
@@ -211,8 +206,11 @@ def test_another_store_and_another_layout_are_remembered() -> None:
     flat = replace(PLAN, layout="flat")
     changes = folded(store, here(ONE), agreed_on(ONE), flat)
     assert (changes.store_identity, changes.layout) == ("store:1", "flat")
-    part = folded(store, here(ONE), agreed_on(ONE), flat, Policy(only=frozenset({"jp-c1"})))
-    assert part.layout is None
+    part = replace(flat, about=frozenset({"jp-c1"}))
+    changes = folded(store, here(ONE), replace(agreed_on(ONE), store_identity="store:0"), part)
+    assert (changes.store_identity, changes.layout) == (None, None)
+    first = folded(store, here(ONE), replace(agreed_on(ONE), store_identity=None), part)
+    assert (first.store_identity, first.layout) == ("store:1", None)
 
 
 def test_a_store_that_is_not_there_is_not_remembered() -> None:
@@ -226,14 +224,14 @@ def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baselin
     (action,) = plan.actions
     assert action.kind is Kind.MOVE
     for undone, title in (((), "A"), ((action.id,), None)):
-        agreed = fold(store, workspace, Memory(), plan, Policy(), RULES, undone).agreed["jp-c1"]
+        agreed = fold(store, workspace, Memory(), plan, RULES, undone).agreed["jp-c1"]
         assert agreed is not None
         assert agreed.title == title
     elsewhere = replace(plan, actions=(), places=())
     for found, title in ((store, None), (stored(ONE), "A")):
-        agreed = fold(
-            found, workspace, Memory(renames=frozenset({(Side.STORE, "jp-c1")})), elsewhere, Policy(), RULES
-        ).agreed["jp-c1"]
+        agreed = fold(found, workspace, Memory(renames=frozenset({(Side.STORE, "jp-c1")})), elsewhere, RULES).agreed[
+            "jp-c1"
+        ]
         assert agreed is not None
         assert agreed.title == title, "a run that isn't about it leaves it due"
 
@@ -244,7 +242,7 @@ def test_a_duplicate_that_was_not_replaced_keeps_its_unit_open() -> None:
     store, workspace = stored(ONE), here(ONE, *duplicate)
     action = next(each for each in plan_of(store, workspace).actions if each.unit == STREAM)
     plan = replace(PLAN, actions=(action,), places=(("jp-c1", "1-a"),))
-    agreed = fold(store, workspace, Memory(), plan, Policy(), RULES, (action.id,)).agreed["jp-c1"]
+    agreed = fold(store, workspace, Memory(), plan, RULES, (action.id,)).agreed["jp-c1"]
     assert agreed is not None
     assert set(agreed.units) == {METADATA}
 
@@ -254,8 +252,8 @@ def test_a_duplicate_that_could_not_be_removed_keeps_the_conversation_open() -> 
     store, workspace, memory = stored(edited), here(edited, duplicate), agreed_on(ONE)
     plan = plan_of(store, workspace, memory)
     (removal,) = (action for action in plan.actions if action.kind is Kind.REMOVE_STALE)
-    assert "jp-c1" in fold(store, workspace, memory, plan, Policy(), RULES).agreed
-    assert "jp-c1" not in fold(store, workspace, memory, plan, Policy(), RULES, (removal.id,)).agreed
+    assert "jp-c1" in fold(store, workspace, memory, plan, RULES).agreed
+    assert "jp-c1" not in fold(store, workspace, memory, plan, RULES, (removal.id,)).agreed
 
 
 def test_nothing_is_forgotten_while_something_is_due() -> None:
@@ -266,8 +264,8 @@ def test_nothing_is_forgotten_while_something_is_due() -> None:
     plan = plan_of(store, workspace, memory)
     (action,) = plan.actions
     assert action.kind is Kind.PROJECT
-    assert fold(store, workspace, memory, plan, Policy(), RULES).agreed["jp-c1"] is None
-    assert "jp-c1" not in fold(store, workspace, memory, plan, Policy(), RULES, (action.id,)).agreed
+    assert fold(store, workspace, memory, plan, RULES).agreed["jp-c1"] is None
+    assert "jp-c1" not in fold(store, workspace, memory, plan, RULES, (action.id,)).agreed
 
 
 def did(kind: Kind, unit: str, side: Side = Side.STORE, kept: tuple[str | None, ...] = (), number: str = "1") -> Action:
@@ -358,7 +356,7 @@ def test_a_note_that_was_saved_before_its_directory_left_was_here(action: Action
         assert DIGEST.items() <= agreed.units.items()
         again = replace(agreed_on(ONE, TWO), agreed={**agreed_on(ONE, TWO).agreed, "jp-c1": agreed})
         assert "jp-c1" not in folded(store, here(TWO), again, planned(action)).agreed
-        undone_ = fold(store, here(TWO), agreed_on(ONE, TWO), planned(action), Policy(), RULES, (action.id,))
+        undone_ = fold(store, here(TWO), agreed_on(ONE, TWO), planned(action), RULES, (action.id,))
         assert "jp-c1" not in undone_.agreed
 
 
@@ -370,8 +368,8 @@ def test_what_is_as_it_was_agreed_on_is_looked_at_where_the_run_concerned_it() -
 def test_what_is_gone_and_was_removed_on_purpose_is_forgotten_by_a_run_over_a_part_too() -> None:
     other = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
     memory = replace(agreed_on(ONE, other), tombstones={"jp-c1": frozenset({"x"})})
-    part = Policy(only=frozenset({"jp-c1"}))
-    assert folded(stored(other), here(other), memory, policy=part).agreed == {"jp-c1": None}
+    part = replace(PLAN, about=frozenset({"jp-c1"}))
+    assert folded(stored(other), here(other), memory, part).agreed == {"jp-c1": None}
 
 
 def test_a_baseline_ends_with_the_store_that_it_spoke_of_unless_it_was_saved_anew() -> None:
@@ -380,15 +378,13 @@ def test_a_baseline_ends_with_the_store_that_it_spoke_of_unless_it_was_saved_ane
     assert changes.agreed == {"jp-c2": None}
 
 
-@pytest.mark.parametrize(
-    "policy", [Policy(only=frozenset({"jp-c1"})), Policy(below=frozenset({"jp-c1"})), Policy(request=Collect())]
-)
-def test_only_a_run_over_everything_settles_the_layout(policy: Policy) -> None:
-    assert folded(stored(ONE), here(ONE), Memory(), policy=policy).layout is None
+def test_only_a_run_over_everything_settles_the_layout() -> None:
+    part = replace(PLAN, about=frozenset({"jp-c1"}))
+    assert folded(stored(ONE), here(ONE), Memory(), part).layout is None
 
 
 def undone(action: Action, store: Snapshot, workspace: Snapshot, memory: Memory) -> Agreed:
-    changes = fold(store, workspace, memory, planned(action), Policy(), RULES, undone=("1",))
+    changes = fold(store, workspace, memory, planned(action), RULES, undone=("1",))
     agreed = changes.agreed["jp-c1"]
     assert agreed is not None
     return agreed
@@ -480,9 +476,7 @@ def test_a_new_parent_is_agreed_on_once_both_sides_state_it() -> None:
 
 
 def test_a_displaced_directory_of_which_nothing_was_known_is_where_it_is() -> None:
-    item = Item(conversation="jp-c2", title=None, unit="conversation", reason=Reason.DISPLACED, message="")
-    aside = replace(item, conversation="jp-c1", reason=Reason.KEPT)
-    plan = replace(PLAN, aside=(item, aside))
+    plan = replace(PLAN, displaced=frozenset({"jp-c2"}))
     nested = f"1-a/conversations/{TWO}"
     agreed = folded(stored(ONE, TWO), here(ONE, nested), Memory(), plan).agreed["jp-c2"]
     assert agreed is not None
@@ -500,7 +494,7 @@ def test_what_was_projected_was_the_same_on_both_sides_whatever_the_store_has_by
     assert [action.kind for action in plan.actions] == [Kind.PROJECT]
     memory = agreed_on(ONE)
     for undone, there, known in (((), first, first), ((), second, second), (("1",), first, ONE), ((), ONE, ONE)):
-        changes = fold(stored(second), here(there), memory, plan, Policy(), RULES, undone)
+        changes = fold(stored(second), here(there), memory, plan, RULES, undone)
         agreed = changes.agreed.get("jp-c1", memory.agreed["jp-c1"])
         assert agreed is not None
         assert agreed.units[METADATA] == agreed_on(known).agreed["jp-c1"].units[METADATA]

@@ -30,9 +30,9 @@ def test_a_directory_goes_after_all_that_was_in_it_is_saved() -> None:
 def test_what_the_vault_cannot_keep_holds_the_directory_that_it_lies_in_alone() -> None:
     odd = Foreign("1-a/conversations/2-b/conversations/x", "a named pipe", special=True)
     beside = Foreign("pipe", "a named pipe", special=True)
-    workspace = replace(here(A, NESTED_B, OTHER), foreign=(beside, odd))
-    store = stored(A, B, OTHER)
-    plan = plan_of(store, workspace, agreed_on(A, NESTED_B, OTHER), Policy(request=Localize(("jp-c1", "jp-c3"))))
+    workspace = replace(here(A, NESTED_B, other), foreign=(beside, odd))
+    store = stored(A, B, other)
+    plan = plan_of(store, workspace, agreed_on(A, NESTED_B, other), Policy(request=Localize(("jp-c1", "jp-c3"))))
     assert [str(action.target) for action in plan.actions] == ["workspace:3-c"]
     assert [(item.conversation, item.reason, item.message) for item in plan.held] == [
         (
@@ -46,7 +46,7 @@ def test_what_the_vault_cannot_keep_holds_the_directory_that_it_lies_in_alone() 
 
 
 STALE = '1-z  metadata 08:00 title "A"  stream 08:00 [1]'
-OTHER = '3-c  metadata 09:00 title "C"  stream 09:00 [1]'
+other = '3-c  metadata 09:00 title "C"  stream 09:00 [1]'
 
 
 def steps(plan: Plan, kind: Kind) -> dict[str, Action]:
@@ -55,23 +55,23 @@ def steps(plan: Plan, kind: Kind) -> dict[str, Action]:
 
 
 def test_what_waits_for_a_decision_keeps_its_directories_and_nobody_elses() -> None:
-    store = stored(A, STALE, OTHER, OTHER.replace("3-c", "3-z"))
-    plan = plan_of(store, here(A.replace("stream 09:00 [1]", ""), '1-a/events.json  09:00 "{"', OTHER))
+    store = stored(A, STALE, other, other.replace("3-c", "3-z"))
+    plan = plan_of(store, here(A.replace("stream 09:00 [1]", ""), '1-a/events.json  09:00 "{"', other))
     assert [str(action.target) for action in plan.actions] == ["store:3-z"]
 
 
 def test_all_directories_of_what_was_removed_go() -> None:
-    plan = plan_of(stored(OTHER), here(A, STALE, OTHER), agreed_on(A, OTHER))
+    plan = plan_of(stored(other), here(A, STALE, other), agreed_on(A, other))
     assert steps(plan, Kind.REMOVE_STALE).keys() == {"workspace:1-a", "workspace:1-z"}
 
 
 def test_a_removal_remembers_every_version_that_was_known() -> None:
     """An old branch may bring back any of them."""
-    memory = agreed_on(A, OTHER)
+    memory = agreed_on(A, other)
     agreed = set(memory.agreed["jp-c1"].units.values())
     history = {("jp-c1", STREAM): ("old", "older"), ("jp-c3", STREAM): ("another's",)}
-    store = stored(A.replace("[1]", "[1 2]").replace('"A"', '"S"'), OTHER)
-    workspace = here(A.replace("[1]", "[1 3]").replace('"A"', '"Z"'), OTHER)
+    store = stored(A.replace("[1]", "[1 2]").replace('"A"', '"S"'), other)
+    workspace = here(A.replace("[1]", "[1 3]").replace('"A"', '"Z"'), other)
     policy = Policy(request=Remove(("jp-c1",)))
     plan = plan_of(store, workspace, replace(memory, history=history), policy)
     sides = [view_of(store, here()).store, view_of(stored(), workspace).workspace]
@@ -129,15 +129,15 @@ ELSEWHERE = f"3-c/conversations/{A}"
 
 
 def test_a_directory_that_nobody_can_read_stays_and_nothing_is_moved_onto_it() -> None:
-    workspace = here(OTHER, ELSEWHERE, LOST, '1-a/events.json  09:00 "{"')
-    plan = plan_of(stored(OTHER), workspace, agreed_on(OTHER))
+    workspace = here(other, ELSEWHERE, LOST, '1-a/events.json  09:00 "{"')
+    plan = plan_of(stored(other), workspace, agreed_on(other))
     assert {action.kind for action in plan.actions} == {Kind.COPY}
     assert {item.reason for item in plan.held} == {Reason.INVALID}
 
 
 def test_what_nobody_can_read_stays_though_its_conversation_was_removed() -> None:
     broken = STALE.replace("  stream 08:00 [1]", "")
-    plan = plan_of(stored(OTHER), here(A, broken, '1-z/events.json  08:00 "{"', OTHER), agreed_on(A, OTHER))
+    plan = plan_of(stored(other), here(A, broken, '1-z/events.json  08:00 "{"', other), agreed_on(A, other))
     assert steps(plan, Kind.REMOVE_STALE).keys() == {"workspace:1-a"}
     (held,) = plan.held
     assert (held.conversation, held.unit, held.reason) == ("jp-c1", STREAM, Reason.INVALID)
@@ -146,7 +146,7 @@ def test_what_nobody_can_read_stays_though_its_conversation_was_removed() -> Non
 
 
 def test_a_directory_moves_to_its_place_after_another_one_left_it() -> None:
-    plan = plan_of(stored(OTHER), here(OTHER, ELSEWHERE, LOST), agreed_on(OTHER))
+    plan = plan_of(stored(other), here(other, ELSEWHERE, LOST), agreed_on(other))
     (gone,), (move,) = steps(plan, Kind.REMOVE_STALE).values(), steps(plan, Kind.MOVE).values()
     assert (f"{gone.target}", f"{move.target}") == ("workspace:1-a",) * 2
     assert gone.id in move.needs
@@ -154,7 +154,7 @@ def test_a_directory_moves_to_its_place_after_another_one_left_it() -> None:
 
 def test_and_that_goes_after_what_lies_in_it_left_it() -> None:
     child = '1-a/conversations/5-e  metadata 09:00 title "E" parent 1  stream 09:00 [1]'
-    plan = plan_of(stored(OTHER), here(OTHER, ELSEWHERE, LOST, child), agreed_on(OTHER))
+    plan = plan_of(stored(other), here(other, ELSEWHERE, LOST, child), agreed_on(other))
     assert plan.held == ()
     first, gone, last = plan.actions[-3:]
     assert [action.conversation for action in (first, gone, last)] == ["jp-c5", "jp-c1", "jp-c1"]
@@ -168,3 +168,21 @@ def test_a_parent_goes_after_its_children_have_another_one() -> None:
     plan = plan_of(stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), policy)
     (gone,) = steps(plan, Kind.REMOVE).values()
     assert {action.id for action in steps(plan, Kind.PROMOTE).values()} <= set(gone.needs)
+
+
+def test_a_directory_goes_where_what_stays_is_as_it_was_saved() -> None:
+    def beside(plan: Plan, target: str) -> set[str]:
+        (found,) = (action for action in plan.actions if str(action.target) == target)
+        return {str(each.place) for each in found.beside}
+
+    def of(place: str) -> set[str]:
+        return {f"{place}/{name}" for name in ("metadata.json", "base_config.json", "events.json")}
+
+    twice = plan_of(stored(A, STALE), here(A, STALE), agreed_on(A))
+    assert beside(twice, "store:1-z") == of("store:1-a")
+    assert beside(twice, "workspace:1-z") == of("store:1-a") | of("workspace:1-a")
+    local = Policy(request=Localize(("jp-c1",)))
+    leaving = plan_of(stored(A), here(A, STALE), agreed_on(A), local)
+    assert beside(leaving, "workspace:1-a") == beside(leaving, "workspace:1-z") == of("store:1-a")
+    other = B.replace(" parent 1", "")
+    assert beside(plan_of(stored(other), here(A, other), agreed_on(A, other)), "workspace:1-a") == set()

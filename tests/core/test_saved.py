@@ -103,11 +103,20 @@ SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     ),
     "there is another": ((A.replace("[1]", "[2]"),), {"expect": (FREE, OLD)}, CHANGED),
     "it has another time": ((A.replace("stream 09:00", "stream 09:30"),), {"expect": (OLD,)}, CHANGED),
-    "it was removed": ((), {"kind": Kind.REMOVE, "expect": (OLD, FREE)}, DONE_ALREADY),
+    "it was removed": (
+        (A.replace("1-a", "2-b"),),
+        {
+            "kind": Kind.REMOVE,
+            "target": Place(Side.STORE, "1-a"),
+            "expect": (OLD, FREE, replace(OLD, place=Place(Side.STORE, "2-b/events.json"))),
+        },
+        DONE_ALREADY,
+    ),
     "it was removed in part": (
         (A.partition("  stream")[0],),
         {
             "kind": Kind.REMOVE_STALE,
+            "target": Place(Side.STORE, "1-a"),
             "expect": (OLD, replace(OLD, place=Place(Side.STORE, "1-a/metadata.json"))),
         },
         "store:1-a/events.json: found nothing, expected the file that the plan was made from",

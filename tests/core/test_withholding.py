@@ -194,7 +194,7 @@ def test_what_is_needed_is_kept_and_what_that_needs_in_turn() -> None:
         )
         for number, needed in needs.items()
     ]
-    assert [action.id for action in selected(board, actions)] == ["1", "2", "3"]
+    assert [action.id for action in selected(board, actions)[0]] == ["1", "2", "3"]
 
 
 def test_a_bulk_of_nested_directories_names_the_directories_alone() -> None:

@@ -135,7 +135,7 @@ def test_after_another_process_has_been_at_work_here_everything_is_looked_at(it:
     with another_session(it) as session:
         policy = replace(POLICY, request=Localize((IDS[5],)))
         look = session.look()
-        session.apply(session.plan(look, policy), look, policy, "local")
+        session.apply(session.plan(look, policy), look, "local")
     found = taken_up(it)
     assert (found.full, kinds(found)) == (True, [])
     assert found.look.memory.intents[IDS[5]].kind is IntentKind.LOCAL
@@ -156,7 +156,7 @@ def elsewhere(it: Watched, tmp_path: Path) -> Iterator[Session]:
 
 def once(session: Session, policy: Policy) -> None:
     look = session.look()
-    session.apply(session.plan(look, policy), look, policy, "reconcile")
+    session.apply(session.plan(look, policy), look, "reconcile")
 
 
 def test_what_was_done_in_another_checkout_concerns_its_conversations(it: Watched, elsewhere: Session) -> None:

@@ -106,9 +106,9 @@ class PartLevel(PureLevel):
         )
         return replace(part, look=_with_events(part.look, store, workspace))
 
-    def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, policy: Policy) -> Changes:
-        changes = PureLevel._learned(self, store, workspace, memory, plan, policy)
-        if not _is_plain(policy):
+    def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan) -> Changes:
+        changes = PureLevel._learned(self, store, workspace, memory, plan)
+        if not _is_plain(plan.policy):
             return changes
         if self.part is None:
             known = Known.seen(_without_events(Look(store, workspace, memory)), RULES)
@@ -119,7 +119,7 @@ class PartLevel(PureLevel):
             ids = self.part.conversations | {action.conversation for action in plan.actions}
             self.learned = set(ids)
             look = _with_events(known.look(ids, restricted(memory, ids)), store, workspace)
-            mine = fold(look.store, look.workspace, look.memory, plan, policy, RULES, whole=known.whole)
+            mine = fold(look.store, look.workspace, look.memory, plan, RULES, whole=known.whole)
             # What a plan decides ahead of a parent may be taken back by what is learned, in every run.
             again = {key for key, parent in changes.parents.items() if self.before.parents.get(key) == parent} - ids
             ours = replace(changes, parents={key: each for key, each in changes.parents.items() if key not in again})
@@ -129,7 +129,7 @@ class PartLevel(PureLevel):
             memory,
             (*store.foreign, *workspace.foreign),
             (store.identity, workspace.identity),
-            policy,
+            plan.policy,
             any(item.conversation is None for item in plan.held),
         )
         return changes

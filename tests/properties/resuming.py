@@ -73,7 +73,7 @@ class ResumingLevel(DiskLevel):
         self.counts["from nothing"] += 1
         look = session.look()
         plan = session.plan(look, policy)
-        session.apply(plan, look, policy, "reconcile")
+        session.apply(plan, look, "reconcile")
         keep_whole(session, look, plan)
         return plan
 

@@ -86,6 +86,10 @@ class Stories(RuleBasedStateMachine):
         found = {path.rpartition("/")[0] for path in self.trees[side] or {}}
         return sorted(path for path in found if path.rpartition("/")[2].split("-")[0] in IDS)
 
+    def known(self, workspace: str) -> set[str]:
+        """Return what the store or a workspace has."""
+        return {path.rpartition("/")[2].split("-")[0] for side in ("store", workspace) for path in self.dirs(side)}
+
     def picked(self, side: str, pick: int) -> str | None:
         dirs = self.dirs(side)
         return dirs[pick % len(dirs)] if dirs else None
@@ -250,14 +254,14 @@ class Stories(RuleBasedStateMachine):
 
     @rule(number=st.sampled_from(IDS), take=st.sampled_from(("--take store", "--take workspace", "--keep")))
     def resolve(self, number: str, take: str) -> None:
-        known = {path.rpartition("/")[2].split("-")[0] for side in ("store", "workspace") for path in self.dirs(side)}
-        if number in known:
+        if number in self.known("workspace"):
             self._run(f"reconcile resolve {number} {take}")
 
     @rule(checkout=st.sampled_from((1, 1, 2)), command=TREE, pick=PICK, other=st.sampled_from(IDS))
     def tree_command(self, checkout: int, command: str, pick: int, other: str) -> None:
-        """What can't be so changed is refused."""
-        if path := self.picked("store", pick):
+        """What can't be so changed is refused. Of what isn't there, the id might be the beginning of a fork's."""
+        path = self.picked("store", pick)
+        if path and (other in self.known(WORKSPACES[checkout - 1]) or "{} {}" not in command):
             number = path.rpartition("/")[2].split("-")[0]
             self._run_at_rest(command.format(number, other), checkout)
 

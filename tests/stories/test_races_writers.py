@@ -211,6 +211,33 @@ def test_without_the_exchange_a_second_link_keeps_what_is_written_into_a_file(
     check(world, step, writer, before_the_rename)
 
 
+def doubling(world: World) -> tuple[Path, Path, list[str]]:
+    """Somebody moves a directory by copying it: for a moment it is there twice, and one of them would go."""
+    copied = world.workspace / f"{NUMBER + 1}-other" / "conversations" / NAME
+    shutil.copytree(world.workspace / NAME, copied)
+    return world.workspace / NAME, copied, []
+
+
+def localizing(world: World) -> tuple[Path, Path, list[str]]:
+    """It is to leave the workspace, as the store has it."""
+    return world.store / NAME, world.workspace / NAME, ["local", str(NUMBER)]
+
+
+@pytest.mark.parametrize("step", [doubling, localizing])
+@pytest.mark.parametrize("moment", [after_the_scan, before_the_rename])
+def test_a_directory_stays_where_the_other_one_goes_meanwhile(world: World, step: Any, moment: Any) -> None:
+    other, going, command = step(world)
+    before = world.kept()
+    with moment(going, lambda: shutil.rmtree(other)):
+        result = world.run("--workspace", world.project, *command)
+    assert result.exit_code == 4, result.output
+    assert going.is_dir(), result.output
+    assert before <= world.kept()
+    world.check_clean()
+    world.reconcile()
+    assert before <= world.kept()
+
+
 @contextlib.contextmanager
 def before_it_begins(then: Callable[[], None]) -> Iterator[None]:
     """After the plan was made, before anything is opened to be changed."""

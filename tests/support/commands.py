@@ -176,6 +176,12 @@ class Outcome:
     def held(self) -> bool:
         return any(line.startswith(("held ", "skipped ")) for line in self.items)
 
+    def cleared(self, side: str) -> list[str]:
+        """Return the directories of a side that were removed in whole: another may have taken the place since."""
+        start = f"-> {'workspace' if side.startswith('workspace') else 'store'}:"
+        removals = (line for line in self.actions if line.split()[1] == Kind.REMOVE_STALE)
+        return [line.partition(start)[2] for line in removals if start in line]
+
     def renamed(self, shown: Callable[[str], str]) -> Outcome:
         """Return the same with other names for ids that the run has made up."""
         actions, items, notes = (

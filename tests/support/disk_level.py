@@ -139,7 +139,8 @@ class DiskLevel:
         after = {side: self.tree(side) or {} for side in sides}
         for side in sides:
             same = {path for path, entry in before[side].items() if after[side].get(path) == entry}
-            self._check_untouched(side, inodes[side], same)
+            cleared = tuple(f"{path}/" for path in outcome.cleared(side))
+            self._check_untouched(side, inodes[side], {path for path in same if not path.startswith(cleared)})
         if self.real:
             self.check_census(before, after)
             for side in sides:

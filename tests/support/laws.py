@@ -89,9 +89,7 @@ def _check_census(run: Carried) -> None:
     for action in run.plan.actions:
         replaced = {write.target for write in action.writes} | set(action.removes)
         for expect in action.expect:
-            gone = expect.place in replaced or (
-                is_directory_removal(action) and expect.place.path.startswith(action.target.path + "/")
-            )
+            gone = expect.place in replaced or (is_directory_removal(action) and expect in action.inside)
             if gone and expect.digest is not None:
                 kept.add(expect.digest)
     known = listing_of(run.store, run.workspace)
