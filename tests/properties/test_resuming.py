@@ -64,8 +64,8 @@ def wander(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_runs_that_go_on_by_chance(wander: Wander) -> None:
-    counts = sum((wander(seed, 20) for seed in range(4)), Counter[str]())
-    assert counts["part"] > 20, counts
+    counts = sum((wander(seed, 15) for seed in range(2)), Counter[str]())
+    assert counts["part"] > 5, counts
 
 
 @pytest.mark.slow
