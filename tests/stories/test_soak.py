@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.git_world import commit, git
 from tests.support.jp_process import JpProcess
-from tests.support.watching import Watching, until
+from tests.support.watching import Watching
 from tests.support.world import ID_FILE, event, events, files, make_project, write_conversation
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 SECONDS = float(os.environ.get("SOAK_FOR", "600"))
 SAMPLES = 10
 """How often memory and descriptors are looked at."""
+REST = 300
+"""Seconds that both watchers may take to come to rest, on a loaded machine."""
 KB_EACH = 20
 """Memory that another conversation may take: a continuation on both sides at once makes one."""
 NUMBERS = [17500000000 + number for number in range(60)]
@@ -132,11 +134,14 @@ def keeps_on(stop: threading.Event, pause: float, act: Callable[[], None], failu
             return
 
 
-def at_rest(watchers: list[Watching]) -> bool:
-    """Tell whether nothing has been said for a while."""
-    said = [len(watcher.events) for watcher in watchers]
-    time.sleep(5)
-    return [len(watcher.events) for watcher in watchers] == said
+def until_at_rest(worlds: tuple[World, ...]) -> None:
+    """Wait until there is nothing more to do in any of them, for the watchers that go on."""
+    end = time.monotonic() + REST
+    while any(
+        json.loads(world.run("--workspace", world.project, "--dry-run", "--json").stdout)["actions"] for world in worlds
+    ):
+        assert time.monotonic() < end, "they don't come to rest"
+        time.sleep(1)
 
 
 @pytest.mark.slow
@@ -185,7 +190,7 @@ def test_all_at_once(world: World, tmp_path: Path, run: Run, record_property: Ca
         for thread in threads:
             thread.join()
         assert not failures, failures
-        until(lambda: at_rest(watchers), "both at rest")
+        until_at_rest((world, other))
         sizes.append([size_of(watcher.process, world) for watcher in watchers])
         assert [watcher.stop() for watcher in watchers] == [0, 0]
     (tmp_path / "said").write_text("\n".join(json.dumps(each) for watcher in watchers for each in watcher.events))
