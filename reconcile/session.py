@@ -16,8 +16,6 @@ from reconcile.core.decisions import decide
 from reconcile.core.look import Look
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
-from reconcile.core.recover import offers, remembering
-from reconcile.core.requests import TakeBack
 from reconcile.core.units import Rules
 from reconcile.disk.copies import Spot
 from reconcile.disk.durable import Durability
@@ -39,8 +37,6 @@ from reconcile.disk.sweep import Sweep
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
-from reconcile.instead import plan_as_asked
-from reconcile.past import find_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -55,6 +51,7 @@ if TYPE_CHECKING:
     from reconcile.core.part import Part
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
+    from reconcile.core.requests import Request
     from reconcile.core.views import View
     from reconcile.disk.generation import Generation
     from reconcile.disk.journal import Run
@@ -196,6 +193,8 @@ class Session:
     def plan(self, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
         """Plan one pass; git and the length of paths are looked at here. ``now_ns``: as if it were then."""
         now = self._clock() if now_ns is None else now_ns
+        from reconcile.instead import plan_as_asked  # here, and below: what only some commands need
+
         return plan_as_asked(self, look, self.surroundings(policy), now)
 
     def plan_part(self, part: Part, policy: Policy) -> Plan:
@@ -238,6 +237,8 @@ class Session:
         earlier = [each.id for each in self.records(None) if each.id != self.checkout] if not look.memory.agreed else []
         if not earlier:
             return 0
+        from reconcile.core.recover import offers, remembering
+
         records = [look.memory, *map(self.state.load, earlier)]
         board = self.board(replace(look, memory=remembering(look.memory, records)), policy)
         return sum(len(group.conversations) for group in offers(board, records).groups if group.known)
@@ -326,10 +327,17 @@ class Session:
         if not plan.concerned and not kept:
             return Outcome()
         request = plan.policy.request
-        undoes = find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
+        undoes = self._undoes(request) if request is not None else None
         outcome, left = carry_out(self.site, plan, look, kept, command, undoes, progress)
         self.messages += [left] if left else []
         return outcome
+
+    def _undoes(self, request: Request) -> str | None:
+        """Return the run that a command takes back."""
+        from reconcile.core.requests import TakeBack
+        from reconcile.past import find_run
+
+        return find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
 
     def remember(self, plan: Plan, before: Look, after: Look, outcome: Outcome, whole: Whole | None = None) -> None:
         """Remember what was achieved: see `reconcile.apply.run.remember`."""
