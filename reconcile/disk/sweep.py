@@ -57,7 +57,8 @@ class Sweep:
             for at, name in enumerate(look.names):
                 fresh[name] = look.prints[_FIELDS * at : _FIELDS * (at + 1)]
         positions = dict(zip(self.names, range(len(self.names)), strict=True))
-        out = {*fresh, *stale, *(name for name in self.names if gone and _is_within(name, gone))}
+        within = [name for name in self.names if _is_within(name, gone)] if gone else []
+        out = {*fresh, *stale, *within}
         names: list[str] = []
         prints = array("q")
         begin = 0
