@@ -1,6 +1,6 @@
 """``python -m reconcile_cli`` runs the command."""
 
-from .main import main
+from .start import start
 
 if __name__ == "__main__":
-    main()
+    start()

@@ -121,11 +121,6 @@ def main(context: click.Context) -> None:
     4 something is held, skipped or refused, 5 another reconcile is at work, 130 interrupted.
     """
     if context.invoked_subcommand is None:
-        from .unchanged import answer_unchanged
+        from .plain import run_plain
 
-        code = answer_unchanged(context)
-        if code is not None:
-            context.exit(code)
-        from .run import run_pass
-
-        run_pass(context)
+        run_plain(context)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconcile.planjson import plan_to_json
+from reconcile.resuming import keep_whole
 
 from .asking import answered, go_on, is_interactive, is_question, say
 from .called import called
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 
 
 def run_pass(
-    context: click.Context, adjust: Callable[[Policy, Session, Look], Policy] | None = None, confirm: str = ""
+    context: click.Context,
+    adjust: Callable[[Policy, Session, Look], Policy] | None = None,
+    confirm: str = "",
 ) -> None:
     """Run one pass; ``adjust`` adds a command's own decisions to the policy.
 
@@ -67,7 +70,7 @@ def run_pass(
                 go_on(options, confirm)
             outcome = apply_plan(options, roots, session, look, plan, called(context))
             if adjust is None:
-                session.keep_at_rest(plan, look)
+                keep_whole(session, look, plan)
         context.exit(exit_code(plan, outcome, options))
 
 

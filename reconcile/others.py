@@ -44,6 +44,10 @@ class Others:
         self._written = written
         return found if len(found) <= self._most else None
 
+    def have_written(self) -> bool:
+        """Tell whether anybody else has written since."""
+        return self._state.written_by_others() != self._written
+
     def end(self) -> None:
         """Pass over what was written since: that was this process alone, or it is all looked at next time."""
         if self._state.written_by_others() == self._written:

@@ -63,10 +63,17 @@ class Passes:
         self._known: Known | None = None
         self._policy: Policy | None = None
         self._others = Others(session.state, session.site.number, MOST)
+        self._most = MOST
         self._due: frozenset[str] = frozenset()
         """What the last pass has not done, and what wasn't concluded because of that."""
         self._open = True
         """Anything may be due: the last pass was not applied, or what it held concerns a side as a whole."""
+
+    def resume(self, known: Known, policy: Policy, due: frozenset[str], most: int) -> None:
+        """Go on from what is known already; of more than ``most`` directories everything is looked at."""
+        self._known, self._policy, self._due, self._most = known, policy, due, most
+        self._open = False
+        self._others.begin()
 
     def everything(self, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
         """Look at everything, and plan, but for what is in motion."""
@@ -74,7 +81,7 @@ class Passes:
         self._others.begin()
         look = self.session.look()
         plan = self.session.plan(look, policy)
-        self._known = Known(look, self.session.rules)
+        self._known = Known.seen(look, self.session.rules)
         about = self._known.conversations()
         return Pass(without_moving(plan, moving), look, full=True, conversations=about, moving=moving)
 
@@ -123,6 +130,16 @@ class Passes:
         self.session.save_indexes()
 
     @property
+    def due(self) -> frozenset[str]:
+        """What has to be part of the next pass, whatever changes."""
+        return self._due
+
+    @property
+    def is_alone(self) -> bool:
+        """Nobody else has written to the state since the last look at it."""
+        return not self._others.have_written()
+
+    @property
     def known(self) -> Known:
         """Both sides as they are known; a pass has been made."""
         assert self._known is not None  # noqa: S101 - see above
@@ -133,7 +150,7 @@ class Passes:
         if self._known is None or self._open or policy != self._policy or not _is_plain(policy):
             return None
         others = self._others.changed()
-        if others is None or sum(map(len, dirty.values())) > MOST:
+        if others is None or sum(map(len, dirty.values())) > self._most:
             return None
         taken = self._take_in(dirty)
         taken = taken and self._take_in_others(taken, dirty)
@@ -150,8 +167,8 @@ class Passes:
             found = self.session.look_again(known, dirty[side])
             if found is None:
                 return None
-            there = {each for path in found.gone if known.has_whole(each := known.copies[path].conversation)}
-            changed |= {known.copies[path].conversation for path in found.gone}
+            there = {each for path in found.gone if known.has_whole(each := known.paths[path])}
+            changed |= {known.paths[path] for path in found.gone}
             for path in found.gone:
                 known.drop(path)
             for copy in found.copies:
@@ -183,7 +200,7 @@ class Passes:
             memory = session.state.load(session.site.number)
             return session.look() if found.plan.actions else replace(found.look, memory=memory)
         if self._take_in(_touched(found.plan)) is None:
-            self._known = Known(session.look(), session.rules)
+            self._known = Known.seen(session.look(), session.rules)
         conversations = _about(found)
         return self.known.look(conversations, self._remembered(conversations))
 
@@ -191,7 +208,7 @@ class Passes:
         """Know what is remembered now, as it tells who is above whom."""
         if found.full:
             memory = self.session.state.load(self.session.site.number)
-            self._known = Known(replace(after, memory=memory), self.session.rules)
+            self._known = Known.seen(replace(after, memory=memory), self.session.rules)
         else:
             conversations = _about(found)
             self.known.relate(conversations, self._remembered(conversations))

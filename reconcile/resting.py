@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from reconcile.disk.at_rest import Answer, Asked
 
 if TYPE_CHECKING:
-    from reconcile.core.look import Look
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
@@ -20,18 +19,17 @@ def asked_of(roots: Roots, policy: Policy, ignore: tuple[str, ...]) -> Asked:
     return (*sides, roots.siblings, *rules, ignore)
 
 
-def is_at_rest(plan: Plan, look: Look) -> bool:
-    """Tell whether a plan has nothing to do, for no other cause than what conversations are like."""
+def is_ordinary(plan: Plan) -> bool:
+    """Tell whether a plain run's plan says nothing but what conversations are like, whatever there is to do."""
     whole = [item for item in plan.held if item.conversation is None]
-    hidden = look.store.problems or look.workspace.problems
-    return not (plan.actions or plan.concerned or whole or hidden or plan.policy.git_busy) and plan.policy.is_plain
+    return not whole and not plan.policy.git_busy and plan.policy.is_plain
 
 
 def answer_of(plan: Plan) -> Answer:
     """Return what such a plan says, as plain values."""
     held, aside = (
         tuple(
-            (each.conversation, each.title, each.unit, each.reason.value, each.message, each.resolve) for each in items
+            (each.conversation, each.title, each.unit, each.reason.name, each.message, each.resolve) for each in items
         )
         for items in (plan.held, plan.aside)
     )

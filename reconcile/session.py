@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from reconcile.apply.outcome import Outcome
@@ -16,10 +16,8 @@ from reconcile.core.decisions import decide
 from reconcile.core.look import Look
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
-from reconcile.core.recover import offers, remembering
-from reconcile.core.requests import TakeBack
 from reconcile.core.units import Rules
-from reconcile.disk.at_rest import AtRest
+from reconcile.disk.copies import Spot
 from reconcile.disk.durable import Durability
 from reconcile.disk.facts import Facts
 from reconcile.disk.generation import generation
@@ -30,7 +28,7 @@ from reconcile.disk.lock_report import held_locks
 from reconcile.disk.own_lock import own_lock, read_holder
 from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
-from reconcile.disk.relook import look_again, look_at
+from reconcile.disk.relook import look_again, look_at, place_of
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
@@ -39,9 +37,6 @@ from reconcile.disk.sweep import Sweep
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
-from reconcile.instead import plan_as_asked
-from reconcile.past import find_run
-from reconcile.resting import answer_of, asked_of, is_at_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -56,8 +51,8 @@ if TYPE_CHECKING:
     from reconcile.core.part import Part
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
+    from reconcile.core.requests import Request
     from reconcile.core.views import View
-    from reconcile.disk.copies import Spot
     from reconcile.disk.generation import Generation
     from reconcile.disk.journal import Run
     from reconcile.disk.relook import Again
@@ -66,6 +61,15 @@ if TYPE_CHECKING:
 
 PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
+
+
+@dataclass(slots=True)
+class _Looks:
+    """Looks at parts of a side since it was swept, where somebody goes on from that."""
+
+    sweeps: list[Sweep] = field(default_factory=list)
+    gone: frozenset[str] = frozenset()
+    stale: frozenset[str] = frozenset()
 
 
 class Session:
@@ -89,7 +93,7 @@ class Session:
         self.format: Format = get_format(roots.format, tuple(ignore))
         self.rules = Rules(self.format, digest)
         self.directory = state_directory
-        self._ignore = tuple(ignore)
+        self.ignore = tuple(ignore)
         self._clock = clock
         durability = durability or Durability()
         self.state = State.open(state_directory, readonly=readonly)
@@ -111,8 +115,10 @@ class Session:
         self._facts = Facts()
         self._moved: set[Side] = set()
         self._sweeps = {side: Sweep() for side in Side}
+        self._looks: dict[Side, _Looks] = {}
+        self.generation: Generation | None = None
+        """That of the state when it was last looked at as a whole."""
         self._found: dict[Side, Snapshot] = {}
-        self._generation: Generation | None = None
         if readonly:
             self.messages += self._unfinished()
 
@@ -135,7 +141,7 @@ class Session:
         ``touched`` are those that this run has written to since the last look. Of another one, the status of every path
         tells whether anybody has.
         """
-        self._generation = generation(self.directory)
+        self.generation = generation(self.directory)
         memory = self.state.load(self.checkout)
         found = {}
         for side in Side:
@@ -146,6 +152,7 @@ class Session:
                 continue
             scanned = scan(side, conversations, self.format, self._indexes[side], facts=self._facts)
             found[side], self._sweeps[side] = scanned.snapshot, scanned.sweep
+            self._looks.pop(side, None)
             if scanned.changed:
                 self._indexes[side] = scanned.index
                 self._moved.add(side)
@@ -158,6 +165,9 @@ class Session:
         found = look_again(known, self.site.conversations(side), self.format, self._indexes[side], paths)
         if found is not None:
             self._moved.add(side)
+            if (looks := self._looks.get(side)) is not None:
+                looks.sweeps.append(found.sweep)
+                looks.gone |= found.gone
         return found
 
     def look_at(self, known: KnownSide, spots: Collection[Spot]) -> tuple[Copy, ...] | None:
@@ -176,9 +186,15 @@ class Session:
         )
         return Look(store, workspace, look.memory)
 
+    def now_ns(self) -> int:
+        """Return what time it is for this session."""
+        return self._clock()
+
     def plan(self, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
         """Plan one pass; git and the length of paths are looked at here. ``now_ns``: as if it were then."""
         now = self._clock() if now_ns is None else now_ns
+        from reconcile.instead import plan_as_asked  # here, and below: what only some commands need
+
         return plan_as_asked(self, look, self.surroundings(policy), now)
 
     def plan_part(self, part: Part, policy: Policy) -> Plan:
@@ -221,6 +237,8 @@ class Session:
         earlier = [each.id for each in self.records(None) if each.id != self.checkout] if not look.memory.agreed else []
         if not earlier:
             return 0
+        from reconcile.core.recover import offers, remembering
+
         records = [look.memory, *map(self.state.load, earlier)]
         board = self.board(replace(look, memory=remembering(look.memory, records)), policy)
         return sum(len(group.conversations) for group in offers(board, records).groups if group.known)
@@ -309,10 +327,17 @@ class Session:
         if not plan.concerned and not kept:
             return Outcome()
         request = plan.policy.request
-        undoes = find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
+        undoes = self._undoes(request) if request is not None else None
         outcome, left = carry_out(self.site, plan, look, kept, command, undoes, progress)
         self.messages += [left] if left else []
         return outcome
+
+    def _undoes(self, request: Request) -> str | None:
+        """Return the run that a command takes back."""
+        from reconcile.core.requests import TakeBack
+        from reconcile.past import find_run
+
+        return find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
 
     def remember(self, plan: Plan, before: Look, after: Look, outcome: Outcome, whole: Whole | None = None) -> None:
         """Remember what was achieved: see `reconcile.apply.run.remember`."""
@@ -325,12 +350,29 @@ class Session:
         self._moved.clear()
         self._facts = Facts()
 
-    def keep_at_rest(self, plan: Plan, look: Look) -> None:
-        """Keep a plain run's plan that has nothing to do, where nothing was learned since the look that it is from."""
-        known = self._generation
-        if known is not None and known == generation(self.directory) and not self.messages and is_at_rest(plan, look):
-            asked = asked_of(self.roots, plan.policy, self._ignore)
-            sides = (self.roots.store_conversations, self.roots.workspace_conversations)
-            sweeps = (self._sweeps[Side.STORE], self._sweeps[Side.WORKSPACE])
-            rest = AtRest(asked, known, self._clock(), sides, sweeps, answer_of(plan))
-            rest.save(self.directory, self.roots.workspace_identity)
+    def index_of(self, side: Side) -> Index:
+        """Return what is known of the files' contents on a side."""
+        return self._indexes[side]
+
+    def copies_in_index(self, side: Side) -> Callable[[str], Copy]:
+        """Return what makes a copy of what the index knows now: all of it, as nobody has changed it since."""
+        rows = self._indexes[side].rows.frozen()
+
+        def copy(path: str) -> Copy:
+            row, spot = rows[path], place_of(path, self.format)
+            assert isinstance(spot, Spot)  # noqa: S101 - it was the path of a copy
+            prints = row.prints_by_name()
+            return row.copy(side, spot.conversation, path, spot.partition, spot.container, prints, list(prints))
+
+        return copy
+
+    def resume_sweep(self, side: Side, sweep: Sweep, stale: Collection[str]) -> None:
+        """Go on from what was swept before; ``stale`` are the names that have another status now."""
+        self._sweeps[side], self._looks[side] = sweep, _Looks(stale=frozenset(stale))
+
+    def swept(self, side: Side) -> Sweep:
+        """Return everything on a side that was looked at, with its status at the last look at it."""
+        looks = self._looks.pop(side, None)
+        if looks is not None:
+            self._sweeps[side] = self._sweeps[side].patched(looks.sweeps, looks.stale, looks.gone)
+        return self._sweeps[side]

@@ -56,10 +56,17 @@ def kin_of(copies: Iterable[Copy], memory: Memory) -> Kin:
 class Kin:
     """The relation in both directions. An answer costs what it is long; nothing recurses, whatever cycles there are."""
 
-    def __init__(self) -> None:
-        """Know of nobody yet."""
+    def __init__(self, above: Mapping[str, Iterable[str]] | None = None) -> None:
+        """Know what these are below, by default of nobody yet."""
         self._above: dict[str, frozenset[str]] = {}
         self._below: dict[str, set[str]] = {}
+        for conversation, found in (above or {}).items():
+            self.put(conversation, frozenset(found))
+
+    @property
+    def relations(self) -> dict[str, frozenset[str]]:
+        """What each conversation is below, of those that are below any."""
+        return {each: found for each, found in self._above.items() if found}
 
     def put(self, conversation: str, above: frozenset[str]) -> None:
         """Say what a conversation is below from now on."""

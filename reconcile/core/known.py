@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, Partition, Snapshot, Stream
+from reconcile.core.model import CHILDREN, TRASH, Snapshot, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from reconcile.core.model import Copy, Foreign
+    from reconcile.core.model import Copy, Foreign, Side
+
+    Build = Callable[[str], Copy | None]
+    """Makes the copy that is known to be at a path; None where it has to be looked at before it is asked for."""
 
 _BELOW = f"/{CHILDREN}/"
 
@@ -21,21 +25,56 @@ class KnownSide:
     What isn't a conversation is as it was in the snapshot: only a look at the whole side may change that.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        """Take over what a look at the whole side has found."""
-        self.side, self.exists, self.identity = snapshot.side, snapshot.exists, snapshot.identity
-        self.copies: dict[str, Copy] = {}
-        self._of: dict[str, dict[str, Copy]] = {}
-        self._inside: dict[str, set[str]] = {}
+    def __init__(self, side: Side, identity: str, conversations: Mapping[str, str], build: Build) -> None:
+        """Know which conversation has a copy at which path; a copy is built when it is asked for."""
+        self.side, self.exists, self.identity = side, True, identity
+        self._conversations = dict(conversations)
+        self._copies: dict[str, Copy] = {}
+        self._build = build
         self._foreign: dict[str, list[Foreign]] = {}
-        for copy in snapshot.copies:
-            self.put(copy)
-        for foreign in snapshot.foreign:
+
+    @classmethod
+    def seen(cls, snapshot: Snapshot) -> KnownSide:
+        """Take over what a look at the whole side has found."""
+        copies = {copy.path: without_events(copy) for copy in snapshot.copies}
+        known = cls(
+            snapshot.side,
+            snapshot.identity,
+            {path: copy.conversation for path, copy in copies.items()},
+            copies.get,
+        )
+        known.exists, known._copies = snapshot.exists, copies
+        known.know_foreign(snapshot.foreign)
+        known.conversations(), known.inside("")  # arranged now, not in a pass about a part
+        return known
+
+    def know_foreign(self, entries: Iterable[Foreign]) -> None:
+        """Know what is nobody's."""
+        for foreign in entries:
             self._foreign.setdefault(self._owner(foreign.path), []).append(foreign)
 
     def __contains__(self, conversation: object) -> bool:
         """Tell whether the side has any directory of a conversation."""
         return conversation in self._of
+
+    @property
+    def paths(self) -> Mapping[str, str]:
+        """The path of each copy, with its conversation."""
+        return self._conversations
+
+    def copy(self, path: str) -> Copy:
+        """Return the copy at a path; it is there, and has been looked at."""
+        found = self._known(path)
+        assert found is not None  # noqa: S101 - see above
+        return found
+
+    def looked_at(self) -> Collection[str]:
+        """Return the paths of the copies that somebody has asked for, or put here."""
+        return self._copies.keys()
+
+    def copies(self) -> Iterator[Copy]:
+        """Return every copy."""
+        return map(self.copy, self._conversations)
 
     def conversations(self) -> Collection[str]:
         """Return those that have a directory here."""
@@ -43,11 +82,11 @@ class KnownSide:
 
     def of(self, conversation: str) -> list[Copy]:
         """Return the copies of a conversation, in the order of their paths."""
-        return [copy for _, copy in sorted(self._of.get(conversation, {}).items())]
+        return [self.copy(path) for path in sorted(self._of.get(conversation, ()))]
 
     def has_whole(self, conversation: str) -> bool:
         """Tell whether a directory of it is there outside of the trash."""
-        return any(copy.partition is not Partition.TRASH for copy in self._of.get(conversation, {}).values())
+        return any(f"/{TRASH}/" not in f"/{path}/" for path in self._of.get(conversation, ()))
 
     def inside(self, path: str) -> frozenset[str]:
         """Return the copies right inside a copy's directory, or of those inside none; an empty path is the side's."""
@@ -59,7 +98,7 @@ class KnownSide:
         stack = [path]
         while stack:
             each = stack.pop()
-            if each in self.copies:
+            if each in self._conversations:
                 found.append(each)
             stack += self._inside.get(each, ())
         return found
@@ -68,26 +107,53 @@ class KnownSide:
         """Return what lies in a copy's directory and is nobody's; an empty path is what lies in none."""
         return tuple(self._foreign.get(path, ()))
 
+    def all_foreign(self) -> Iterator[Foreign]:
+        """Return all that is nobody's."""
+        return (each for entries in self._foreign.values() for each in entries)
+
     def put(self, copy: Copy) -> Copy | None:
         """Know a copy, without its events, and return the one that was at its path."""
-        if isinstance(copy.stream, Stream) and copy.stream.events is not None:
-            copy = replace(copy, stream=replace(copy.stream, events=None))
+        copy = without_events(copy)
         before = self.drop(copy.path)
-        self.copies[copy.path] = copy
-        self._of.setdefault(copy.conversation, {})[copy.path] = copy
+        self._conversations[copy.path] = copy.conversation
+        self._copies[copy.path] = copy
+        self._of.setdefault(copy.conversation, set()).add(copy.path)
         self._inside.setdefault(_enclosing(copy.path), set()).add(copy.path)
         return before
 
     def drop(self, path: str) -> Copy | None:
         """Know no copy at a path any more; those inside it are dropped one by one."""
-        copy = self.copies.pop(path, None)
-        if copy is not None:
-            there = self._of[copy.conversation]
-            del there[path]
-            if not there:
-                del self._of[copy.conversation]
-            self._inside[_enclosing(path)].discard(path)
+        if path not in self._conversations:
+            return None
+        copy, conversation = self._known(path), self._conversations[path]
+        there = self._of[conversation]
+        there.discard(path)
+        if not there:
+            del self._of[conversation]
+        self._inside[_enclosing(path)].discard(path)
+        del self._conversations[path]
+        self._copies.pop(path, None)
         return copy
+
+    def _known(self, path: str) -> Copy | None:
+        found = self._copies.get(path) or self._build(path)
+        if found is not None:
+            self._copies[path] = found
+        return found
+
+    @cached_property
+    def _of(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for path, conversation in self._conversations.items():
+            found.setdefault(conversation, set()).add(path)
+        return found
+
+    @cached_property
+    def _inside(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for path in self._conversations:
+            found.setdefault(_enclosing(path), set()).add(path)
+        return found
 
     def part(self, conversations: Iterable[str], order: Callable[[str], tuple[int, str]]) -> Snapshot:
         """Return the side as if it held these conversations alone."""
@@ -102,7 +168,7 @@ class KnownSide:
         )
 
     def _owner(self, path: str) -> str:
-        while path and path not in self.copies:
+        while path and path not in self._conversations:
             path = path.rpartition("/")[0]
         return path
 
@@ -110,3 +176,10 @@ class KnownSide:
 def _enclosing(path: str) -> str:
     """Return the path of the copy that another one lies in, empty for none."""
     return path.rpartition(_BELOW)[0]
+
+
+def without_events(copy: Copy) -> Copy:
+    """Return a copy as it is known: of its stream, the events are read where they are needed."""
+    if isinstance(copy.stream, Stream) and copy.stream.events is not None:
+        return replace(copy, stream=replace(copy.stream, events=None))
+    return copy

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.guards import holds_any, look_at_whole
+from reconcile.core.guards import Sides, holds_any, look_at_whole
 from reconcile.core.kin import Kin, above
 from reconcile.core.known import KnownSide
 from reconcile.core.look import Look
@@ -19,15 +19,18 @@ from reconcile.core.model import Side
 from reconcile.core.quiet import is_settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from reconcile.core.guards import Sides, Whole
+    from reconcile.core.guards import Whole
     from reconcile.core.memory import Memory
     from reconcile.core.model import Copy
     from reconcile.core.units import Rules
 
     Remembering = Callable[[Collection[str]], Memory]
     """Loads what is remembered of some conversations."""
+
+
+USUAL = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,63 +48,88 @@ class Known:
     ``unusual``: a side as a whole gave cause to look closer, and what is below was true of that moment alone.
     """
 
-    def __init__(self, look: Look, rules: Rules) -> None:
-        """Take over what a look at everything has found."""
+    def __init__(
+        self,
+        sides: Mapping[Side, KnownSide],
+        kin: Kin,
+        remembered: frozenset[str],
+        whole: Whole,
+        rules: Rules,
+        inhabited: tuple[bool, bool] | None = None,
+    ) -> None:
+        """Take over what was known; ``remembered``: what was agreed on at the last look at everything.
+
+        ``inhabited``: whether the store and the workspace held any conversation then.
+        """
         self._rules = rules
-        self.sides = {Side.STORE: KnownSide(look.store), Side.WORKSPACE: KnownSide(look.workspace)}
-        self._kin = Kin()
-        self._whole = replace(look_at_whole(look.store, look.workspace, look.memory, rules.format), taken=self)
-        self._remembered = frozenset(look.memory.agreed)
-        self.relate({*self.conversations(), *look.memory.intents}, look.memory)
-        self._inhabited = self._are_inhabited()
-        self.unusual = _is_unusual(look, self._whole.sides)
+        self.sides = dict(sides)
+        self.kin = kin
+        self.remembered = remembered
+        self._whole = replace(whole, taken=self)
+        self.inhabited = inhabited or self._are_inhabited()
+        self.unusual = False
+
+    @classmethod
+    def seen(cls, look: Look, rules: Rules) -> Known:
+        """Take over what a look at everything has found."""
+        whole = look_at_whole(look.store, look.workspace, look.memory, rules.format)
+        sides = {Side.STORE: KnownSide.seen(look.store), Side.WORKSPACE: KnownSide.seen(look.workspace)}
+        known = cls(sides, Kin(), frozenset(look.memory.agreed), whole, rules)
+        known.relate({*known.conversations(), *look.memory.intents}, look.memory)
+        known.unusual = _is_unusual(look, whole.sides)
+        return known
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Neither side as a whole says anything that isn't usual."""
+        return not self.unusual and self._whole.sides == USUAL and self.suffices()
 
     def __contains__(self, conversation: object) -> bool:
         """Tell whether an id belongs to a conversation already."""
-        return conversation in self._remembered or any(conversation in side for side in self.sides.values())
+        return conversation in self.remembered or any(conversation in side for side in self.sides.values())
 
     def conversations(self) -> frozenset[str]:
         """Return what is on either side, or was agreed on at the look at everything."""
-        return self._remembered.union(*(side.conversations() for side in self.sides.values()))
+        return self.remembered.union(*(side.conversations() for side in self.sides.values()))
 
     def nowhere(self) -> frozenset[str]:
         """Return what was agreed on, and is on neither side."""
-        return self._remembered.difference(*(side.conversations() for side in self.sides.values()))
+        return self.remembered.difference(*(side.conversations() for side in self.sides.values()))
 
     def relate(self, conversations: Iterable[str], memory: Memory) -> None:
         """Know anew what these are below."""
         for each in conversations:
-            self._kin.put(each, above(each, self._copies(each), memory))
+            self.kin.put(each, above(each, self._copies(each), memory))
 
     def above(self, conversation: str) -> frozenset[str]:
         """Return a conversation with everything that it may be below."""
-        return frozenset(self._kin.with_above({conversation}))
+        return frozenset(self.kin.with_above({conversation}))
 
     def around(self, conversation: str) -> frozenset[str]:
         """Return a conversation with everything that may be below it, and all that any of those may be below."""
-        return frozenset(self._kin.with_above(self._kin.with_below({conversation})))
+        return frozenset(self.kin.with_above(self.kin.with_below({conversation})))
 
     def suffices(self) -> bool:
         """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another."""
-        return not self.unusual and self._inhabited == self._are_inhabited()
+        return not self.unusual and self.inhabited == self._are_inhabited()
 
     def part(self, changed: Collection[str], remembering: Remembering) -> Part:
         """Return the part that a change of these conversations concerns."""
-        left = frozenset().union(*(self._kin.parents(each) for each in changed))
+        left = frozenset().union(*(self.kin.parents(each) for each in changed))
         self.relate(changed, remembering(changed))
-        inner = self._kin.with_below(changed)
+        inner = self.kin.with_below(changed)
         while True:
-            near = self._kin.with_above(inner | left)
+            near = self.kin.with_above(inner | left)
             memory = remembering(near)
             opened = {each for each in near - inner if not self._is_settled(each, memory)}
             if not opened:
                 return Part(self.look(near, memory), self.whole, frozenset(near))
-            inner = self._kin.with_below(inner | opened)
+            inner = self.kin.with_below(inner | opened)
 
     @property
     def whole(self) -> Whole:
         """What there is to know of both sides besides a part."""
-        return replace(self._whole, directories=len(self.sides[Side.WORKSPACE].copies))
+        return replace(self._whole, directories=len(self.sides[Side.WORKSPACE].paths))
 
     def look(self, conversations: Collection[str], memory: Memory) -> Look:
         """Return both sides as if they held these conversations alone."""
@@ -115,8 +143,9 @@ class Known:
     def _copies(self, conversation: str) -> list[Copy]:
         return [copy for side in self.sides.values() for copy in side.of(conversation)]
 
-    def _are_inhabited(self) -> list[bool]:
-        return [holds_any(side.copies.values()) for side in self.sides.values()]
+    def _are_inhabited(self) -> tuple[bool, bool]:
+        store, workspace = (holds_any(side.copies()) for side in self.sides.values())
+        return store, workspace
 
 
 def _is_unusual(look: Look, sides: Sides) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 from reconcile.core.policy import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconcile.core.memory import AsideRecord, Intent, Remembered
     from reconcile.core.model import Digest, Place
     from reconcile.core.reasons import Reason
@@ -171,6 +174,8 @@ class Plan:
     asides: tuple[tuple[tuple[str, str], AsideRecord | None], ...] = ()
     tombstones: tuple[tuple[str, tuple[Digest, ...]], ...] = ()
     states: tuple[tuple[str, int], ...] = ()
+    counted: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """The state that each conversation is counted under."""
     outline: tuple[Heading, ...] = ()
     """The conversations that the plan speaks of and their ancestors, in the order of the tree."""
     places: tuple[tuple[str, str], ...] = ()
@@ -214,3 +219,8 @@ class Plan:
         for action in self.actions:
             counts[action.kind.value] = counts.get(action.kind.value, 0) + 1
         return counts | {"held": len(self.held), "aside": len(self.aside)}
+
+
+def states_of(counted: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
+    """Return how many conversations are counted under each state."""
+    return tuple(sorted(Counter(counted.values()).items()))

@@ -7,7 +7,6 @@ What may not be done now, or wasn't asked for, is left out at the end (`reconcil
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from reconcile.core.edit_local import unfinished
 from reconcile.core.edit_remove import keeping_parents
 from reconcile.core.model import Side, Stream
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
-from reconcile.core.plan import Action, Heading, Plan
+from reconcile.core.plan import Action, Heading, Plan, states_of
 from reconcile.core.projecting import projection_of
 from reconcile.core.quiet import quiet_plan
 from reconcile.core.removal import doomed_copies, inhabitants, remove
@@ -158,6 +157,7 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
     actions = leave_undone(board, list(board.draft), store, workspace)
     actions = without_bulk(board, actions)
     actions, about = selected(board, actions)
+    counted = _counted(board, actions)
     plan = Plan(
         layout=board.policy.layout.value,
         actions=renumbered(actions),
@@ -168,7 +168,8 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
         intents=tuple(sorted(board.intents.items())),
         asides=tuple(sorted(board.asides.items())),
         tombstones=tuple(sorted(board.tombstones.items())),
-        states=tuple(sorted(_states(board, actions).items())),
+        states=states_of(counted),
+        counted=counted,
         outline=_outline(board, actions),
         displaced=frozenset(board.displaced),
         voided=tuple(view.id for view in board.views.values() if board.is_void(view)),
@@ -192,21 +193,22 @@ def _is_rooted(board: Board, view: View) -> bool:
     return board.parentage[view.id].parent is None or (view.id in board.edits.deleted and stated)
 
 
-def _states(board: Board, actions: Sequence[Action]) -> Counter[str]:
-    """Count every conversation once, of a part those named and those changed with them; ``changing`` and ``open`` are
-    in sync but for what the plan says of them.
+def _counted(board: Board, actions: Sequence[Action]) -> dict[str, str]:
+    """Count every conversation under one state, of a part those named and those changed with them.
+
+    ``changing`` and ``open`` are in sync but for what the plan says of them.
     """
     changing = {action.conversation for action in actions}
     wanted = named(board)
     counted = board.views.keys() if wanted is None else wanted | changing
     mentioned = {item.conversation for item in board.held + board.aside}
-    states: Counter[str] = Counter()
+    states: dict[str, str] = {}
     for view in board.views.values():
         state = board.presences[view.id].state
         if state == "in-sync" and view.id in changing | mentioned:
             state = "changing" if view.id in changing else "open"
         if state != "gone" and view.id in counted:
-            states[state] += 1
+            states[view.id] = state
     return states
 
 

@@ -5,13 +5,12 @@ Told at a glance, and the same plan as by the rules (`reconcile.core.rest`); in 
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import CHILDREN, WHOLE, Metadata, Place, Side, Stream
 from reconcile.core.parents import states
 from reconcile.core.placement import fits
-from reconcile.core.plan import Action, Expect, Heading, Kind, Plan, Write
+from reconcile.core.plan import Action, Expect, Heading, Kind, Plan, Write, states_of
 from reconcile.core.policy import Layout, Missing
 from reconcile.core.quiet import are_placed, tree_of
 from reconcile.core.reasons import Reason
@@ -37,7 +36,7 @@ def projection_of(
     kept, here = by_conversation(store), by_conversation(workspace)
     if (here.keys() | memory.agreed.keys()) - kept.keys():
         return None
-    counted: Counter[str] = Counter()
+    counted: dict[str, str] = {}
     coming: dict[str, Copy] = {}
     for conversation, copies in kept.items():
         state = state_of(copies, here.get(conversation, ()), memory, policy, rules)
@@ -45,7 +44,7 @@ def projection_of(
             if conversation in here or len(copies) != 1 or not _may_come(copies[0], memory):
                 return None
             coming[conversation], state = copies[0], "projected"
-        counted[state] += 1
+        counted[conversation] = state
     there = {conversation: copies[0] for conversation, copies in here.items()}
     tree = tree_of({conversation: copies[0] for conversation, copies in kept.items()}, rules)
     if tree is None or not are_placed(there, tree, policy) or any(copy.obstructed for copy in there.values()):
@@ -57,7 +56,8 @@ def projection_of(
     return Plan(
         layout=policy.layout.value,
         actions=actions,
-        states=tuple(sorted(counted.items())),
+        states=states_of(counted),
+        counted=counted,
         outline=_outline(coming, kept, tree),
         places=tuple(sorted(places.items())),
         policy=policy,

@@ -5,13 +5,12 @@ It only recognises what the planner would find too; in any doubt it says nothing
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
 from reconcile.core.model import ARCHIVE, METADATA, STREAM, Metadata, ParentKind, Partition, Stream
 from reconcile.core.parents import states
-from reconcile.core.plan import Plan
+from reconcile.core.plan import Plan, states_of
 from reconcile.core.policy import Layout, Missing
 from reconcile.core.tree import TreeIndex
 from reconcile.core.units import joined_digest
@@ -35,16 +34,16 @@ def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Pol
         return None
     if memory.agreed.keys() - kept.keys():
         return None
-    counted: Counter[str] = Counter()
+    counted: dict[str, str] = {}
     for conversation, copy in kept.items():
         state = state_of(copy, here.get(conversation), memory, rules)
         if state is None:
             return None
-        counted[state] += 1
+        counted[conversation] = state
     tree = tree_of(kept, rules)
     if tree is None or not are_placed(here, tree, policy):
         return None
-    return Plan(layout=policy.layout.value, states=tuple(sorted(counted.items())), quiet=True)
+    return Plan(layout=policy.layout.value, states=states_of(counted), counted=counted, quiet=True)
 
 
 def unsettled(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> set[str]:

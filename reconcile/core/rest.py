@@ -6,7 +6,6 @@ same plan as for everything. In any doubt about a side as a whole, they get ever
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from reconcile.core.kin import kin_of
 from reconcile.core.memory import Agreed
 from reconcile.core.model import Metadata, ParentKind, Partition, Stream
 from reconcile.core.parents import states
+from reconcile.core.plan import states_of
 from reconcile.core.policy import Missing
 from reconcile.core.quiet import are_placed, digests_of, tree_of
 from reconcile.core.quiet import state_of as glance_at
@@ -41,14 +41,16 @@ class Rest:
     workspace: Snapshot
     memory: Memory
     whole: Whole
-    states: Counter[str]
+    counted: Mapping[str, str]
     places: Mapping[str, str]
 
     def joined(self, plan: Plan) -> Plan:
         """Return the plan of everything, from that of what was left."""
+        counted = {**self.counted, **plan.counted}
         return replace(
             plan,
-            states=tuple(sorted((self.states + Counter(dict(plan.states))).items())),
+            counted=counted,
+            states=states_of(counted),
             places=tuple(sorted({**self.places, **dict(plan.places)}.items())),
         )
 
@@ -77,7 +79,7 @@ def rest_of(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy
         workspace=_part(workspace, near),
         memory=_memory_of(memory, near),
         whole=replace(look_at_whole(store, workspace, memory, rules.format), taken=everything),
-        states=Counter(counted[key] for key in rest),
+        counted={key: counted[key] for key in rest},
         places={key: copy.path for key, copy in theirs.items() if not copy.archived},
     )
 

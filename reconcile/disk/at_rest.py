@@ -7,15 +7,13 @@ loads next to nothing.
 
 from __future__ import annotations
 
-import marshal
 import os
-import sys
 from array import array
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from reconcile import __version__
 from reconcile.disk.generation import Generation, generation
 from reconcile.disk.sweep import Sweep, changed_on_both
+from reconcile.disk.value_file import file_of, load_values, save_values
 
 Asked: TypeAlias = tuple[object, ...]
 """All that a plan depends on besides both sides and the memory, as values that compare."""
@@ -24,14 +22,13 @@ Item: TypeAlias = tuple[str | None, str | None, str, str, str, tuple[str, ...]]
 Note: TypeAlias = tuple[str | None, str, str, str]
 """Conversation, unit, reason and message."""
 
-_MAGIC = f"reconcile.rest/1 {__version__} {sys.hexversion} {sys.byteorder}\n".encode()
-_SUM = 16
+_KIND = "rest"
 _DAY_NS = 24 * 3600 * 10**9
 """A checkout is noted as seen once a day, which only a run that opens the state does."""
 
 
 class Answer(NamedTuple):
-    """What a plan says that has nothing to do; ``states`` counts the conversations in each."""
+    """What a plan says besides its actions; ``states`` counts the conversations in each."""
 
     layout: str
     states: tuple[tuple[str, int], ...]
@@ -42,7 +39,11 @@ class Answer(NamedTuple):
 
 
 class AtRest(NamedTuple):
-    """``roots`` and ``sweeps`` are the store's and the workspace's; ``made_ns``: when it was found to be so."""
+    """``roots`` and ``sweeps`` are the store's and the workspace's; ``made_ns``: when it was found to be so.
+
+    ``due``: conversations of which the answer says nothing, as the next run has to look at them in any case.
+    ``key`` tells what else was kept at the same time (`reconcile.disk.kept`).
+    """
 
     asked: Asked
     generation: Generation
@@ -50,57 +51,31 @@ class AtRest(NamedTuple):
     roots: tuple[str, str]
     sweeps: tuple[Sweep, Sweep]
     answer: Answer
+    due: tuple[str, ...]
+    key: bytes
 
-    def holds(self, asked: Asked, directory: str, now_ns: int) -> bool:
-        """Tell whether nothing at all has changed since; ``directory`` is the state's."""
-        return (
-            self.asked == asked
-            and 0 <= now_ns - self.made_ns < _DAY_NS
-            and self.generation == generation(directory)
-            and not any(changed_on_both(self.roots, self.sweeps))
-        )
+    def is_about(self, asked: Asked, directory: str, now_ns: int) -> bool:
+        """Tell whether the same is asked, of the same memory; ``directory`` is the state's."""
+        recent = 0 <= now_ns - self.made_ns < _DAY_NS
+        return self.asked == asked and recent and self.generation == generation(directory)
 
-    def encode(self) -> bytes:
-        """Return it as one blob: magic and versions, checksum, values."""
-        sweeps = [(os.fsencode("\0".join(sweep.names)), sweep.prints.tobytes()) for sweep in self.sweeps]
-        values: Any = (self.asked, self.generation, self.made_ns, self.roots, sweeps, tuple(self.answer))
-        payload = marshal.dumps(values)
-        return _MAGIC + _checksum(payload) + payload
-
-    @classmethod
-    def decode(cls, blob: bytes) -> AtRest | None:
-        """Return what a blob holds, None where it is damaged, or of another version."""
-        start = len(_MAGIC) + _SUM
-        if not blob.startswith(_MAGIC) or blob[len(_MAGIC) : start] != _checksum(blob[start:]):
-            return None
-        asked, known, made_ns, roots, sweeps, answer = marshal.loads(blob[start:])  # noqa: S302 - our own, and whole
-        one, other = (Sweep(os.fsdecode(names).split("\0"), array("q", prints)) for names, prints in sweeps)
-        return cls(asked, known, made_ns, roots, (one, other), Answer(*answer))
+    def changed(self) -> tuple[list[str], list[str]]:
+        """Return the paths of which the status isn't the same, by side; ``.`` is a side's own."""
+        one, other = changed_on_both(self.roots, self.sweeps)
+        return [self.sweeps[0].names[at] for at in one], [self.sweeps[1].names[at] for at in other]
 
     @classmethod
     def load(cls, directory: str, checkout: str) -> AtRest | None:
-        """Return what was kept in a state's directory for a checkout, named by its identity."""
-        try:
-            with open(_path(directory, checkout), "rb") as file:
-                return cls.decode(file.read())
-        except OSError:
+        """Return what was kept in a state's directory for a checkout."""
+        values = load_values(file_of(directory, _KIND, checkout), _KIND)
+        if values is None:
             return None
+        asked, known, made_ns, roots, sweeps, answer, due, key = values
+        one, other = (Sweep(os.fsdecode(names).split("\0"), array("q", prints)) for names, prints in sweeps)
+        return cls(asked, known, made_ns, roots, (one, other), Answer(*answer), due, key)
 
     def save(self, directory: str, checkout: str) -> None:
-        """Keep it, readable by nobody else; where that can't be, the next run takes longer."""
-        import contextlib
-
-        from reconcile.disk.private import replace_private_file
-
-        with contextlib.suppress(OSError):
-            replace_private_file(_path(directory, checkout), self.encode())
-
-
-def _path(directory: str, checkout: str) -> str:
-    return os.path.join(directory, f"rest-{checkout.replace(':', '-')}")
-
-
-def _checksum(payload: bytes) -> bytes:
-    from xxhash import xxh3_128_digest
-
-    return xxh3_128_digest(payload)
+        """Keep it."""
+        sweeps = [(os.fsencode("\0".join(sweep.names)), sweep.prints.tobytes()) for sweep in self.sweeps]
+        values = (*self[:4], sweeps, tuple(self.answer), self.due, self.key)
+        save_values(file_of(directory, _KIND, checkout), _KIND, values)

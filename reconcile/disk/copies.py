@@ -62,6 +62,7 @@ class Reader:
         self.foreign: list[Foreign] = []
         self.problems: list[Problem] = []
         self.sweep = Sweep()
+        self.learned = False
         self.read = 0
         self._units: dict[str, str | None] = {}
 
@@ -204,6 +205,7 @@ class Reader:
         row = make_row(known, whole_metadata, whole_stream)
         if row is not None:
             self.index.rows[path] = row
+            self.learned = True
 
     def _rests(self, work: Work, unit: str) -> bool:
         return all(settled(at, self.now_ns) for name, (at, _) in work.files.items() if self.unit_of(name) == unit)

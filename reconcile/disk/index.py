@@ -8,23 +8,27 @@ left out (git's "racily clean" rule) and read again next time. Faults are never 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import struct
 from dataclasses import dataclass, field
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import Copy, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
+from reconcile.core.model import Copy, Fault, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
 from reconcile.disk.private import replace_private_file
+from reconcile.disk.rows import Rows
 from reconcile.disk.sweep import past
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from msgspec.msgpack import Decoder
+
     from reconcile.core.model import Digest
     from reconcile.disk.reading import Print
 
-_MAGIC = b"reconcile.index\x01"
+_MAGIC = b"reconcile.index\x02"
 _SUM = 16
 _DIGEST = 32
 
@@ -71,6 +75,11 @@ class Row(NamedTuple):
             for at, name in enumerate(names)
         }
 
+    def prints_by_name(self) -> dict[str, Print]:
+        """Fingerprint of each file."""
+        names = self.names.split("\0") if self.names else []
+        return {name: _PRINT.unpack_from(self.prints, at * _PRINT.size) for at, name in enumerate(names)}
+
     def copy(
         self,
         side: Side,
@@ -104,19 +113,18 @@ class Index:
 
     format: str = ""
     identity: str = ""
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: Rows[Row] = field(default_factory=lambda: Rows(_decode_row))
     copies: dict[str, Copy] = field(default_factory=dict)
+    saved: bytes = field(default=b"", compare=False)
+    """The checksum under which it was stored last."""
 
     def encode(self) -> bytes:
         """The index as one blob: magic and version, checksum, msgpack."""
         import msgspec
 
-        try:
-            payload = msgspec.msgpack.encode((self.format, self.identity, self.rows))
-        except UnicodeEncodeError:
-            rows = {path: row for path, row in self.rows.items() if _encodable(path, row)}
-            payload = msgspec.msgpack.encode((self.format, self.identity, rows))
-        return _MAGIC + _checksum(payload) + payload
+        payload = msgspec.msgpack.encode((self.format, self.identity, *self.rows.stored_as(_encode_row)))
+        self.saved = _checksum(payload)
+        return _MAGIC + self.saved + payload
 
     @classmethod
     def load(cls, directory: str, root: str) -> Index:
@@ -142,10 +150,18 @@ class Index:
         if not blob.startswith(_MAGIC) or blob[len(_MAGIC) : start] != _checksum(payload):
             return cls()
         try:
-            name, identity, rows = msgspec.msgpack.decode(payload, type=tuple[str, str, dict[str, Row]])
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            name, identity, *rows = msgspec.msgpack.decode(payload, type=tuple[str, str, bytes, bytes, bytes])
+            return cls(name, identity, Rows(_decode_row, *rows), saved=bytes(blob[len(_MAGIC) : start]))
+        except (msgspec.MsgspecError, ValueError):
             return cls()
-        return cls(name, identity, rows)
+
+
+def is_whole(copy: Copy, row: Row | None) -> bool:
+    """Tell whether a row says all that there is to know of a copy, so that it can be built from that again."""
+    if row is None or copy.obstructed or isinstance(copy.metadata, Fault) or isinstance(copy.stream, Fault):
+        return False
+    known = (copy.metadata is None) == (row.content is None) and (copy.stream is None) == (row.length < 0)
+    return known and row.names == "\0".join(file.name for file in copy.files)
 
 
 def _path(directory: str, root: str) -> str:
@@ -191,13 +207,25 @@ def make_row(files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | Non
     return row
 
 
-def _encodable(path: str, row: Row) -> bool:
-    """Names that aren't UTF-8, and titles with half a character, don't fit into msgpack."""
+def _encode_row(row: Row) -> bytes | None:
+    """A row as bytes; names that aren't UTF-8, and titles with half a character, don't fit into msgpack."""
+    import msgspec
+
     try:
-        "\0".join((path, row.names, row.title or "", row.parent or "", row.last or "")).encode()
+        return msgspec.msgpack.encode(row)
     except UnicodeEncodeError:
-        return False
-    return True
+        return None
+
+
+def _decode_row(raw: bytes) -> Row:
+    return _row_decoder().decode(raw)
+
+
+@functools.cache
+def _row_decoder() -> Decoder[Row]:
+    import msgspec
+
+    return msgspec.msgpack.Decoder(Row)
 
 
 def _checksum(payload: bytes | memoryview) -> bytes:

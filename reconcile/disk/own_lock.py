@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from reconcile.disk.file_lock import acquire
 from reconcile.disk.hashing import digest
-from reconcile.disk.private import FILE_MODE, make_private_directory, replace_private_file
+from reconcile.disk.private import make_private_directory, replace_private_file
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
@@ -87,20 +88,14 @@ def watch_lock(directory: str, project: str, command: str) -> contextlib.Abstrac
 
 @contextlib.contextmanager
 def _lock(directory: str, name: _Name, command: str, timeout: float, waiting: Callable[[str], None]) -> Iterator[None]:
-    import filelock  # here: 80 ms that most commands need not pay
-
     make_private_directory(directory)
-    # Without thread_local one process can't hold it twice by way of two threads.
-    lock = filelock.FileLock(os.path.join(directory, name.lock), mode=FILE_MODE, thread_local=False)
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        if timeout > 0:
-            waiting(str(_read_holder(directory, name) or "another process"))
-        try:
-            lock.acquire(timeout=timeout)
-        except filelock.Timeout:
-            raise _locked(directory, name, timeout) from None
+    path = os.path.join(directory, name.lock)
+    release = acquire(path, 0)
+    if release is None and timeout > 0:
+        waiting(str(_read_holder(directory, name) or "another process"))
+        release = acquire(path, timeout)
+    if release is None:
+        raise _locked(directory, name, timeout)
     try:
         holder = {
             "pid": os.getpid(),
@@ -115,7 +110,7 @@ def _lock(directory: str, name: _Name, command: str, timeout: float, waiting: Ca
         # Taken away while the lock is still ours, or it would be the next holder's that goes.
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(directory, name.holder))
-        lock.release()
+        release()
 
 
 def _locked(directory: str, name: _Name, timeout: float) -> LockedError:

@@ -22,16 +22,21 @@ if TYPE_CHECKING:
     from reconcile.core.format import Format
     from reconcile.core.known import KnownSide
     from reconcile.disk.index import Index
+    from reconcile.disk.sweep import Sweep
     from reconcile.disk.tree import Directory
 
 _TRIES = 3
 
 
 class Again(NamedTuple):
-    """What is there now, of what was looked at, and the paths at which no copy is any more."""
+    """What is there now, of what was looked at, and the paths at which no copy is any more.
+
+    ``sweep``: everything that was looked at, with its status.
+    """
 
     copies: tuple[Copy, ...]
     gone: frozenset[str]
+    sweep: Sweep
 
 
 def look_again(
@@ -51,7 +56,8 @@ def look_again(
         if walk.in_doubt:
             return None
         if settled:
-            found = Again(tuple(walk.copies), frozenset(walk.gone - {copy.path for copy in walk.copies}))
+            gone = frozenset(walk.gone - {copy.path for copy in walk.copies})
+            found = Again(tuple(walk.copies), gone, walk.reader.sweep)
             _keep(index, walk, (*found.gone, *(copy.path for copy in found.copies)))
             return found
     return None
@@ -106,7 +112,7 @@ class _Relook(Walk):
         with self.opened(conversations_dir) as root:
             self.in_doubt = self.identity != self._known.identity
             for path in sorted(set(paths), key=lambda each: (each.count("/"), each)):
-                place = _place(path, self.fmt)
+                place = place_of(path, self.fmt)
                 if place is None:
                     self.in_doubt = True
                 elif isinstance(place, Level):
@@ -123,7 +129,7 @@ class _Relook(Walk):
         if self._is_named(spot.path):
             return True
         self._listed.setdefault(above, set()).add(spot.path)
-        return spot.path not in self._known.copies
+        return spot.path not in self._known.paths
 
     def _look_into(self, root: Directory, level: Level) -> None:
         """Look at what is new in a directory of conversations."""
@@ -186,7 +192,7 @@ def _owner(level: str) -> str:
     return f"{level}/".rpartition(f"/{CHILDREN}/")[0]
 
 
-def _place(path: str, fmt: Format) -> Spot | Level | None:
+def place_of(path: str, fmt: Format) -> Spot | Level | None:
     """Return what a path is by its names; what lies in a conversation's directory stands for that. None: neither."""
     level, names = Level("", "", None, Partition.LIVE), path.split("/") if path else []
     while names:

@@ -78,7 +78,7 @@ def scan(
             known = walk.reader.index
         after, before = walk.reader.index, index or Index()
         same = (after.format, after.identity) == (before.format, before.identity)
-        changed = not same or after.rows != before.rows
+        changed = not same or walk.reader.learned or len(after.rows) != len(before.rows)
         return Scanned(walk.snapshot(), after, changed, walk.reader.read, walk.reader.sweep)
 
 

@@ -211,7 +211,7 @@ def note_changed(connection: sqlite3.Connection, conversations: Iterable[str]) -
     number = newest_change(connection) + 1
     connection.executemany(
         "INSERT INTO changed VALUES (?, ?) ON CONFLICT DO UPDATE SET number = excluded.number",
-        encoded((conversation, number) for conversation in conversations),
+        encoded((conversation, number) for conversation in sorted(conversations)),
     )
 
 
@@ -240,7 +240,8 @@ def put_back(connection: sqlite3.Connection, checkout: int, again: Mapping[str, 
 def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[str, Agreed | None]) -> None:
     gone = [(checkout, conversation) for conversation, now in agreed.items() if now is None]
     connection.executemany("DELETE FROM agreed WHERE checkout = ? AND conversation = ?", encoded(gone))
-    there = {conversation: now for conversation, now in agreed.items() if now is not None}
+    # In order, here and below: the pages of a table are filled and written one after the other.
+    there = {conversation: now for conversation, now in sorted(agreed.items()) if now is not None}
     connection.executemany(
         """INSERT INTO agreed VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
             parent = excluded.parent, title = excluded.title,
@@ -275,7 +276,7 @@ def _save_history(connection: sqlite3.Connection, history: Mapping[tuple[str, st
         for some in _fews(dict.fromkeys(conversation for conversation, _ in history))
         for conversation, unit, last, digest in _about(connection, some, sql, order=" GROUP BY conversation, unit")
     }
-    for (conversation, unit), digests in history.items():
+    for (conversation, unit), digests in sorted(history.items()):
         last, digest = newest.get((conversation, unit), (0, None))
         # Each once, at its last place; what is the newest already needs nothing.
         added = list(reversed(dict.fromkeys(reversed(digests))))

@@ -12,7 +12,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
@@ -47,6 +47,29 @@ class Sweep:
         settled = past(status.st_mtime_ns, now_ns) and past(status.st_ctime_ns, now_ns)
         self.prints.extend(_print(status) if settled else _UNKNOWN)
 
+    def patched(self, looks: Iterable[Sweep], stale: Collection[str], gone: Collection[str]) -> Sweep:
+        """Return what is known after some more looks: those have the last word on what they are about.
+
+        ``stale``: names whose status has changed, and that were looked at; ``gone``: directories that are no more.
+        """
+        fresh: dict[str, array[int]] = {}
+        for look in looks:
+            for at, name in enumerate(look.names):
+                fresh[name] = look.prints[_FIELDS * at : _FIELDS * (at + 1)]
+        positions = dict(zip(self.names, range(len(self.names)), strict=True))
+        out = {*fresh, *stale, *(name for name in self.names if gone and _is_within(name, gone))}
+        names: list[str] = []
+        prints = array("q")
+        begin = 0
+        for end in (*sorted(positions[name] for name in out if name in positions), len(self.names)):
+            names += self.names[begin:end]
+            prints += self.prints[_FIELDS * begin : _FIELDS * end]
+            begin = end + 1
+        for name, numbers in fresh.items():
+            names.append(name)
+            prints += numbers
+        return Sweep(names, prints)
+
     def changed(self, root: str) -> list[int]:
         """Return the positions of the paths that have another status now, or none."""
         now = _prints(root, self.names)
@@ -77,6 +100,10 @@ def changed_on_both(roots: Sequence[str], sweeps: Sequence[Sweep]) -> list[list[
     # Where it didn't get to the end, this process looks itself.
     theirs = other.changed(second) if status else array("q", told).tolist()
     return [mine, theirs]
+
+
+def _is_within(name: str, directories: Collection[str]) -> bool:
+    return any(name == each or name.startswith(f"{each}/") for each in directories)
 
 
 def _tell(writing: int, sweep: Sweep, root: str) -> None:

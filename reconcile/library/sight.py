@@ -68,7 +68,7 @@ class Sight:
                 time.sleep(attempt / 1000)  # somebody makes and removes directories all the time
                 look = self.session.look()
             self._look = look
-            self._known = Known(look, self.session.rules)
+            self._known = Known.seen(look, self.session.rules)
             self._tree = None
             return look
 
@@ -178,8 +178,7 @@ class Sight:
 
 def _spot(known: KnownSide, path: str, conversation: str) -> Spot:
     """Return what a directory is, by its path; what is new is live."""
-    there = known.copies.get(path)
-    if there is not None:
+    if path in known.paths:
+        there = known.copy(path)
         return Spot(path, conversation, there.partition, there.container)
-    around = known.copies.get(path.rpartition(f"/{CHILDREN}/")[0])
-    return Spot(path, conversation, Partition.LIVE, around.conversation if around else None)
+    return Spot(path, conversation, Partition.LIVE, known.paths.get(path.rpartition(f"/{CHILDREN}/")[0]))

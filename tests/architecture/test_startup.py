@@ -27,6 +27,20 @@ def test_the_library_alone_is_free(imported_anyway: set[str]) -> None:
     assert imported_by("import reconcile") - imported_anyway == {"reconcile"}
 
 
-def test_version_imports_nothing_heavy(imported_anyway: set[str]) -> None:
-    script = "import sys, importlib; m = importlib.import_module('reconcile_cli.main'); m.main(['--version'])"
-    assert (imported_by(script) - imported_anyway) & HEAVY == set()
+def test_the_version_is_told_at_once(imported_anyway: set[str]) -> None:
+    script = (
+        "import sys, importlib; sys.argv[1:] = ['--version']; importlib.import_module('reconcile_cli.start').start()"
+    )
+    assert not (imported_by(script) - imported_anyway) & (HEAVY | {"click"})
+
+
+def test_the_command_line_loads_no_command(imported_anyway: set[str]) -> None:
+    loaded = imported_by("import reconcile_cli.main") - imported_anyway
+    assert not loaded & HEAVY
+    assert not [name for name in loaded if name.startswith(("reconcile.core", "reconcile.disk", "reconcile.session"))]
+
+
+def test_what_a_run_without_changes_needs_is_light(imported_anyway: set[str]) -> None:
+    loaded = imported_by("import reconcile_cli.plain") - imported_anyway
+    assert not loaded & HEAVY
+    assert not loaded & {"reconcile.session", "reconcile.core.planner", "reconcile.planjson"}

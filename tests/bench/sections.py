@@ -29,7 +29,7 @@ START = "start-up"
 REFERENCES = {
     NO_OP: "rsync -a --dry-run",
     FIRST: "rsync -ac",
-    PROJECTION: "rsync -a",
+    PROJECTION: "cp -a, sync -f",
     CHANGED: "rsync -a",
     START: "python -c pass",
 }

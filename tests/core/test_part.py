@@ -12,16 +12,16 @@ from reconcile.core.kin import Kin, above
 from reconcile.core.known import KnownSide
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.model import Problem, Side, Stream
+from reconcile.core.model import Foreign, Problem, Side, Stream
 from reconcile.core.part import Known
 from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy
+from reconcile.core.policy import Policy, Prefer
 from tests.properties.parts import restricted
 from tests.support.building import NOW_NS, agreed_on, here, stored
 from tests.support.pure_level import FORMAT, RULES
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Snapshot
+    from reconcile.core.model import Copy, Snapshot
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
@@ -33,7 +33,7 @@ FLAT = (A, B, C, D, E)
 
 
 def known_of(store: Snapshot, workspace: Snapshot, memory: Memory) -> Known:
-    return Known(Look(store, workspace, memory), RULES)
+    return Known.seen(Look(store, workspace, memory), RULES)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_part_suffices_while_the_sides_are_what_they_were(memory: Memory) -> N
     store, workspace = stored(*FLAT), here(*NESTED)
     known = known_of(store, workspace, memory)
     assert known.suffices()
-    for path in list(known.sides[Side.WORKSPACE].copies):
+    for path in list(known.sides[Side.WORKSPACE].paths):
         known.sides[Side.WORKSPACE].drop(path)
     assert not known.suffices()
 
@@ -149,29 +149,29 @@ def test_ids_are_taken_that_a_part_is_not_about(memory: Memory) -> None:
 
 
 def test_a_copy_takes_the_place_of_the_one_at_its_path() -> None:
-    side = KnownSide(here(*NESTED))
+    side = KnownSide.seen(here(*NESTED))
     *_, copy = here(f"1-a/conversations/{B}").copies
     before = side.put(copy)
     assert before is not None
     assert isinstance(copy.stream, Stream)
-    assert before == replace(copy, stream=replace(copy.stream, events=None)) == side.copies[copy.path]
+    assert before == replace(copy, stream=replace(copy.stream, events=None)) == side.copy(copy.path)
     assert side.drop(copy.path) is not None
     assert side.drop(copy.path) is None
     assert "jp-c2" not in side
     assert not side.has_whole("jp-c2")
     assert side.has_whole("jp-c3")
     assert side.put(copy) is None
-    assert side.of("jp-c2") == [side.copies[copy.path]]
+    assert side.of("jp-c2") == [side.copy(copy.path)]
 
 
 def test_what_is_in_the_trash_is_not_there() -> None:
-    side = KnownSide(here(f".trash/{A}"))
+    side = KnownSide.seen(here(f".trash/{A}"))
     assert "jp-c1" in side
     assert not side.has_whole("jp-c1")
 
 
 def test_what_lies_within_and_what_is_nobodys() -> None:
-    side = KnownSide(
+    side = KnownSide.seen(
         here(*NESTED, f".archive/{E.replace('5', '6')}", '1-a/conversations/other/x  09:00 "x"', 'top  09:00 "x"')
     )
     assert side.inside("") == {"1-a", "5-e", ".archive/6-e"}
@@ -193,7 +193,7 @@ def test_metadata_that_nobody_can_read_says_nothing() -> None:
 
 
 def test_one_of_two_directories_goes() -> None:
-    side = KnownSide(stored(E, E.replace("5-e", "5-other")))
+    side = KnownSide.seen(stored(E, E.replace("5-e", "5-other")))
     (bare,) = (copy for copy in side.of("jp-c5") if copy.path == "5-e")
     assert side.put(bare) is bare
     side.drop("5-e")
@@ -212,3 +212,46 @@ def test_a_fork_gets_an_id_that_nothing_else_has() -> None:
 def test_a_parent_that_is_nowhere_is_no_cause_for_more() -> None:
     known = known_of(stored(E.replace('"E"', '"E" parent 9')), here(), Memory())
     assert part_of(known, Memory(), 5) == ids(5, 9)
+
+
+def test_what_was_kept_is_built_when_it_is_asked_for() -> None:
+    seen = KnownSide.seen(here(*NESTED, 'top  09:00 "x"'))
+    built: list[str] = []
+
+    def build(path: str) -> Copy | None:
+        built.append(path)
+        return None if path == "5-e" else seen.copy(path)
+
+    side = KnownSide(Side.WORKSPACE, seen.identity, seen.paths, build)
+    side.know_foreign(seen.all_foreign())
+    assert [each.path for each in side.foreign("")] == ["top"]
+    assert side.has_whole("jp-c5")
+    assert not side.looked_at()
+    assert side.of("jp-c1") == side.of("jp-c1") == seen.of("jp-c1")
+    assert built == ["1-a"]
+    assert list(side.looked_at()) == ["1-a"]
+    assert side.put(seen.copy("5-e")) is None  # it had to be looked at first
+    assert sorted(map(str, side.copies())) == sorted(map(str, seen.copies()))
+
+
+def test_who_is_above_whom_is_kept() -> None:
+    kin = Kin({"jp-c2": ["jp-c1"], "jp-c3": ["jp-c2"]})
+    kin.put("jp-c4", frozenset())
+    assert kin.relations == {"jp-c2": ids(1), "jp-c3": ids(2)}
+    assert kin.with_below(["jp-c1"]) == ids(1, 2, 3)
+
+
+def test_only_sides_that_are_as_ever_are_ordinary(memory: Memory) -> None:
+    assert known_of(stored(*FLAT), here(*NESTED), replace(memory, store_identity=None)).is_ordinary
+    known = known_of(stored(*FLAT), here(*NESTED), memory)
+    known.sides[Side.STORE].drop("1-a")
+    assert known.suffices()
+    linked = replace(stored(*FLAT), foreign=(Foreign("7-x", "a symbolic link", link=True),))
+    assert not known_of(linked, here(*NESTED), replace(memory, store_identity=None)).is_ordinary
+
+
+def test_a_plain_policy_asks_for_nothing() -> None:
+    assert Policy().is_plain
+    assert not Policy(accept_bulk=True).is_plain
+    assert not Policy(only=ids(1)).is_plain
+    assert not Policy(prefer=Prefer.STORE).is_plain

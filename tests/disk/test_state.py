@@ -142,7 +142,8 @@ def test_migrations_bring_an_old_database_up_and_all_or_nothing() -> None:
 
 def flip_a_page(path: Path) -> None:
     content = bytearray(path.read_bytes())
-    content[4096 : 2 * 4096] = b"\xff" * 4096
+    size = int.from_bytes(content[16:18], "big")  # as the header has it
+    content[size : 2 * size] = b"\xff" * size
     path.write_bytes(content)
 
 

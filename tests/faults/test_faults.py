@@ -264,12 +264,17 @@ def test_a_directory_that_vanishes_while_it_is_walked(world: World, what: str) -
     assert world.plan()["summary"]["in-sync"] == len(NAMES)
 
 
+def _page(database: bytes) -> int:
+    """Return the size of a database's pages, as its header has it."""
+    return int.from_bytes(database[16:18], "big")
+
+
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "emptied": lambda _: b"",
     "cut": lambda old: old[: len(old) // 2],
     "of zeros": lambda old: bytes(len(old)),
     "another kind of file": lambda _: b"hello\n" * 100,
-    "a page of nonsense": lambda old: old[:4096] + os.urandom(4096) + old[8192:],
+    "a page of nonsense": lambda old: old[: _page(old)] + os.urandom(_page(old)) + old[2 * _page(old) :],
     "nonsense in its header": lambda old: old[:30] + os.urandom(60) + old[90:],
 }
 

@@ -351,12 +351,16 @@ def index_rows(entry: dict[str, Any]) -> None:
         return
     other = make_row({}, None, None)
     assert other is not None
-    blob = Index("jp", "1:2", {entry["path"]: row, "other": other}).encode()
+    index = Index("jp", "1:2")
+    index.rows.update({entry["path"]: row, "other": other})
+    blob = index.encode()
     back = Index.decode(blob)
     assert back.rows.get("other") in (other, row)
     seen = back.rows.get(entry["path"])
-    texts = [entry["path"], *entry["files"], entry["title"] or "", entry["parent"] or "", entry["last"] or ""]
-    whole = all(each.isascii() or not re.search("[\ud800-\udfff]", each) for each in texts)
+    texts = [*entry["files"], entry["title"] or "", entry["parent"] or "", entry["last"] or ""]
+    whole = "\0" not in entry["path"] and all(
+        each.isascii() or not re.search("[\ud800-\udfff]", each) for each in texts
+    )
     assert (seen is not None) == (whole or entry["path"] == "other")
     if whole and seen is not None and entry["path"] != "other":
         assert (seen.metadata(), seen.stream(), seen.files()) == (known, Stream(entry["count"], entry["last"]), files)

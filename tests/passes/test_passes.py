@@ -197,6 +197,22 @@ def test_what_is_busy_after_a_look_at_everything_is_due(it: Watched) -> None:
     assert (found.full, kinds(found)) == (False, [Kind.PROJECT])
 
 
+def test_what_is_being_written_is_left_out_also_of_a_look_at_everything(it: Watched) -> None:
+    path = it.store / ALONE / "events.json"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    append(it.store / NAMES[6], 1, "b", LATER)
+    found = it.passes.everything(POLICY, frozenset({IDS[5]}))
+    it.passes.apply(found, "watch")
+    assert (kinds(found), found.plan.held) == ([Kind.PROJECT], ())
+    assert [found.is_about(each) for each in (IDS[5], IDS[6], None)] == [False, True, True]
+    path.write_bytes(whole)
+    append(it.store / ALONE, 1, "b", LATER)
+    found = taken_up(it)
+    assert (found.full, kinds(found)) == (False, []), "nothing has been heard of it yet"
+    assert kinds(taken_up(it, ALONE)) == [Kind.PROJECT]
+
+
 def test_while_git_is_busy_everything_is_looked_at(it: Watched) -> None:
     git = it.workspace.parent.parent / ".git"
     git.mkdir()

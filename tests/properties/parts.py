@@ -111,7 +111,7 @@ class PartLevel(PureLevel):
         if not _is_plain(plan.policy):
             return changes
         if self.part is None:
-            known = Known(_without_events(Look(store, workspace, memory)), RULES)
+            known = Known.seen(_without_events(Look(store, workspace, memory)), RULES)
             self.learned = {*_ids(memory), *(copy.conversation for copy in (*store.copies, *workspace.copies))}
         else:
             known = self.kept[self.at].known
@@ -145,18 +145,19 @@ def _take_in(kept: Kept, look: Look) -> set[str]:
     changed: set[str] = set()
     for side, snapshot in ((Side.STORE, look.store), (Side.WORKSPACE, look.workspace)):
         known, now = kept.known.sides[side], {copy.path: copy for copy in snapshot.copies}
-        gone = [copy for path, copy in known.copies.items() if path not in now]
-        new = [copy for path, copy in now.items() if known.copies.get(path) != copy]
+        before = {copy.path: copy for copy in known.copies()}
+        gone = [copy for path, copy in before.items() if path not in now]
+        new = [copy for path, copy in now.items() if before.get(path) != copy]
         changed |= {copy.conversation for copy in (*gone, *new)}
-        changed |= {known.copies[copy.path].conversation for copy in new if copy.path in known.copies}
+        changed |= {before[copy.path].conversation for copy in new if copy.path in before}
         for copy in gone:
             known.drop(copy.path)
         for copy in new:
             known.put(copy)
     ids = {*_ids(kept.memory), *_ids(look.memory)}
-    before, after = remembered(kept.memory, ids), remembered(look.memory, ids)
+    earlier, after = remembered(kept.memory, ids), remembered(look.memory, ids)
     history = (kept.memory.history, look.memory.history)
-    changed |= {each for each in ids if before[each] != after[each]}
+    changed |= {each for each in ids if earlier[each] != after[each]}
     changed |= {key[0] for key in {**history[0], **history[1]} if history[0].get(key) != history[1].get(key)}
     return changed
 

@@ -75,7 +75,7 @@ class PassesLevel(DiskLevel):
         for side, name in SIDES.items():
             found = scan(side, str(self._conversations(name)), FORMAT, None).snapshot
             known = passes.known.sides[side]
-            assert sorted(known.copies.values(), key=lambda each: each.path) == sorted(
+            assert sorted(known.copies(), key=lambda each: each.path) == sorted(
                 found.copies, key=lambda each: each.path
             ), f"the {side} isn't known as it is"
 

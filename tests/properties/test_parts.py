@@ -25,6 +25,7 @@ from tests.support.notation import METADATA
 from tests.support.words import DAY_NS
 
 if TYPE_CHECKING:
+    from tests.properties.resuming import ResumingLevel
     from tests.support.disk_level import RunCommand
 
 
@@ -46,7 +47,7 @@ class Watched(Stories):
     are other processes.
     """
 
-    def __init__(self, level: PassesLevel) -> None:
+    def __init__(self, level: PassesLevel | ResumingLevel) -> None:
         super().__init__()
         self.beside = self.level = level
 

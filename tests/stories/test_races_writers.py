@@ -241,13 +241,13 @@ def test_a_directory_stays_where_the_other_one_goes_meanwhile(world: World, step
 @contextlib.contextmanager
 def before_it_begins(then: Callable[[], None]) -> Iterator[None]:
     """After the plan was made, before anything is opened to be changed."""
-    carry_out = Session.apply
+    usual = Session.carry_out
 
-    def apply(session: Session, *args: Any) -> Any:
+    def carry_out(session: Session, *args: Any) -> Any:
         then()
-        return carry_out(session, *args)
+        return usual(session, *args)
 
-    with mock.patch.object(Session, "apply", apply):
+    with mock.patch.object(Session, "carry_out", carry_out):
         yield
 
 

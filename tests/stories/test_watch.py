@@ -161,16 +161,19 @@ def test_nothing_is_done_while_git_is_at_work(watched: World) -> None:
 def test_nothing_is_said_of_moments_that_git_takes(watched: World) -> None:
     git(watched.project, "init", "-q")
     lock = watched.project / ".git" / "index.lock"
+    longest = 0.0
     with Watching(watched) as watcher:
         for count in range(1, 4):
+            begin = time.monotonic()
             lock.touch()
             grow(watched.workspace, FIRST, 1)
             time.sleep(0.4)
             assert watched.event_count(FIRST) == 2 + count
             lock.unlink()
+            longest = max(longest, time.monotonic() - begin)
             until(partial(same, watched, FIRST))
         assert watcher.stop() == 0
-    assert not watcher.said("waiting")
+    assert not watcher.said("waiting") or longest > 2, "on a machine that sleeps itself"
 
 
 def has(world: World, **counts: int) -> bool:

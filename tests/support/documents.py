@@ -42,7 +42,7 @@ _SPOKEN_OF = "17780300000-release-notes"
 """The conversation of the demo that the examples of docs/json.md are about."""
 
 (_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
-PROGRAM = cast("click.Group", _SCRIPT.load())
+PROGRAM = cast("click.Group", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".main").main)
 
 
 def exit_codes() -> dict[str, int]:

@@ -225,14 +225,11 @@ class PureLevel:
             return without_git(
                 plan_branch(board, policy.request, self._stored(board, policy.request.id)), self.git_busy
             )
-        plan = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
+        # As of a large world, of which most is told at a glance.
+        with mock.patch.object(rest, "MOST", len(store.copies) + len(workspace.copies) + 1):
+            plan = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
         again = plan_by_rules(store, workspace, memory, policy, RULES, self.now_ns)
-        with mock.patch.object(rest, "MOST", len(store.copies) + len(workspace.copies) + 1):  # as of a large world
-            apart = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
-        assert apart == plan, f"with what is at rest told at a glance, another plan: {apart}\nnot {plan}"
         assert plan.quiet or plan == again, f"the same input gives another plan: {plan}\nnot {again}"
-        assert outcome_of(plan) == outcome_of(again), "told at a glance, though there is something"
-        assert plan.intents == again.intents, f"told at a glance, though something is remembered: {again.intents}"
         return plan
 
     def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan) -> Changes:

@@ -1,0 +1,61 @@
+"""The command without a name, which loads what it needs and no more: little, where nothing has changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .options import Options, options_of
+from .sides import find_roots, policy_of, settings_of
+from .unchanged import First, answer_unchanged, look_first
+
+if TYPE_CHECKING:
+    import click
+
+    from reconcile.config import Settings
+    from reconcile.disk.roots import Roots
+
+
+def run_plain(context: click.Context) -> None:
+    """Answer as the last run did where nothing has changed; else plan, and carry the plan out or show it."""
+    options = options_of(context)
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    first = look_first(options, roots, settings)
+    code = None
+    if first is not None:
+        code = answer_unchanged(options, roots, settings, first)
+        if code is None and not options.json:
+            code = _run_on(context, options, roots, settings, first)
+    if code is not None:
+        context.exit(code)
+    from .run import run_pass
+
+    run_pass(context)
+
+
+def _run_on(context: click.Context, options: Options, roots: Roots, settings: Settings, first: First) -> int | None:
+    """Go on from the last run, and return the exit code; None where everything has to be looked at, or be asked."""
+    from reconcile.onepass import OnePass
+
+    from .asking import is_interactive, is_question
+    from .called import called
+    from .context import open_session
+    from .progress import progress_bar
+    from .report import exit_code, report
+    from .run import tell_waiting
+
+    with open_session(roots, settings, readonly=options.is_dry) as session:
+        policy = session.surroundings(policy_of(options, settings))
+        if options.is_dry:
+            one = OnePass.begin(session, *first, policy)
+            if one is not None:
+                report(options, roots, session.messages, one.plan, None)
+            return None if one is None else exit_code(one.plan, None, options)
+        with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
+            one = OnePass.begin(session, *first, policy)
+            if one is None or (is_interactive(options) and any(is_question(item) for item in one.plan.held)):
+                return None
+            with progress_bar(options, len(one.plan.actions)) as progress:
+                outcome = one.apply(called(context), progress)
+            report(options, roots, session.messages, one.plan, outcome)
+        return exit_code(one.plan, outcome, options)

@@ -1,0 +1,52 @@
+"""What a run knew of both sides at its end, for the next one: it looks at what has changed, and plans that alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reconcile.disk.value_file import file_of, load_values, save_values
+
+_KIND = "known"
+
+
+class KeptSide(NamedTuple):
+    """A side's identity, its copies' paths with their conversations, and what is nobody's.
+
+    ``loose``: paths of copies that have to be looked at again, as not all that is known of them was kept.
+    ``stored``: the checksum of the index that the others are built from.
+    """
+
+    identity: str
+    stored: bytes
+    conversations: dict[str, str]
+    loose: tuple[str, ...]
+    foreign: tuple[tuple[str, str, bool, bool], ...]
+
+
+class Kept(NamedTuple):
+    """Both sides, the store's first; ``above`` and ``remembered`` as in `reconcile.core.part.Known`.
+
+    ``counted``: the conversations that are counted under a state. ``key`` is that of the `AtRest` kept with it.
+    """
+
+    key: bytes
+    sides: tuple[KeptSide, KeptSide]
+    above: dict[str, tuple[str, ...]]
+    remembered: tuple[str, ...]
+    inhabited: tuple[bool, bool]
+    counted: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def load(cls, directory: str, checkout: str) -> Kept | None:
+        """Return what was kept in a state's directory for a checkout."""
+        values = load_values(file_of(directory, _KIND, checkout), _KIND)
+        if values is None:
+            return None
+        key, sides, *others = values
+        store, workspace = (KeptSide(*side) for side in sides)
+        return cls(key, (store, workspace), *others)
+
+    def save(self, directory: str, checkout: str) -> None:
+        """Keep it."""
+        values = (self.key, tuple(map(tuple, self.sides)), *self[2:])
+        save_values(file_of(directory, _KIND, checkout), _KIND, values)

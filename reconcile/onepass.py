@@ -1,0 +1,55 @@
+"""One plain pass over everything, at the cost of what has changed since the last one where that is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.core.merging import completed
+from reconcile.resuming import keep_part, resumed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from reconcile.apply.executor import Progress
+    from reconcile.apply.outcome import Outcome
+    from reconcile.core.plan import Item, Note, Plan
+    from reconcile.core.policy import Policy
+    from reconcile.disk.at_rest import AtRest
+    from reconcile.passes import Pass, Passes
+    from reconcile.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class OnePass:
+    """A pass that goes on from an earlier process's, and its plan completed by what that said of everything else."""
+
+    passes: Passes
+    found: Pass
+    plan: Plan
+
+    @classmethod
+    def begin(
+        cls, session: Session, rest: AtRest, changed: Sequence[Collection[str]], policy: Policy
+    ) -> OnePass | None:
+        """Look at what has changed, and plan that; None: what is known doesn't suffice.
+
+        ``changed`` has, by side, the paths with another status than when ``rest`` was kept.
+        """
+        known = resumed(session, rest, changed, policy)
+        if known is None:
+            return None
+        passes, dirty, before = known
+        found = passes.some(policy, dirty)
+        about = found.conversations | {action.conversation for action in found.plan.actions}
+        return cls(passes, found, found.plan if found.full else completed(found.plan, about, before))
+
+    def apply(self, command: str, progress: Progress) -> Outcome:
+        """Carry it out, and keep what is known then for the next process."""
+        outcome = self.passes.apply(self.found, command, progress)
+        self.passes.close()
+        acted = self.found.plan.concerned
+        said: tuple[Item | Note, ...] = (*self.plan.held, *self.plan.aside, *self.plan.notes) if acted else ()
+        spoken = {item.conversation for item in said if item.conversation is not None}
+        keep_part(self.passes, self.plan, self.passes.due | acted | spoken)
+        return outcome

@@ -1,0 +1,148 @@
+"""Whatever a look would see has another status: nothing is missed, and nothing else costs a look."""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.model import Side
+from reconcile.disk import sweep
+from reconcile.disk.scan import scan
+from reconcile.disk.sweep import Sweep, changed_on_both
+from reconcile.formats import get_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FORMAT = get_format("jp")
+A, B, C = "17528832001-a", "17528832002-b", "17528832003-c"
+FILES = {
+    "metadata.json": b'{\n  "title": "T"\n}\n',
+    "base_config.json": b"{}\n",
+    "events.json": b'[{"timestamp": "2025-07-19 14:30:00.0", "type": "chat_request"}]\n',
+    "sub/NOTE.md": b"note",
+}
+LATER = 10_000_000_000
+
+
+def write(directory: Path) -> None:
+    for name, content in FILES.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(content)
+
+
+@pytest.fixture
+def side(tmp_path: Path) -> Path:
+    root = tmp_path / "conversations"
+    for path in (A, f"{A}/conversations/{B}", f".archive/{C}"):
+        write(root / path)
+    (root / "README").write_bytes(b"foreign")
+    return root
+
+
+def swept(root: Path) -> Sweep:
+    return scan(Side.STORE, str(root), FORMAT, None, now_ns=time.time_ns() + LATER).sweep
+
+
+def in_place(path: Path) -> None:
+    before = path.stat()
+    path.write_bytes(path.read_bytes()[::-1])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replaced(path: Path) -> None:
+    before = path.stat()
+    other = path.with_suffix(".tmp")
+    other.write_bytes(path.read_bytes()[::-1])
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(path)
+
+
+def linked(path: Path) -> None:
+    elsewhere = path.parents[3] / path.name
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "written in place, its time put back": lambda root: in_place(root / A / "events.json"),
+    "replaced by one of the same size and time": lambda root: replaced(root / A / "conversations" / B / "events.json"),
+    "a file that is gone": lambda root: (root / A / "metadata.json").unlink(),
+    "a new extra": lambda root: (root / A / "NOTE.md").write_bytes(b"n"),
+    "a new extra in a directory": lambda root: (root / A / "sub" / "more.md").write_bytes(b"n"),
+    "an edited extra": lambda root: (root / A / "sub" / "NOTE.md").write_bytes(b"edited"),
+    "a new conversation": lambda root: write(root / "17528832009-new"),
+    "a new child": lambda root: write(root / A / "conversations" / "17528832009-new"),
+    "a first child": lambda root: write(root / A / "conversations" / B / "conversations" / "17528832009-new"),
+    "a new one in the archive": lambda root: write(root / ".archive" / "17528832009-new"),
+    "a first trash": lambda root: write(root / ".trash" / "17528832009-new"),
+    "another name": lambda root: (root / A).rename(root / "17528832001-other"),
+    "moved": lambda root: (root / A / "conversations" / B).rename(root / B),
+    "archived": lambda root: (root / A).rename(root / ".archive" / A),
+    "something foreign": lambda root: (root / "OTHER").write_bytes(b""),
+    "other rights": lambda root: (root / A / "events.json").chmod(0o600),
+    "a link instead of a directory": lambda root: linked(root / A),
+    "a link instead of a file": lambda root: linked(root / A / "events.json"),
+    "all of it gone": lambda root: root.rename(root.parent / "elsewhere"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_change_is_seen(side: Path, change: Callable[[Path], object]) -> None:
+    known = swept(side)
+    assert known.changed(str(side)) == []
+    change(side)
+    assert known.changed(str(side))
+
+
+def test_what_was_just_written_counts_as_changed(side: Path) -> None:
+    known = scan(Side.STORE, str(side), FORMAT, None).sweep
+    assert {known.names[at] for at in known.changed(str(side))} == set(known.names)
+
+
+def test_numbers_that_are_too_large_are_told_apart(side: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = side.stat()
+
+    def with_inode(inode: int) -> os.stat_result:
+        values = list(status)
+        values[1] = inode
+        return os.stat_result(values, {"st_mtime_ns": status.st_mtime_ns, "st_ctime_ns": status.st_ctime_ns})
+
+    known = Sweep()
+    known.note("", with_inode(2**64 - 7), time.time_ns() + LATER)
+    monkeypatch.setattr(os, "stat", lambda *_, **__: with_inode(2**64 - 7))
+    assert known.changed(str(side)) == []
+    monkeypatch.setattr(os, "stat", lambda *_, **__: with_inode(2**64 - 8))
+    assert known.changed(str(side)) == [0]
+
+
+def test_two_processes_see_what_one_sees(side: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other"
+    write(other / A)
+    roots, sweeps = (str(side), str(other)), (swept(side), swept(other))
+    (side / A / "events.json").unlink()
+    (other / A / "NOTE.md").write_bytes(b"")
+    alone = changed_on_both(roots, sweeps)
+    monkeypatch.setattr(sweep, "WORTH_A_PROCESS", 1)
+    assert changed_on_both(roots, sweeps) == alone
+    assert all(alone)
+
+
+def test_later_looks_have_the_last_word(side: Path) -> None:
+    known = swept(side)
+    (side / A / "events.json").write_bytes(b"[]\n")
+    (side / A / "metadata.json").unlink()
+    (side / A / "NOTE.md").write_bytes(b"")
+    (side / ".archive" / C).rename(side / C)
+    stale = {known.names[at] for at in known.changed(str(side))}
+    patched = known.patched([swept(side)], stale, {f".archive/{C}"})
+    fresh = swept(side)
+    assert sorted(patched.names) == sorted(fresh.names)
+    assert patched.changed(str(side)) == []
+    assert len(patched.prints) == 4 * len(patched.names)
+    assert isinstance(patched.prints, array)
