@@ -79,6 +79,7 @@ def keep_part(passes: Passes, plan: Plan, left: Collection[str]) -> None:
 
     ``left``: what has to be looked at next time in any case, as the plan doesn't say how it is now.
     """
+    passes.session.state.checkpoint()
     mark = generation(passes.session.directory)
     if mark is not None and passes.is_alone:
         _keep(passes.session, passes.known, mark, plan, left)

@@ -183,6 +183,11 @@ class State:
             found = select(self._connection, sql, (checkout, LIBRARY))
         return found[0] if found else None
 
+    def checkpoint(self) -> None:
+        """Have all that was written be in the database's own file, which closing it would change else."""
+        with state_errors(self._path):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
     def save_fold(self, checkout: int, fold: Fold) -> None:
         """Write what a run learned, all of it or nothing; with nothing to say the database isn't touched."""
         if not fold.empty:

@@ -1,0 +1,76 @@
+"""A run goes on from the one before: it looks at everything once, and then at what has changed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from unittest import mock
+
+import pytest
+
+from reconcile.session import Session
+from tests.support.world import LONG_AGO, SECOND, append, events, write_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.world import World
+
+ONE, TWO, NEW = 17500000001, 17500000002, 17500000003
+
+
+@pytest.fixture
+def known(world: World) -> World:
+    """Two conversations on both sides, which the last run has found at rest."""
+    for number in (ONE, TWO):
+        write_conversation(world.workspace / f"{number}-it", "It", events(2))
+    world.reconcile()
+    world.reconcile()
+    return world
+
+
+@contextmanager
+def no_look_at_everything() -> Iterator[None]:
+    with mock.patch.object(Session, "look", side_effect=AssertionError("everything is looked at")):
+        yield
+
+
+def test_what_has_changed_is_looked_at_run_after_run(known: World) -> None:
+    with no_look_at_everything():
+        for count in (3, 4):
+            append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + count * SECOND)
+            known.run("--workspace", known.project)
+            assert known.event_count(ONE) == count
+            assert "nothing to do" in known.run("--workspace", known.project).stdout
+        write_conversation(known.workspace / f"{NEW}-new", "New", events(2))
+        assert "1 copy" in known.run("--workspace", known.project).stdout
+        assert "3 in-sync" in known.run("--workspace", known.project, "--dry-run").stdout
+
+
+def test_what_other_commands_have_done_is_known(known: World) -> None:
+    known.reconcile("local", str(TWO))
+    assert "1 in-sync, 1 local" in known.reconcile().stdout
+    with no_look_at_everything():
+        assert "1 in-sync, 1 local" in known.run("--workspace", known.project).stdout
+
+
+def test_what_is_held_is_said_every_time(known: World) -> None:
+    (known.workspace / f"{ONE}-it" / "metadata.json").write_text("{")
+    for _ in range(3):
+        result = known.run("--workspace", known.project)
+        assert result.exit_code == 4
+        assert "metadata.json: found" in result.stdout
+        assert "1 held" in result.stdout
+    dry = known.run("--workspace", known.project, "--dry-run")
+    assert (dry.exit_code, "1 held" in dry.stdout) == (4, True)
+
+
+@pytest.mark.parametrize("kind", ["rest", "known", "index"])
+@pytest.mark.parametrize("damage", [b"", b"\0" * 100])
+def test_what_was_kept_may_be_damaged(known: World, kind: str, damage: bytes) -> None:
+    (state,) = (each.parent for each in known.state.parent.rglob("state.sqlite"))
+    for path in state.glob(f"{kind}-*"):
+        path.write_bytes(damage or path.read_bytes()[:-1])
+    append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND)
+    known.reconcile()
+    assert known.event_count(ONE) == 3
