@@ -498,3 +498,29 @@ def test_what_was_projected_was_the_same_on_both_sides_whatever_the_store_has_by
         agreed = changes.agreed.get("jp-c1", memory.agreed["jp-c1"])
         assert agreed is not None
         assert agreed.units[METADATA] == agreed_on(known).agreed["jp-c1"].units[METADATA]
+
+
+def test_what_is_equal_without_a_parent_in_another_ones_directory_is_looked_at_closer() -> None:
+    orphan = TWO.replace(" parent 1", "")
+    agreed = folded(stored(ONE, orphan), here(ONE, f"1-a/conversations/{orphan}"), Memory()).agreed["jp-c2"]
+    assert agreed is not None
+    assert (agreed.parent, agreed.container) == (None, "jp-c1")
+
+
+def test_of_what_a_run_was_not_about_only_that_is_remembered_which_may_be_stripped() -> None:
+    """And where it lies, where it was carried along."""
+    moved, edited = f"3-c/conversations/{TWO}", TWO.replace("parent 1", "parent 9")
+    carried = replace(did(Kind.MOVE, WHOLE, Side.WORKSPACE), conversation="jp-c3", touches=("jp-c2", "jp-c3"))
+    for action, place in ((carried, moved.partition(" ")[0]), (replace(carried, touches=("jp-c3",)), None)):
+        plan = replace(planned(action), about=frozenset({"jp-c3"}))
+        changes = folded(stored(ONE, edited), here(ONE, moved), agreed_on(ONE, TWO), plan)
+        agreed = changes.agreed.get("jp-c2")
+        assert changes.parents == {"jp-c2": "jp-c9"}
+        assert (agreed and (agreed.place, agreed.container, agreed.parent)) == (place and (place, "jp-c1", "jp-c1"))
+    new = folded(stored(ONE, edited), here(ONE, TWO), Memory(), replace(PLAN, about=frozenset({"jp-c1"})))
+    assert {*new.agreed, *new.parents} == {"jp-c1"}, "which of both parents holds isn't known"
+    private = ONE.replace('title "A"', 'title "A" local')
+    legacy = folded(stored(private), here(), Memory(), replace(PLAN, about=frozenset({"jp-c2"})))
+    assert legacy.intents == {"jp-c1": Intent(IntentKind.LOCAL)}
+    left = folded(stored(ONE, TWO), here(ONE, TWO), Memory(), replace(PLAN, moving=frozenset({"jp-c2"})))
+    assert left.agreed.keys() == {"jp-c1"}

@@ -182,7 +182,8 @@ class PureLevel:
             except RefusedError as error:
                 self.past.count += 1
                 return refusal(str(error), 4)
-        if command.dry_run:
+        # Where there is nothing to put back, not even the directory, `recover` ends with what it has to say.
+        if command.dry_run or (command.recovers and not plan.actions and workspace.exists):
             self.past.count += 1
             return outcome_of(plan)
         plain = self._plain(policy)
