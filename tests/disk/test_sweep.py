@@ -63,8 +63,8 @@ def replaced(path: Path) -> None:
     other.replace(path)
 
 
-def linked(path: Path) -> None:
-    elsewhere = path.parents[3] / path.name
+def linked(root: Path, path: Path) -> None:
+    elsewhere = root.parent / path.name
     path.rename(elsewhere)
     path.symlink_to(elsewhere)
 
@@ -86,8 +86,8 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "archived": lambda root: (root / A).rename(root / ".archive" / A),
     "something foreign": lambda root: (root / "OTHER").write_bytes(b""),
     "other rights": lambda root: (root / A / "events.json").chmod(0o600),
-    "a link instead of a directory": lambda root: linked(root / A),
-    "a link instead of a file": lambda root: linked(root / A / "events.json"),
+    "a link instead of a directory": lambda root: linked(root, root / A),
+    "a link instead of a file": lambda root: linked(root, root / A / "events.json"),
     "all of it gone": lambda root: root.rename(root.parent / "elsewhere"),
 }
 
