@@ -14,6 +14,8 @@ ARGS ?=
 STORIES_FOR ?= 300
 # How many seconds `make soak` has everybody write at once.
 SOAK_FOR ?= 600
+# How many events each process of `make race` appends to each conversation.
+RACE_EVENTS ?= 200
 
 # How long `make fuzz` looks for inputs.
 MINUTES ?= 60
@@ -26,7 +28,7 @@ MUTANTS_FOR ?= inf
 DEMO  := fixtures/demo/run
 BENCH := tests/bench/run.py
 
-.PHONY: help demo test worlds stories soak fuzz mutants coverage coverage-gate lint format bench clean
+.PHONY: help demo test worlds stories soak race faults fuzz mutants coverage coverage-gate lint format bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -34,6 +36,7 @@ help:
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
+	@echo 'make race      eight programs that use the library, and a watcher, killed at random, RACE_EVENTS=200 events each'
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
 	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; what fails is kept as a test'
 	@echo 'make coverage  the tests, with every branch of reconcile/core required'
@@ -73,9 +76,13 @@ coverage:
 coverage-gate: $(VENV)/.installed-dev
 	$(BIN)/coverage report --include='reconcile/core/*' --fail-under=100
 
+# The library: RACE_EVENTS events of each of eight processes to each of three conversations, and kills.
+race: $(VENV)/.installed-dev
+	RACE_EVENTS=$(RACE_EVENTS) $(BIN)/pytest -m slow tests/library/test_race.py $(ARGS)
+
 # In one process at every step, and real processes under strace at every system call that changes something.
 faults: $(VENV)/.installed-dev
-	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/scenarios/test_faults.py $(ARGS)
+	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/scenarios/test_faults.py tests/library/test_faults.py $(ARGS)
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutation --every $(MUTANTS_EVERY) --for $(MUTANTS_FOR) $(MODULES)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reconcile.core.memory import Memory
     from reconcile.core.part import Part
     from reconcile.core.policy import Policy
+    from reconcile.disk.journal import Mark
     from reconcile.session import Session
 
 MOST = 300
@@ -64,6 +65,7 @@ class Passes:
         self._policy: Policy | None = None
         self._others = Others(session.state, session.site.number, MOST)
         self._most = MOST
+        self._since: Mark | None = None
         self._due: frozenset[str] = frozenset()
         """What the last pass has not done, and what wasn't concluded because of that."""
         self._open = True
@@ -78,6 +80,7 @@ class Passes:
     def everything(self, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
         """Look at everything, and plan, but for what is in motion."""
         self._open, self._policy = True, policy
+        self._since = self.session.site.since
         self._others.begin()
         look = self.session.look()
         plan = self.session.plan(look, policy)
@@ -152,11 +155,19 @@ class Passes:
         others = self._others.changed()
         if others is None or sum(map(len, dirty.values())) > self._most:
             return None
+        programs = self._written_by_programs()
+        if programs and not programs <= self._known.there():
+            return None
         taken = self._take_in(dirty)
-        taken = taken and self._take_in_others(taken, dirty)
+        taken = taken and self._take_in_others(replace(taken, changed=taken.changed | programs), dirty)
         if taken is None or taken.left or not self._known.suffices():
             return None
         return self._known.part(taken.changed | others | self._due, self._remembered)
+
+    def _written_by_programs(self) -> frozenset[str]:
+        """Return what the library has written since the last pass began, heard of or not; both sides may have it."""
+        since, self._since = self._since, self.session.site.since
+        return self.session.state.journal.written_since(since) if since is not None else frozenset()
 
     def _take_in(self, dirty: Mapping[Side, Collection[str]]) -> _Taken | None:
         """Know what is there now in some directories; None where that can't be told without looking at everything."""

@@ -90,6 +90,8 @@ def _keep(session: Session, known: Known, mark: Generation, plan: Plan, left: Co
     usual = known.is_ordinary and known.remembered and is_ordinary(plan)
     if session.messages or not usual or sum(len(side.loose) for side in sides) > LOOSE:
         return
+    if session.state.journal.open_runs():  # of a program: if it is killed, the next run has something to clean up
+        return
     directory, checkout = session.directory, session.roots.workspace_identity
     key = os.urandom(_KEY_BYTES)
     counted: dict[str, list[str]] = {}

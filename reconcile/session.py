@@ -94,6 +94,7 @@ class Session:
         self.rules = Rules(self.format, digest)
         self.directory = state_directory
         self.ignore = tuple(ignore)
+        self.readonly = readonly
         self._clock = clock
         durability = durability or Durability()
         self.state = State.open(state_directory, readonly=readonly)
@@ -283,6 +284,7 @@ class Session:
         """
         with own_lock(self.directory, command=command, timeout=timeout, waiting=waiting):
             self.finish()
+            self.site = replace(self.site, since=self.state.journal.mark())
             yield
 
     def finish(self) -> None:

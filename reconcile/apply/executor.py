@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reconcile.core.format import Format
     from reconcile.core.plan import Action, Plan
     from reconcile.disk.jp_locks import Locks
+    from reconcile.disk.versions import Version
 
 _LOST = "its lock was taken away by another process"
 
@@ -29,8 +30,8 @@ _LOST = "its lock was taken away by another process"
 class Journal(Protocol):
     """What the executor tells of its progress; written ahead of every change."""
 
-    def begun(self, actions: Sequence[Action]) -> None:
-        """These actions are about to change files."""
+    def begun(self, actions: Sequence[Action], kept: Sequence[Version]) -> None:
+        """These actions are about to change files, of which the vault has these versions."""
 
     def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
         """These actions have a result."""
@@ -78,12 +79,12 @@ class Executor:
         if not ready:
             return
         try:
-            self.stage.flush()
+            kept = self.stage.flush()
         except OSError as error:
             for prepared in ready:
                 outcome.fail(prepared.action, f"could not be flushed to disk: {self._words(error, prepared.action)}")
             return
-        self.journal.begun([prepared.action for prepared in ready])
+        self.journal.begun([prepared.action for prepared in ready], kept)
         skip_lost()
         for prepared in ready:
             self._publish(prepared, outcome)

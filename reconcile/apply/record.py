@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reconcile.core.look import Look
     from reconcile.core.memory import Intent
     from reconcile.core.plan import Action, Plan, Preserve
+    from reconcile.disk.state import State
 
 _OF_THE_PLAN = ("id", "needs", "touches", "together", "title")
 """Fields of an action that say how to carry it out, not what it did."""
@@ -30,13 +31,20 @@ _OF_THE_PLAN = ("id", "needs", "touches", "together", "title")
 class Recorder:
     """The executor's journal: rows of one run."""
 
-    journal: Journal
+    state: State
     run: str
     clock: Callable[[], int]
 
-    def begun(self, actions: Sequence[Action]) -> None:
-        """Note that these actions are about to change files."""
-        self.journal.step_begun(self.run, [action.id for action in actions], self.clock())
+    @property
+    def journal(self) -> Journal:
+        """The rows of all runs."""
+        return self.state.journal
+
+    def begun(self, actions: Sequence[Action], kept: Sequence[Version]) -> None:
+        """Note that these actions are about to change files, of which the vault has these versions."""
+        with self.state.together():
+            self.state.versions.add(kept)
+            self.journal.step_begun(self.run, [action.id for action in actions], self.clock())
 
     def ended(self, outcome: Outcome, actions: Sequence[Action]) -> None:
         """Note what became of these actions."""

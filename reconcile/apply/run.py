@@ -62,7 +62,7 @@ def carry_out(
         stage = _stage(site, roots, run, command)
         _preserve(site, kept, stage)
         journal = site.state.journal
-        outcome = Executor(stage, site.locks, site.format, Recorder(journal, run, site.clock), progress).run(plan)
+        outcome = Executor(stage, site.locks, site.format, Recorder(site.state, run, site.clock), progress).run(plan)
         outcome.run = run
         idle = left_alone(plan, outcome.undone())
         journal.record_intents(run, site.number, Fold(), remembered(look.memory, idle))
@@ -75,7 +75,8 @@ def _begin(site: Site, plan: Plan, look: Look, command: str, undoes: str | None)
     run = journal.begin_run(site.number, command, now, summary=json.dumps(plan.summary()), undoes=undoes)
     journal.plan_steps(run, planned_steps(plan), now)
     journal.remember(run, remembered(look.memory, sorted(plan.concerned)))
-    journal.record_intents(run, site.number, decided_ahead(plan, look, run), dict(plan.remembered))
+    ahead = decided_ahead(plan, look, run).without(site.written_meanwhile())
+    journal.record_intents(run, site.number, ahead, dict(plan.remembered))
     conflicts = [
         (note.conversation, note.unit) for note in plan.notes if note.reason is Reason.CONFLICT and note.conversation
     ]
@@ -92,7 +93,6 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str) -> Stage
         directory=staging_name(site.state.identity(), run, command),
         unit_of=site.format.unit_of,
         id_of=site.format.id_of,
-        keep=site.state.versions.add,
     )
 
 
@@ -145,8 +145,10 @@ def remember(
     memory = replace(after.memory, renames=after.memory.renames | before.memory.renames)
     idle = left_alone(plan, outcome.undone())
     plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
-    changes = fold(after.store, after.workspace, memory, plan, rules, outcome.undone(), whole)
-    site.state.save_fold(site.number, learned(changes, outcome.run))
+    changes = learned(fold(after.store, after.workspace, memory, plan, rules, outcome.undone(), whole), outcome.run)
+    if not changes.empty:
+        with site.state.together():
+            site.state.save_fold(site.number, changes.without(site.written_meanwhile()))
 
 
 def close(site: Site, outcome: Outcome) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconcile.core.format import Format
     from reconcile.core.look import Look
     from reconcile.disk.durable import Durability
+    from reconcile.disk.journal import Mark
     from reconcile.disk.jp_locks import Locks
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import State
@@ -52,6 +53,12 @@ class Site:
     clock: Callable[[], int]
     locks: Locks
     """The format's locks of single conversations."""
+    since: Mark | None = None
+    """When reconcile's own lock was had: what programs write from then on, by the library, they also remember."""
+
+    def written_meanwhile(self) -> frozenset[str]:
+        """Return the conversations that the library was at work on since then: what was seen of them is no more."""
+        return frozenset() if self.since is None else self.state.journal.written_since(self.since)
 
     @property
     def number(self) -> int:

@@ -61,8 +61,6 @@ class Stage:
     """The name of our staging directory on either side."""
     unit_of: Callable[[str], str | None]
     id_of: Callable[[str], str | None]
-    keep: Callable[[list[Version]], None]
-    """Called with what was put into the vault, once that is durable."""
     numbers: int = 0
     staged: list[str] = field(default_factory=list)
     renamed: set[str] = field(default_factory=set)
@@ -96,16 +94,17 @@ class Stage:
             return Prepared(action, discard.carry_out)
         return self._prepare_writes(action)
 
-    def flush(self) -> None:
-        """Make the vault's new objects and everything staged durable; only then may anything be replaced."""
+    def flush(self) -> list[Version]:
+        """Make the vault's new objects and everything staged durable; only then may anything be replaced.
+
+        Return what is in the vault by that, which has to be written down before.
+        """
         self.vault.flush()
-        if self.versions:
-            self.keep(self.versions)
-            self.versions = []
         directories = sorted({os.path.dirname(path) for path in self.staged})
         within = [self.roots[side].absolute(self.directory) for side in sorted(self.used)]
         self.durability.flush_all(self.staged, directories, within)
-        self.staged = []
+        versions, self.staged, self.versions = self.versions, [], []
+        return versions
 
     def flush_directories(self) -> None:
         """Make the renames of a level durable.

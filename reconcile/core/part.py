@@ -92,6 +92,10 @@ class Known:
         """Return what is on either side, or was agreed on at the look at everything."""
         return self.remembered.union(*(side.conversations() for side in self.sides.values()))
 
+    def there(self) -> frozenset[str]:
+        """Return what is on either side."""
+        return frozenset().union(*(side.conversations() for side in self.sides.values()))
+
     def nowhere(self) -> frozenset[str]:
         """Return what was agreed on, and is on neither side."""
         return self.remembered.difference(*(side.conversations() for side in self.sides.values()))

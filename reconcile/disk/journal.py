@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
 from reconcile.disk import state_memory
-from reconcile.disk.state_schema import as_json, encoded, encoding, select, state_errors, transaction
+from reconcile.disk.state_schema import LIBRARY, as_json, encoded, encoding, select, state_errors, transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -74,6 +74,13 @@ class IntentChange:
     conversation: str
     before: Intent | None
     after: Intent | None
+
+
+class Mark(NamedTuple):
+    """A moment in the journal: the newest run, and the runs of the library that were open."""
+
+    newest: str
+    open: tuple[str, ...]
 
 
 class Journal:
@@ -220,6 +227,21 @@ class Journal:
         """Tell whether a run hasn't finished."""
         with state_errors(self._path):
             return bool(select(self._connection, "SELECT 1 FROM run WHERE id = ? AND finished_ns IS NULL", (run,)))
+
+    def mark(self) -> Mark:
+        """Return this moment."""
+        sql = "SELECT id FROM run WHERE finished_ns IS NULL AND command = ? ORDER BY id"
+        with state_errors(self._path):
+            (newest,) = self._connection.execute("SELECT coalesce(max(id), '') FROM run").fetchone()
+            return Mark(newest, tuple(row[0] for row in select(self._connection, sql, (LIBRARY,))))
+
+    def written_since(self, mark: Mark) -> frozenset[str]:
+        """Return the conversations that runs of the library were about at that moment, or have been since."""
+        places = ", ".join("?" * len(mark.open))
+        sql = f"""SELECT DISTINCT conversation FROM run JOIN step ON step.run = run.id
+            WHERE run.id > ? AND command = ? UNION SELECT conversation FROM step WHERE run IN ({places})"""  # noqa: S608
+        with state_errors(self._path):
+            return frozenset(row[0] for row in select(self._connection, sql, (mark.newest, LIBRARY, *mark.open)))
 
     def runs(self) -> tuple[Run, ...]:
         """All runs, newest first."""

@@ -247,11 +247,8 @@ class LockSet:
         held: list[HeldLock] = []
         busy: list[Busy] = []
         try:
-            if names and not self._looked:
-                self._remove_links_of_the_dead()
-                self._looked = True
             for name in names:
-                got = HeldLock.take(name, self._roots)
+                got = self.take(name)
                 if isinstance(got, HeldLock):
                     held.append(got)
                 else:
@@ -260,6 +257,13 @@ class LockSet:
             Acquired(tuple(held)).release()
             raise
         return Acquired(tuple(held), tuple(busy))
+
+    def take(self, name: str, session: str | None = None) -> HeldLock | Busy:
+        """Try one lock once; ``session`` is what others are told of who holds it."""
+        if not self._looked:
+            self._remove_links_of_the_dead()
+            self._looked = True
+        return HeldLock.take(name, self._roots, session)
 
     def _remove_links_of_the_dead(self) -> None:
         """Killed processes leave their second links; a living one's may be all that it has."""

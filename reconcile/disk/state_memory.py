@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
@@ -40,6 +40,20 @@ class Fold:
     run: str | None = None
     store_identity: str | None = None
     layout: str | None = None
+
+    def without(self, conversations: Collection[str]) -> Fold:
+        """Return what is left if nothing is said of these."""
+        if not conversations:
+            return self
+        return replace(
+            self,
+            agreed={key: value for key, value in self.agreed.items() if key not in conversations},
+            history={key: value for key, value in self.history.items() if key[0] not in conversations},
+            parents={key: value for key, value in self.parents.items() if key not in conversations},
+            intents={key: value for key, value in self.intents.items() if key not in conversations},
+            asides={key: value for key, value in self.asides.items() if key[0] not in conversations},
+            tombstones={key: value for key, value in self.tombstones.items() if key not in conversations},
+        )
 
     @property
     def conversations(self) -> set[str]:

@@ -46,12 +46,14 @@ class Vault:
     Several processes may put at the same time. What was put is durable after `flush`, not before.
     """
 
-    __slots__ = ("_durability", "_objects", "_pending", "_verified")
+    __slots__ = ("_durability", "_objects", "_pending", "_shards", "_verified")
 
     def __init__(self, state_directory: str, durability: Durability | None = None) -> None:
         self._objects = os.path.join(state_directory, "vault", "objects")
         self._durability = durability or Durability()
         self._pending: dict[str, None] = {}
+        self._shards: set[str] = set()
+        """Directories of objects that were flushed."""
         self._verified: set[str] = set()
 
     def put_file(self, source: str | int) -> VaultObject:
@@ -86,7 +88,10 @@ class Vault:
             os.path.dirname(self._objects),
             os.path.dirname(os.path.dirname(self._objects)),
         ]
-        self._durability.flush_all(list(self._pending), [*sorted(shards), *above])
+        # A shard that was flushed here before has its name on the disk, and so has all that it lies in.
+        new = above if shards - self._shards else []
+        self._durability.flush_all(list(self._pending), [*sorted(shards), *new])
+        self._shards |= shards
         self._pending.clear()
         self._verified.clear()  # or it grows for as long as a watcher lives
 

@@ -21,7 +21,7 @@ from reconcile.library.guards import ConversationHandle, ConversationLock, Conve
 from reconcile.library.locking import JpLocks, LockBackend, NoLocks
 from reconcile.library.persisting import Change, NullBackend, PersistBackend, RecordingBackend, Removal, Strategy
 from reconcile.library.scope import Draft
-from reconcile.library.values import Event, Events, Json, Metadata, View, new_event, thawed, timestamp
+from reconcile.library.values import Event, Events, Json, Metadata, View, new_event, plain, thawed, timestamp
 from reconcile.library.workspace import Workspace
 
 CASCADE = Strategy.CASCADE
@@ -60,6 +60,7 @@ __all__ = [
     "View",
     "Workspace",
     "new_event",
+    "plain",
     "thawed",
     "timestamp",
 ]

@@ -47,18 +47,21 @@ class UnreadableError(LibraryError):
 
 
 class PersistError(LibraryError):
-    """Something couldn't be written; what is dirty still is, and `flush` may be called again."""
+    """Something couldn't be written; what is dirty still is, and `flush` may be called again.
 
-
-class ChangedError(PersistError):
-    """A program that takes no lock has written to the store since the scope has read it.
-
-    What the scope had to write is in the vault: ``versions`` are the names that `reconcile show` takes.
+    ``saved``: the store has it, and only the workspace lacks it; the next run of `reconcile` would bring it there.
+    ``versions``: what was to be written is in the vault, by these names, which `reconcile show` takes.
     """
+
+    saved = False
 
     def __init__(self, message: str, versions: Sequence[str] = (), hint: str | None = None) -> None:
         super().__init__(message, hint)
         self.versions = tuple(versions)
+
+
+class ChangedError(PersistError):
+    """A program that takes no lock has written to the store since the scope has read it; nothing is overwritten."""
 
 
 def has_children(conversation: str, children: Sequence[str]) -> HasChildrenError:

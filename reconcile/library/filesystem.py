@@ -22,6 +22,7 @@ from reconcile.core.planner import make_plan
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Remove
 from reconcile.disk.jp_locks import LentLocks
+from reconcile.disk.roots import identity_of
 from reconcile.disk.state import State
 from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.vault import Vault
@@ -94,6 +95,7 @@ class FileSystemBackend:
 
     def _persist(self, change: Change) -> tuple[str, ...]:
         conversation, words = change.conversation, ""
+        self._demand_sides(change)
         parent = stated_parent(change.after, self._session.format)
         ground = self._sight.ground(conversation, parent)
         for _ in range(_TRIES):
@@ -105,11 +107,15 @@ class FileSystemBackend:
                 ground = self._sight.full_ground(conversation, parent)
                 continue
             outcome = self._carry_out(planned.plan, ground, conversation, change.lease, planned.history)
-            deeds = list(outcome.deeds.values())
-            bad = next((deed for deed in deeds[: planned.writes] if deed.result is not Result.DONE), None)
+            deeds = [outcome.deeds[action.id] for action in planned.plan.actions[: planned.writes]]
+            bad = next((deed for deed in deeds if deed.result is not Result.DONE), None)
             if bad is None:
                 return self._told(planned.plan, outcome)
             words = bad.message
+            if bad.reason is Reason.BUSY:  # the lock was taken away: whoever has it now may write something else
+                raise PersistError(
+                    f"{conversation}: {words}; what was to be written is in the vault", self._save(change)
+                )
             if bad.reason is not Reason.DRIFT:
                 break
             ground = self._sight.full_ground(conversation, parent)
@@ -128,7 +134,9 @@ class FileSystemBackend:
         """Return what has to wait. Raises `PersistError` where the workspace could not be written."""
         failed = [deed.message for deed in outcome.deeds.values() if deed.result is Result.FAILED]
         if failed:
-            raise PersistError(f"saved in the store, but not everywhere: {failed[0]}")
+            error = PersistError(f"saved in the store, but not everywhere: {failed[0]}")
+            error.saved = True
+            raise error
         skipped = [deed.message for deed in outcome.deeds.values() if deed.result is Result.SKIPPED]
         return tuple(dict.fromkeys((*(item.message for item in plan.held), *skipped)))
 
@@ -144,7 +152,7 @@ class FileSystemBackend:
                 children = self._sight.tree.children_of(conversation)
                 if children and removal.strategy is None:
                     raise has_children(conversation, children) from None
-                raise PersistError(str(error), error.hints[0] if error.hints else None) from None
+                raise PersistError(str(error), hint=error.hints[0] if error.hints else None) from None
             outcome = self._run(plan, look, removal.lease)
             if not any(deed.reason is Reason.DRIFT for deed in outcome.deeds.values()):
                 break
@@ -203,11 +211,10 @@ class FileSystemBackend:
         wanted = [{name: digest(content) for name, content in each.items()} for each in (change.before, change.after)]
         for name in {*found, *change.after}:
             if found.get(name) not in {each.get(name) for each in wanted}:
-                self._save(change)
                 raise ChangedError(
                     f"store: {change.conversation}: {name} was written by a program that takes no lock, after it was "
                     "read here; what was to be written is in the vault",
-                    [digest(content) for content in change.files.values()],
+                    self._save(change),
                     "read it again, and make the change anew; `reconcile show DIGEST` prints what was to be written",
                 )
 
@@ -215,8 +222,24 @@ class FileSystemBackend:
         names = self._session.file_names
         return {file.name: file.digest for file in copy.files if file.name in names} if copy is not None else {}
 
-    def _save(self, change: Change) -> None:
-        """Put what was to be written into the vault."""
+    def _demand_sides(self, change: Change) -> None:
+        """Make sure that both sides are where they were when the workspace was opened. Raises `PersistError`.
+
+        An empty store or a ``.jp`` without an id must not be made anew: JP merges silos, and others remove workspaces.
+        """
+        where = self._session.roots
+        gone = [where.store] if where.store_exists and not os.path.isdir(where.store) else []
+        gone += [where.workspace] if identity_of(where.workspace) != where.workspace_identity else []
+        if gone:
+            raise PersistError(
+                f"{change.conversation}: {gone[0]}: found nothing, or another directory, expected the one of when the "
+                "workspace was opened; what was to be written is in the vault",
+                self._save(change),
+                "put it back, or open the workspace again",
+            )
+
+    def _save(self, change: Change) -> list[str]:
+        """Put what was to be written into the vault; return the names that it has there."""
         fmt = self._session.format
         with self._site(change.lease) as site:
             kept = {name: site.vault.put_bytes(content) for name, content in change.files.items()}
@@ -237,6 +260,7 @@ class FileSystemBackend:
                 )
                 for name, each in kept.items()
             )
+        return [each.digest for each in kept.values()]
 
     def _now(self) -> int:
         return self._session.site.clock()
@@ -277,6 +301,6 @@ def _as_persist_errors(conversation: str) -> Iterator[None]:
     except (PersistError, HasChildrenError, UnreadableError):
         raise
     except ReconcileError as error:
-        raise PersistError(f"{conversation}: {error.message}", error.hint) from error
+        raise PersistError(f"{conversation}: {error.message}", hint=error.hint) from error
     except OSError as error:
         raise PersistError(f"{conversation}: {error}") from error

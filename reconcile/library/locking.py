@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from reconcile.disk.jp_locks import Busy, HeldLock, Lease, LockRoots, Locks, LockSet, NullLockSet
+from reconcile.disk.jp_locks import Busy, Lease, LockRoots, Locks, LockSet, NullLockSet
 from reconcile.formats import get_format
 
 if TYPE_CHECKING:
@@ -29,20 +30,22 @@ class JpLocks:
     """JP's own: a running JP and this process exclude each other (formats/jp.md 1.6)."""
 
     def __init__(self, roots: Roots) -> None:
-        self._roots = LockRoots(roots.store, roots.workspace)
         self._format = get_format(roots.format)
-        self._others = LockSet(self._roots)
+        self._new = None if roots.store_exists else roots.store
+        self._locks = LockSet(LockRoots(roots.store, roots.workspace))
 
     @property
     def others(self) -> Locks:
         """The same locks, for the executor."""
-        return self._others
+        return self._locks
 
     def take(self, conversation: str, session: str | None) -> Lease | Busy:
         """Try to flock JP's lock file."""
         name = self._format.lock_name(conversation)
         assert name is not None  # noqa: S101 - JP's conversations have one
-        return HeldLock.take(name, self._roots, session)
+        if self._new is not None:  # the first conversation of a project: there is no store yet
+            os.makedirs(self._new, exist_ok=True)
+        return self._locks.take(name, session)
 
 
 class NoLocks:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from reconcile.core.model import Fault
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
-from reconcile.library.errors import InvalidValueError, MisuseError, ReleasedError, UnknownConversationError
+from reconcile.library.errors import (
+    InvalidValueError,
+    MisuseError,
+    PersistError,
+    ReleasedError,
+    UnknownConversationError,
+)
 from reconcile.library.exclusion import entered, is_inside
 from reconcile.library.persisting import Change, Removal
 
@@ -63,13 +69,15 @@ class Scope:
         self._read: Contents | None = None if created is None else {}
         self._now: Contents = created or {}
         self._local = local
+        self._behind = False
+        """The store has it all, and the workspace could not be written."""
         self._shown: dict[str, tuple[bytes, View]] = {}
         self._pid = os.getpid()
 
     @property
     def dirty(self) -> bool:
         """Something is to be written."""
-        return self._read is not None and self._now != self._read
+        return self._behind or (self._read is not None and self._now != self._read)
 
     def metadata(self) -> Mapping[str, View]:
         """Return a snapshot of the metadata."""
@@ -81,7 +89,6 @@ class Scope:
 
     def update(self, change: Callable[[Draft], T]) -> T:
         """Have a callback change everything; what it raises, and what can't be written, leaves all as it was."""
-        _refuse_coroutine(change)
         self._demand()
         with entered(), self._exclusion.writing():
             before = self._contents()
@@ -89,7 +96,7 @@ class Scope:
             result = change(draft)
             if inspect.isawaitable(result):
                 _close(result)
-                raise MisuseError("a callback returned something to await; it is over before anything could be awaited")
+                raise MisuseError("a callback can't be a coroutine: it is over before anything could be awaited")
             self._now = self._checked(before, draft)
             return result
 
@@ -107,8 +114,13 @@ class Scope:
                 local=self._local,
                 lease=self._lease,
             )
-            self.waiting = self._storage.persist(change)
-            self._read = self._now
+            try:
+                self.waiting = self._storage.persist(change)
+            except PersistError as error:
+                if error.saved:
+                    self._read, self._behind = self._now, True
+                raise
+            self._read, self._behind = self._now, False
 
     def remove(self, strategy: Strategy | None) -> None:
         """Remove the conversation, and let go of the lock. What is dirty is written first: the vault keeps it."""
@@ -175,6 +187,8 @@ class Scope:
                 raise InvalidValueError(
                     f"{self.conversation}: {name}: found {type(value).__name__}; nothing was changed"
                 )
+            if name == METADATA_FILE:
+                value = values.as_jp_orders(cast("Metadata", value), self._metadata(before))
             content = values.encoded(name, value)
             if content != before[name] and content != self._again(name, before[name]):
                 after[name] = content
@@ -182,6 +196,9 @@ class Scope:
             values.check(self._storage.format, self.conversation, after)
             self._check_parent(before, after)
         return after
+
+    def _metadata(self, contents: Contents) -> Metadata:
+        return cast("Metadata", values.decoded(self.conversation, METADATA_FILE, contents[METADATA_FILE]))
 
     def _again(self, name: str, content: bytes) -> bytes:
         return values.encoded(name, cast("Metadata | Events", values.decoded(self.conversation, name, content)))
@@ -220,11 +237,6 @@ def _drop(scope: Scope, what: str, owns: bool) -> None:
     warnings.warn(
         f"{what} of {scope.conversation} was dropped without being closed; {words}", ResourceWarning, stacklevel=2
     )
-
-
-def _refuse_coroutine(change: Callable[..., object]) -> None:
-    if inspect.iscoroutinefunction(change):
-        raise MisuseError("a callback can't be a coroutine: it has exclusive access, and nothing may be awaited in it")
 
 
 def _close(result: object) -> None:

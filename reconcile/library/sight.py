@@ -138,7 +138,7 @@ class Sight:
     def close(self) -> None:
         """Save what was learned of the files, and close the state."""
         with self._mutex:
-            if self.session.checkout is not None:
+            if not self.session.readonly:
                 self.session.save_indexes()
             self.session.state.close()
 

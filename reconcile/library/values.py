@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
@@ -12,7 +13,7 @@ from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, seria
 from reconcile.library.errors import InvalidValueError, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from reconcile.core.format import Format
 
@@ -27,6 +28,12 @@ View: TypeAlias = "bool | int | float | str | Sequence[View] | Mapping[str, View
 """The same, to be read only."""
 Contents: TypeAlias = "Mapping[str, bytes]"
 """The managed files of a conversation, by name."""
+
+
+_METADATA = ("title", "last_activated_at", "pinned_at", "archived_at", "expires_at", "labels")
+"""The keys that JP writes, in its order (formats/jp.md 3.1)."""
+_OVERLAYS = ("config_delta", "compaction")
+_CODED = {"tool_call_request": ("arguments",), "tool_call_response": ("content",)}
 
 
 class FrozenDict(dict[str, View]):
@@ -74,11 +81,62 @@ def timestamp(at_ns: int | None = None) -> str:
 
 
 def new_event(kind: str, /, **fields: Json) -> Event:
-    """Return an event of this type that happens now, with its keys in the order in which JP writes them.
+    """Return an event of this type that happens now, as JP stores it: the order of its keys, and what is in base64.
 
-    ``new_event("chat_request", content="Hello")``.
+    ``new_event("chat_request", content="Hello")``; ``plain`` is the way back.
     """
-    return {"timestamp": timestamp(), "type": kind, **fields}
+    now: Event = {"timestamp": timestamp(), "type": kind}
+    if kind in _OVERLAYS:
+        return {"type": kind, **now, **fields}
+    return {
+        **now,
+        **{key: _each_text(each, _in_base64) if key in _coded(kind) else each for key, each in fields.items()},
+    }
+
+
+def plain(event: Mapping[str, View]) -> Event:
+    """Return a copy of an event in which everything can be read; what isn't base64 is left as it stands, as JP does."""
+    copy = cast("Event", thawed(event))
+    kind = copy.get("type")
+    coded = _coded(kind) if isinstance(kind, str) and kind not in _OVERLAYS else ()
+    return {key: _each_text(each, _from_base64) if key in coded else each for key, each in copy.items()}
+
+
+def _coded(kind: str) -> tuple[str, ...]:
+    """Return the keys of an event below which texts are in base64 (formats/jp.md 4.3)."""
+    return ("metadata", *_CODED.get(kind, ()))
+
+
+def _each_text(value: Json, change: Callable[[str], str]) -> Json:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_each_text(each, change) for each in value]
+    if isinstance(value, dict):
+        return {key: _each_text(each, change) for key, each in value.items()}
+    return value
+
+
+def _in_base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _from_base64(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        return text
+
+
+def as_jp_orders(metadata: Metadata, before: Metadata) -> Metadata:
+    """Return metadata with what it has more than before in the order in which JP writes its keys, and sorts labels."""
+    labels = metadata.get("labels")
+    if isinstance(labels, dict) and labels != before.get("labels"):
+        metadata = {**metadata, "labels": dict(sorted(labels.items()))}
+    if all(key in before for key in metadata if key in _METADATA):
+        return metadata
+    known = {key: metadata[key] for key in _METADATA if key in metadata}
+    return {**known, **metadata}
 
 
 def decoded(conversation: str, name: str, content: bytes) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -108,10 +109,24 @@ class Workspace:
         return self._storage.backend
 
     def close(self) -> None:
-        """Close what is still open, as a last resort and with a warning, and give everything back."""
-        for scope in list(self._scopes):
-            scope.close()
+        """Close what is still open, with a `ResourceWarning`, and give everything back.
+
+        Raises:
+            PersistError: something that was dirty could not be written.
+        """
+        failures = []
+        left = [scope for scope in list(self._scopes) if not scope.released]
+        for scope in left:
+            try:
+                scope.close()
+            except Exception as failure:  # noqa: BLE001 - the others are closed first
+                failures.append(failure)
         self._closer()
+        if failures:
+            raise failures[0]
+        if left:
+            ids = ", ".join(scope.conversation for scope in left)
+            warnings.warn(f"closed with locks that were still open: {ids}", ResourceWarning, stacklevel=2)
 
     def __enter__(self) -> Self:
         return self

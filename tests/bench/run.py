@@ -24,12 +24,12 @@ START_COUNT = 10
 START_ROUNDS = 15
 
 if TYPE_CHECKING:
-    from tests.bench import latency, race, sections, table
+    from tests.bench import guards, latency, race, sections, table
 else:
     # `python -P` puts no directory of ours on the path.
     sys.path.insert(0, str(PROJECT))
-    latency, race, sections, table = (
-        importlib.import_module(f"tests.bench.{name}") for name in ("latency", "race", "sections", "table")
+    guards, latency, race, sections, table = (
+        importlib.import_module(f"tests.bench.{name}") for name in ("guards", "latency", "race", "sections", "table")
     )
 
 
@@ -38,11 +38,14 @@ def main() -> None:
     base = Path(tempfile.mkdtemp(prefix="reconcile-bench-", dir=options.dir))
     try:
         print(_heading(base), flush=True)
-        results = {} if options.watch else _measure(options, base)
+        results = {} if options.watch or options.library else _measure(options, base)
         floor = race.measure(race.Job((("true",),)), dict(os.environ)).peak
         if results:
             print(table.render(results, sections.REFERENCES, floor) + "\n", flush=True)
-        print(latency.render(_latencies(options, base)), flush=True)
+        if not options.watch:
+            print(guards.render(_guards(options, base)) + "\n", flush=True)
+        if not options.library:
+            print(latency.render(_latencies(options, base)), flush=True)
     except race.BenchError as error:
         sys.exit(f"bench: {error}")
     finally:
@@ -55,6 +58,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=_sizes, default=[5], help="one number, or one for each size: 9,5,3")
     parser.add_argument("--dir", type=Path, help="work below this directory instead of the system's temporary one")
     parser.add_argument("--watch", action="store_true", help="only what a watcher takes")
+    parser.add_argument("--library", action="store_true", help="only what an event costs through the library")
     options = parser.parse_args()
     if len(options.rounds) == 1:
         options.rounds *= len(options.sizes)
@@ -84,6 +88,17 @@ def _measure(options: argparse.Namespace, base: Path) -> table.Results:
     small.make()
     results[sections.START] = {START_COUNT: small.start()}
     return results
+
+
+def _guards(options: argparse.Namespace, base: Path) -> dict[int, guards.Cycle]:
+    found = {}
+    for size in options.sizes:
+        bench = sections.Bench(base / f"library-{size}", size, 1)
+        bench.make()
+        bench.settle()
+        print(f"  {size:,}: the library", file=sys.stderr, flush=True)
+        found[size] = guards.measure(bench)
+    return found
 
 
 def _latencies(options: argparse.Namespace, base: Path) -> dict[int, dict[str, latency.Latency | None]]:

@@ -62,6 +62,7 @@ def test_what_lies_above_and_around(
     memory: Memory, number: int, above: tuple[int, ...], around: tuple[int, ...]
 ) -> None:
     known = known_of(stored(*FLAT), here(*NESTED), memory)
+    assert known.there() == ids(1, 2, 3, 4, 5)
     assert known.above(f"jp-c{number}") == ids(*above)
     assert known.around(f"jp-c{number}") == ids(*around)
 

@@ -139,7 +139,6 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
         directory=".reconcile-x",
         unit_of=lambda _: None,
         id_of=lambda _: None,
-        keep=lambda _: None,
     )
     with pytest.raises(FileExistsError, match="found something there already"):
         stage.new_name(Side.STORE)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+import reconcile.library
 from reconcile.core.cases import CASES
 from reconcile.core.reasons import Reason
 from reconcile.schema import plan_schema
@@ -91,7 +92,9 @@ class Documents:
     def _part(self, name: str, body: str) -> str:
         kind, _, rest = name.partition(" ")
         parts: dict[str, Callable[[str, str], str]] = {
+            "api": lambda names, _: "\n".join(map(_reference, names.split())),
             "cases": lambda _, body: _cases(body),
+            "errors": lambda *_: _errors(),
             "reasons": lambda about, _: _reasons(about),
             "options": lambda command, _: _options(command),
             "commands": lambda *_: _command_table(),
@@ -125,6 +128,71 @@ class Documents:
 
 def _fenced(language: str, text: str) -> str:
     return f"```{language}\n{text}\n```\n"
+
+
+def _reference(name: str) -> str:
+    """Return what the docstrings say of a class or a function of the library."""
+    thing = getattr(reconcile.library, name)
+    if not inspect.isclass(thing):
+        return f"#### {name}\n\n{_described(name, thing)}"
+    parts = [f"#### {name}\n\n{_prose(thing)}"]
+    for member in _members(thing):
+        found = inspect.getattr_static(thing, member)
+        if isinstance(found, property):
+            parts.append(f"`{member}`: {_prose(found)}")
+        elif callable(function := getattr(thing, member)):
+            parts.append(_described(member, function))
+    return "\n".join(parts)
+
+
+def _members(thing: type) -> list[str]:
+    """Return the public names of a class with its own docstrings, in their order, those that it inherits last."""
+    classes = [each for each in thing.__mro__ if each.__module__.startswith("reconcile.library")]
+    names = dict.fromkeys(name for each in classes for name in vars(each))
+    return [
+        name for name in names if name[0] != "_" and inspect.getdoc(getattr(thing, name)) and _is_spoken_of(thing, name)
+    ]
+
+
+def _is_spoken_of(thing: type, name: str) -> bool:
+    found = inspect.getattr_static(thing, name)
+    return bool(inspect.getdoc(found)) and (isinstance(found, property | classmethod) or inspect.isfunction(found))
+
+
+def _described(name: str, function: Callable[..., object]) -> str:
+    return f"```python\n{_signature(name, function)}\n```\n\n{_prose(function)}"
+
+
+def _signature(name: str, function: Callable[..., object]) -> str:
+    """Return a signature, of which a long one has a line for each parameter."""
+    signature = inspect.signature(function)
+    parameters = [each for each in signature.parameters.values() if each.name != "self"]
+    text = str(signature.replace(parameters=parameters)).replace("'", "")
+    if len(text) + len(name) <= 100:
+        return name + text
+    shown = [str(signature.replace(parameters=[each], return_annotation=signature.empty))[1:-1] for each in parameters]
+    keyword = next((at for at, each in enumerate(parameters) if each.kind is each.KEYWORD_ONLY), None)
+    shown = [line.removeprefix("*, ") for line in shown]
+    if keyword is not None:
+        shown.insert(keyword, "*")
+    lines = "".join(f"    {line},\n" for line in shown).replace("'", "")
+    return f"{name}(\n{lines}) -> {signature.return_annotation}"
+
+
+def _prose(thing: object) -> str:
+    """Return a docstring as prose; what it raises is a list."""
+    text, _, raises = (inspect.getdoc(thing) or "").partition("\nRaises:\n")
+    text = text.strip().replace("``", "`")
+    errors = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", raises, re.MULTILINE)
+    listed = "".join(f"* raises `{name}`: {' '.join(words.split())}\n" for name, words in errors)
+    return f"{text}\n" + (f"\n{listed}" if listed else "")
+
+
+def _errors() -> str:
+    """Return a table of what the library raises."""
+    names = [name for name in reconcile.library.__all__ if name.endswith("Error")]
+    rows = [(f"`{name}`", " ".join((inspect.getdoc(getattr(reconcile.library, name)) or "").split())) for name in names]
+    return _table("Error | Says", [(name, words.replace("``", "`")) for name, words in rows])
 
 
 def _table(head: str, rows: Sequence[tuple[str, ...]]) -> str:

@@ -54,5 +54,5 @@ def check(world: World) -> None:
     """Demand that a run finds nothing to do, and nothing to say; a workspace may be open."""
     found = world.run("--workspace", world.project, "--check", "--json")
     plan = json.loads(found.stdout)
-    assert (found.exit_code, plan["actions"], plan["held"], plan["notes"]) == (0, [], [], []), found.output
+    assert (found.exit_code, plan["actions"], plan["held"], plan["notes"]) == (0, [], [], [])
     assert not found.stderr, found.stderr

@@ -54,10 +54,11 @@ class Call:
 
 @dataclass(slots=True)
 class Straced:
-    """Runs the installed command under strace; ``inject`` is what it is to do to which call."""
+    """Runs the installed command, or another program, under strace; ``inject`` is what it is to do to which call."""
 
     log: Path
     inject: str = ""
+    program: tuple[str, ...] = (str(SCRIPT),)
 
     def __call__(self, *args: str | Path, stdin: str | None = None) -> Ended:
         traced = self.inject.partition(":")[0] or ",".join(CALLS)
@@ -65,7 +66,7 @@ class Straced:
         # Faster, but strace 6.1 sends no signals then.
         fast = [] if "signal=" in self.inject else ["--seccomp-bpf"]
         options = ["-f", *fast, "-y", "-s0", "-o", str(self.log), "-e", f"trace={traced}", *injected]
-        command = ["strace", *options, str(SCRIPT), *map(str, args)]
+        command = ["strace", *options, *self.program, *map(str, args)]
         done = subprocess.run(command, check=False, input=stdin, capture_output=True, text=True)
         return Ended(done.stdout, done.stderr, done.returncode)
 

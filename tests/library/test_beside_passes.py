@@ -1,0 +1,89 @@
+"""Runs of reconcile at the same time: what they have seen before a program wrote, they don't remember after it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from reconcile.core.policy import Policy
+from reconcile.disk.roots import locate
+from reconcile.passes import Passes
+from reconcile.session import Session
+from tests.support.library import check, directory, mutable, say
+from tests.support.three import FIRST, SECOND_ID, THIRD
+from tests.support.world import LONG_AGO, SECOND, append
+
+if TYPE_CHECKING:
+    import pytest
+
+    from reconcile import Workspace
+    from reconcile.core.look import Look
+    from tests.support.world import World
+
+
+def opened(world: World) -> Session:
+    roots = locate("jp", str(world.project), None, str(world.project), os.environ, sys.platform)
+    return Session(roots, str(world.state))
+
+
+def test_what_a_pass_saw_before_is_not_remembered(
+    world: World, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(directory(world.store, THIRD), 1, "s", LONG_AGO + SECOND)
+    looked = Session.look
+
+    def late(session: Session, *args: object) -> Look:
+        found = looked(session, *args)  # type: ignore[arg-type]
+        with mutable(workspace) as mut:
+            say(mut, "hello")
+        return found
+
+    with opened(world) as session, session.exclusively("reconcile", 5):
+        look = session.look()
+        plan = session.plan(look, Policy())
+        with monkeypatch.context() as patched:
+            patched.setattr(Session, "look", late)
+            session.apply(plan, look, "reconcile")
+        now = session.look()
+        (copy,) = (each for each in now.store.copies if each.conversation == f"jp-c{FIRST}")
+        digests = {file.digest for file in copy.files}
+        assert set(now.memory.agreed[f"jp-c{FIRST}"].units["stream"].split("+")) <= digests
+        assert now.memory.history[f"jp-c{FIRST}", "stream"][-1] == now.memory.agreed[f"jp-c{FIRST}"].units["stream"]
+    check(world)
+
+
+def test_a_watcher_looks_at_what_a_program_wrote_before_it_hears_of_it(world: World, workspace: Workspace) -> None:
+    with opened(world) as session:
+        passes = Passes(session)
+        with session.exclusively("watch", 5):
+            passes.apply(passes.everything(Policy()), "watch")
+        with mutable(workspace, SECOND_ID) as mut:
+            say(mut, "hello")
+        with session.exclusively("watch", 5):
+            found = passes.some(Policy(), {})
+            assert (found.full, found.plan.actions) == (False, ())
+            passes.apply(found, "watch")
+        with workspace.create_conversation(title="New") as new:
+            pass
+        with session.exclusively("watch", 5):
+            found = passes.some(Policy(), {})
+            assert found.full
+            assert new.id in found.conversations
+            assert not passes.apply(found, "watch").deeds
+    check(world)
+
+
+def test_a_run_that_goes_on_is_not_called_interrupted(world: World, workspace: Workspace) -> None:
+    """And who runs beside it leaves alone what it has open."""
+    with workspace.create_conversation(title="Open") as new, opened(world) as session:
+        new.flush()
+        run = session.state.journal.runs()[0].id
+        with session.state.together():
+            session.state.journal._connection.execute("UPDATE run SET finished_ns = NULL WHERE id = ?", (run,))
+        check(world)
+        assert world.run("--workspace", world.project).exit_code == 0
+        assert session.state.journal.is_open(run)
+    assert world.run("--workspace", world.project).exit_code == 0
+    with opened(world) as session:
+        assert not session.state.journal.is_open(run)

@@ -1,0 +1,87 @@
+"""Values as JP stores them: the order of keys, base64, times, and real conversations written again byte for byte."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile import Json, new_event, plain, timestamp
+from reconcile.library.values import as_jp_orders, decoded, encoded
+from tests.support.library import directory, mutable, read
+from tests.support.three import FIRST
+from tests.support.world import CORPUS, NO_CORPUS
+
+if TYPE_CHECKING:
+    from reconcile import Workspace
+    from tests.support.world import World
+
+
+@pytest.mark.parametrize(
+    ("at_ns", "text"),
+    [
+        (1_700_000_000_000_000_000, "2023-11-14 22:13:20.0"),
+        (1_700_000_000_500_000_000, "2023-11-14 22:13:20.5"),
+        (1_700_000_000_000_000_001, "2023-11-14 22:13:20.000000001"),
+    ],
+)
+def test_times_as_jp_writes_them(at_ns: int, text: str) -> None:
+    assert timestamp(at_ns) == text
+
+
+def test_events_as_jp_stores_them() -> None:
+    request = new_event(
+        "tool_call_request", id="x", name="grep", arguments={"a": ["text", 1, {"b": "é"}]}, metadata={"m": "y"}
+    )
+    assert list(request) == ["timestamp", "type", "id", "name", "arguments", "metadata"]
+    assert request["arguments"] == {"a": ["dGV4dA==", 1, {"b": "w6k="}]}
+    assert request["metadata"] == {"m": "eQ=="}
+    assert plain(request)["arguments"] == {"a": ["text", 1, {"b": "é"}]}
+    response = new_event("tool_call_response", id="x", content="ok", is_error=False)
+    assert (response["content"], plain(response)["content"]) == ("b2s=", "ok")
+    assert new_event("chat_request", content="ok")["content"] == "ok"
+    assert list(new_event("config_delta", delta={"a": "b"})) == ["type", "timestamp", "delta"]
+    assert new_event("config_delta", delta={"a": "b"})["delta"] == {"a": "b"}
+
+
+def test_what_is_no_base64_stays() -> None:
+    assert plain({"type": "tool_call_response", "content": "by hand"})["content"] == "by hand"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "keys"),
+    [
+        ("last_activated_at parent_id", "last_activated_at parent_id title", "title last_activated_at parent_id"),
+        ("zzz last_activated_at title", "zzz last_activated_at title", "zzz last_activated_at title"),
+        ("title last_activated_at zzz", "title last_activated_at zzz labels", "title last_activated_at labels zzz"),
+    ],
+)
+def test_keys_come_where_jp_writes_them(before: str, after: str, keys: str) -> None:
+    def made(names: str) -> dict[str, Json]:
+        return {name: {"b": "", "a": ""} if name == "labels" else "x" for name in names.split()}
+
+    ordered = as_jp_orders(made(after), made(before))
+    assert list(ordered) == keys.split()
+    if isinstance(labels := ordered.get("labels"), dict):
+        assert list(labels) == ["a", "b"]
+
+
+def test_a_first_title_comes_first(world: World, workspace: Workspace) -> None:
+    with mutable(workspace) as mut:
+        mut.update_metadata(lambda metadata: metadata.pop("title"))
+        mut.flush()
+        mut.update_metadata(lambda metadata: metadata.update(title="Again"))
+    assert list(read(directory(world.workspace, FIRST) / "metadata.json"))[:2] == ["title", "last_activated_at"]
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
+def test_real_files_come_out_as_they_are() -> None:
+    """The small ones; the largest have megabytes."""
+    found = [path for path in CORPUS.rglob("*.json") if path.stat().st_size < 40_000 and path.name != "messages.json"]
+    assert len(found) > 20
+    for path in found:
+        content = path.read_bytes()
+        value = decoded("x", path.name, content)
+        assert isinstance(value, dict | list)
+        assert encoded(path.name, json.loads(json.dumps(value))) in (content, content + b"\n"), path
