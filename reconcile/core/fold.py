@@ -16,7 +16,7 @@ from reconcile.core.units import units_of
 from reconcile.core.views import views_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from reconcile.core.guards import Sides, Whole
     from reconcile.core.memory import AsideRecord, Memory
@@ -59,7 +59,7 @@ def fold(
     ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
     ``whole`` is given where the scans and the memory are those of a part.
     """
-    run = _run_of(plan, undone, memory, workspace, rules)
+    run = _run_of(plan, undone, memory, (store, workspace), rules)
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     sides = (whole or look_at_whole(store, workspace, memory, rules.format)).sides
     touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
@@ -139,19 +139,19 @@ def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
     return frozenset(put)
 
 
-def _given(plan: Plan, undone: Collection[str], workspace: Snapshot) -> frozenset[tuple[str, str]]:
-    """Return the units that were projected, and are in the workspace as they were written."""
-    projected = [action for action in plan.actions if action.kind is Kind.PROJECT and action.id not in undone]
-    wanted = {action.conversation for action in projected}
+def _as_written(plan: Plan, kind: Kind, undone: Collection[str], target: Snapshot) -> frozenset[tuple[str, str]]:
+    """Return the units that were copied from one side to the other, and are there as they were written."""
+    copied = [action for action in plan.actions if action.kind is kind and action.id not in undone]
+    wanted = {action.conversation for action in copied}
     there = {
         f"{copy.path}/{file.name}": file.digest
-        for copy in workspace.copies
+        for copy in target.copies
         if copy.conversation in wanted
         for file in copy.files
     }
     return frozenset(
         (action.conversation, action.unit)
-        for action in projected
+        for action in copied
         if all(there.get(write.target.path) == write.digest for write in action.writes)
     )
 
@@ -179,6 +179,8 @@ class _Run:
     """Units that the store got from the vault: they are its newest ones, whatever the workspace has."""
     given: frozenset[tuple[str, str]]
     """Units of the workspace that are as this run has projected them, whatever the store has by now."""
+    saved: frozenset[tuple[str, str]]
+    """Units of the store that are as this run has copied them from the workspace, whatever that has by now."""
     unwritten: frozenset[tuple[str, str]]
     doubled: frozenset[str]
     unmoved: frozenset[str]
@@ -193,6 +195,14 @@ class _Run:
             self.doubled, self.unmoved, (key for key, _ in units), (key for _, key in self.memory.renames)
         )
 
+    def has_given(self, conversation: str, unit: str) -> bool:
+        """Tell whether the workspace has a unit as this run has projected it."""
+        return not self.given.isdisjoint({(conversation, unit), (conversation, WHOLE)})
+
+    def has_saved(self, conversation: str, unit: str) -> bool:
+        """Tell whether the store has a unit as this run has copied it."""
+        return not self.saved.isdisjoint({(conversation, unit), (conversation, WHOLE)})
+
     def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
         """Tell whether a content that both sides hold is a new version, or an old one that this run has chosen.
 
@@ -203,7 +213,10 @@ class _Run:
         return digest not in known or (chosen and known[-1] != digest)
 
 
-def _run_of(plan: Plan, undone: Collection[str], memory: Memory, workspace: Snapshot, rules: Rules) -> _Run:
+def _run_of(plan: Plan, undone: Collection[str], memory: Memory, sides: Sequence[Snapshot], rules: Rules) -> _Run:
+    store, workspace = sides
+    kept = _from_vault(plan)
+    restored = {conversation for conversation, _ in kept}
     left = [action for action in plan.actions if action.id in undone]
     return _Run(
         memory=memory,
@@ -213,8 +226,9 @@ def _run_of(plan: Plan, undone: Collection[str], memory: Memory, workspace: Snap
         places_none=plan.policy.request is not None and not isinstance(plan.policy.request, TreeEdit),
         rooted=frozenset(plan.rooted),
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
-        kept=_from_vault(plan),
-        given=_given(plan, undone, workspace),
+        kept=kept,
+        given=_as_written(plan, Kind.PROJECT, undone, workspace),
+        saved=frozenset(each for each in _as_written(plan, Kind.COPY, undone, store) if each[0] not in restored),
         unwritten=frozenset((action.conversation, action.unit) for action in left),
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         carried=frozenset(each for action in plan.actions for each in action.touches),
@@ -292,15 +306,19 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
         said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}
         if unit.digest is None or name not in ours or view.id in run.doubled or (view.id, name) in run.unwritten:
             continue  # a duplicate that still has another content would be taken for an edit
+        digest = unit.digest
         if {ours[name].digest} != said:
-            # Somebody has written to the store since: both had the same when this was projected.
-            given = not run.given.isdisjoint({(view.id, name), (view.id, WHOLE)})
-            if given and view.workspace.raw(name) == unit.digest:
+            # Somebody has written to a side since: both had the same when this was copied to the other.
+            if run.has_given(view.id, name) and view.workspace.raw(name) == unit.digest:
                 units[name] = unit.digest
-            continue
-        units[name] = unit.digest
-        if run.becomes_newest(view.id, name, unit.digest):
-            changes.history[view.id, name] = unit.digest
+                continue
+            saved = ours[name].digest
+            if saved is None or saved != view.store.raw(name) or not run.has_saved(view.id, name):
+                continue
+            digest = saved
+        units[name] = digest
+        if run.becomes_newest(view.id, name, digest):
+            changes.history[view.id, name] = digest
     if not units:
         return None
     before = view.agreed

@@ -500,6 +500,21 @@ def test_what_was_projected_was_the_same_on_both_sides_whatever_the_store_has_by
         assert agreed.units[METADATA] == agreed_on(known).agreed["jp-c1"].units[METADATA]
 
 
+def test_what_was_copied_was_the_same_on_both_sides_whatever_the_workspace_has_by_now() -> None:
+    """Else it would be taken for an edit when git brings it back."""
+    first, second = ONE.replace('"A"', '"A" v=1'), ONE.replace('"A"', '"A" v=2')
+    memory = agreed_on(ONE)
+    plan = plan_of(stored(ONE), here(first), memory)
+    assert [action.kind for action in plan.actions] == [Kind.COPY]
+    for undone, kept, known in (((), first, first), ((), second, ONE), (("1",), first, ONE)):
+        changes = fold(stored(kept), here(ONE), memory, plan, RULES, undone)
+        agreed = changes.agreed.get("jp-c1", memory.agreed["jp-c1"])
+        assert agreed is not None
+        assert agreed.units[METADATA] == digest_of(known, METADATA)
+        history = {} if known == ONE else {("jp-c1", METADATA): digest_of(first, METADATA)}
+        assert changes.history == history
+
+
 def test_what_is_equal_without_a_parent_in_another_ones_directory_is_looked_at_closer() -> None:
     orphan = TWO.replace(" parent 1", "")
     agreed = folded(stored(ONE, orphan), here(ONE, f"1-a/conversations/{orphan}"), Memory()).agreed["jp-c2"]
