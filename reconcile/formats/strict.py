@@ -92,8 +92,11 @@ def _has_few_brackets(content: bytes, levels: int) -> bool:
 
 
 def _is_shallow_array(content: bytes) -> bool:
-    """Tell whether this is an array in which no element can be nested deep; a stream may have many events."""
-    if not content.startswith(b"["):
+    """Tell whether this is an array in which no element can be nested deep; a stream may have many events.
+
+    Not of a large one, which may have more elements than fit into memory.
+    """
+    if len(content) > _CHUNK or not content.startswith(b"["):
         return False
     try:
         elements = _ELEMENTS.decode(content)
