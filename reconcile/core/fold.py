@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconcile.core.guards import Sides, Whole
     from reconcile.core.memory import AsideRecord, Memory
     from reconcile.core.model import Copy, Digest, Snapshot
-    from reconcile.core.plan import Plan
+    from reconcile.core.plan import Action, Plan
     from reconcile.core.units import Rules
     from reconcile.core.views import View
 
@@ -141,7 +141,11 @@ def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
 
 def _as_written(plan: Plan, kind: Kind, undone: Collection[str], target: Snapshot) -> frozenset[tuple[str, str]]:
     """Return the units that were copied from one side to the other, and are there as they were written."""
-    copied = [action for action in plan.actions if action.kind is kind and action.id not in undone]
+    copied = [
+        action
+        for action in plan.actions
+        if action.kind is kind and action.id not in undone and not (kind is Kind.COPY and _is_made(action))
+    ]
     wanted = {action.conversation for action in copied}
     there = {
         f"{copy.path}/{file.name}": file.digest
@@ -154,6 +158,11 @@ def _as_written(plan: Plan, kind: Kind, undone: Collection[str], target: Snapsho
         for action in copied
         if all(there.get(write.target.path) == write.digest for write in action.writes)
     )
+
+
+def _is_made(action: Action) -> bool:
+    """Tell whether something that is saved was on neither side before: what the library writes is still to be given."""
+    return any(write.source is None or write.source.side is not Side.WORKSPACE for write in action.writes)
 
 
 def _may_forget(view: View, plan: Plan, sides: Sides) -> bool:

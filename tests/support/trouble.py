@@ -36,8 +36,8 @@ def unlinked(name: str, then: Callable[[], None]) -> Iterator[None]:
     """Have JP's cleanup take the name of a lock away as soon as it is held, and do something ``then``."""
     take = HeldLock.take
 
-    def taken(cls: type[HeldLock], asked: str, roots: LockRoots) -> HeldLock | Busy:
-        got = take(asked, roots)
+    def taken(cls: type[HeldLock], asked: str, roots: LockRoots, session: str | None = None) -> HeldLock | Busy:
+        got = take(asked, roots, session)
         if asked == name and isinstance(got, HeldLock):
             path = roots.path(name)
             assert path is not None
