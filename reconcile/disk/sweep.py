@@ -20,6 +20,7 @@ _SECOND_NS = 1_000_000_000
 _WORD = 2**64
 _FIELDS = 4
 _UNKNOWN = (0,) * _FIELDS
+_MISSING = (-1,) * _FIELDS
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _BY_DESCRIPTOR = os.stat in os.supports_dir_fd
 WORTH_A_PROCESS = 12_000
@@ -90,7 +91,12 @@ def changed_on_both(roots: Sequence[str], sweeps: Sequence[Sweep]) -> list[list[
     if len(one.names) + len(other.names) < WORTH_A_PROCESS or (os.cpu_count() or 1) < 2 or not hasattr(os, "fork"):
         return [one.changed(first), other.changed(second)]
     reading, writing = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:  # there may be no more processes
+        os.close(reading)
+        os.close(writing)
+        return [one.changed(first), other.changed(second)]
     if child == 0:
         _tell(writing, other, second)
     os.close(writing)
@@ -135,7 +141,7 @@ def _prints(root: str, names: Sequence[str]) -> array[int]:
                 status = stat(name, dir_fd=root_fd, follow_symlinks=False)
                 extend((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
             except OSError:
-                extend(_UNKNOWN)
+                extend(_MISSING)
             except OverflowError:
                 del found[len(found) - len(found) % _FIELDS :]
                 extend(_print(status))

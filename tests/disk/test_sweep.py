@@ -133,6 +133,24 @@ def test_two_processes_see_what_one_sees(side: Path, tmp_path: Path, monkeypatch
     assert all(alone)
 
 
+def test_where_no_process_can_be_made_one_looks_at_both(side: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> int:
+        raise BlockingIOError
+
+    known = swept(side)
+    (side / A / "events.json").unlink()
+    monkeypatch.setattr(sweep, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(os, "fork", refused)
+    one, other = changed_on_both((str(side), str(side)), (known, known))
+    assert one == other != []
+
+
+def test_what_was_just_written_and_is_gone_has_changed(side: Path) -> None:
+    known = scan(Side.STORE, str(side), FORMAT, None).sweep
+    (side / A / "events.json").unlink()
+    assert f"{A}/events.json" in {known.names[at] for at in known.changed(str(side))}
+
+
 def test_later_looks_have_the_last_word(side: Path) -> None:
     known = swept(side)
     (side / A / "events.json").write_bytes(b"[]\n")
