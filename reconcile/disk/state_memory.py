@@ -102,33 +102,36 @@ def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[
 
 def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> frozenset[tuple[Side, str]]:
     """Return the conversations of which the newest run has left a directory with another name than it was to get."""
-    moves = [(each, move["source"], move["target"]) for each, move in _left_by_newest(connection, checkout, "move")]
+    moves = [(each, move) for each, move, done in _of_newest(connection, checkout, "move") if not done]
     return frozenset(
-        (Side(target.partition(":")[0]), each) for each, source, target in moves if _dirname(source) != _dirname(target)
+        (Side(move["target"].partition(":")[0]), each)
+        for each, move in moves
+        if _dirname(move["source"]) != _dirname(move["target"])
     )
 
 
 def _load_localizing(connection: sqlite3.Connection, checkout: int | None) -> frozenset[str]:
-    """Return the conversations whose directory the newest run has left although `local` was to take it out."""
-    removals = _left_by_newest(connection, checkout, "remove-stale")
-    return frozenset(each for each, removal in removals if removal["reason"] in ("localized", "with-ancestor"))
+    """Return the conversations of which the newest run has left a directory although `local` was to take all out."""
+    removals = list(_of_newest(connection, checkout, "remove-stale"))
+    leaving = {each for each, removal, _ in removals if removal["reason"] in ("localized", "with-ancestor")}
+    return frozenset(each for each, _, done in removals if each in leaving and not done)
 
 
-def _left_by_newest(
+def _of_newest(
     connection: sqlite3.Connection, checkout: int | None, kind: str
-) -> Iterable[tuple[str, dict[str, str]]]:
-    """Return the conversation and the record of each step of a kind that the newest run has not done.
+) -> Iterable[tuple[str, dict[str, str], bool]]:
+    """Return the conversation and the record of each step of a kind of the newest run, and whether it was done.
 
     One that was killed before it had written down what it was about is none: what was left is left still. Nor is one of
     the library, which is about a single conversation.
     """
-    sql = """SELECT conversation, record FROM step WHERE kind = ? AND state <> 'done' AND run = (
+    sql = """SELECT conversation, record, state = 'done' FROM step WHERE kind = ? AND run = (
         SELECT id FROM run WHERE checkout = ? AND command <> ? AND (
             EXISTS (SELECT 1 FROM step AS its WHERE its.run = run.id)
             OR EXISTS (SELECT 1 FROM remembered AS its WHERE its.run = run.id)
         ) ORDER BY id DESC LIMIT 1)"""
     rows = select(connection, sql, (kind, checkout, LIBRARY))
-    return [(conversation, json.loads(record)) for conversation, record in rows]
+    return [(conversation, json.loads(record), bool(done)) for conversation, record, done in rows]
 
 
 def _dirname(place: str) -> str:

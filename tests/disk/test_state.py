@@ -631,11 +631,12 @@ def test_what_local_has_left_is_remembered_until_the_next_run(state: State, here
 
     run = state.journal.begin_run(here, "local", NOW)
     steps = [gone("1", "localized"), gone("2", "with-ancestor"), gone("3", "with-ancestor"), gone("4", "duplicate")]
-    state.journal.plan_steps(run, steps, NOW)
-    state.journal.step_done(run, ["2"], NOW)
-    assert state.load(here).localizing == {"1", "3"}
+    second = Step("5 too", "5", "conversation", "remove-stale", '{"reason": "duplicate"}')
+    state.journal.plan_steps(run, [*steps, gone("5", "localized"), second], NOW)
+    state.journal.step_done(run, ["2", "5"], NOW)
+    assert state.load(here).localizing == {"1", "3", "5"}
     newest = state.journal.begin_run(here, "killed at once, or soon after", NOW)
-    assert state.load(here).localizing == {"1", "3"}
+    assert state.load(here).localizing == {"1", "3", "5"}
     state.journal.plan_steps(newest, [gone("4", "duplicate")], NOW)
     assert not state.load(here).localizing
 
