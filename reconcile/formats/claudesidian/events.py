@@ -1,0 +1,179 @@
+"""The event files of `.nexus/`: append-only streams, one JSON object a line (section 6).
+
+The program reads a file so: split at line feeds, skip blank lines, skip what doesn't parse. Here nothing is skipped
+without being known: what is torn or unreadable is kept apart, so that it can be spoken of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from reconcile.formats import javascript
+from reconcile.formats.strict import InvalidContentError, kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from reconcile.formats.claudesidian.items import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line that holds an event. ``text`` has no end of line, so that files with CRLF compare equal."""
+
+    number: int
+    text: bytes
+    value: Value
+
+    @property
+    def id(self) -> str | None:
+        """The event's own id, which no other event has."""
+        found = self.value.get("id")
+        return found if isinstance(found, str) else None
+
+    @property
+    def key(self) -> str | bytes:
+        """What tells it from other events: its id, or the whole line."""
+        return self.id or self.text
+
+    @property
+    def type(self) -> str:
+        """What happened."""
+        return str(self.value.get("type"))
+
+    @property
+    def timestamp(self) -> float:
+        """When the line was appended, in ms; 0 where that isn't said."""
+        found = self.value.get("timestamp")
+        return found if isinstance(found, (int, float)) else 0
+
+    @property
+    def data(self) -> Value:
+        """The member of that name, empty where it is none."""
+        found = self.value.get("data")
+        return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A line that is no event, which the program skips; ``torn``: the last one, without its end of line."""
+
+    number: int
+    text: bytes
+    found: str
+    torn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventFile:
+    """The lines of one file, in their order."""
+
+    events: tuple[Event, ...]
+    unreadable: tuple[Unreadable, ...]
+
+
+class Relation(StrEnum):
+    """What one version of an event file is to another, by the events that it holds."""
+
+    EQUAL = "equal"
+    AHEAD = "ahead"
+    BEHIND = "behind"
+    DIVERGED = "diverged"
+
+
+def read_events(content: bytes) -> EventFile:
+    """The events of a file, and the lines that are none; blank lines are nothing (edge case 28)."""
+    events: list[Event] = []
+    unreadable: list[Unreadable] = []
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text:
+            continue
+        try:
+            value = javascript.parse(text)
+            found = None if isinstance(value, dict) else kind(value)
+        except InvalidContentError as error:
+            value, found = None, error.found.replace(" in line 1", "").replace("at line 1 ", "at ")
+        if found is None:
+            events.append(Event(number, text, value))
+        else:
+            unreadable.append(Unreadable(number, text, found, torn=number == len(lines)))
+    return EventFile(tuple(events), tuple(unreadable))
+
+
+def relation(mine: EventFile, theirs: EventFile) -> Relation:
+    """What mine is to theirs. A version that lacks nothing but events of the other is no conflict.
+
+    Events never change: two that share an id and differ make the versions diverge.
+    """
+    if [event.text for event in mine.events] == [event.text for event in theirs.events]:
+        return Relation.EQUAL
+    ours, others = _texts(mine.events), _texts(theirs.events)
+    if others.items() <= ours.items():
+        return Relation.AHEAD
+    return Relation.BEHIND if ours.items() <= others.items() else Relation.DIVERGED
+
+
+def unite(mine: EventFile, theirs: EventFile) -> bytes | None:
+    """One file with the events of both: what they share, then both tails, each in its own order, by time.
+
+    The same bytes whichever of the two comes first. None where that can't be told: an event that both have and that
+    differs, or a line in the middle that can't be read. A torn last line is left out.
+    """
+    broken = [line for line in (*mine.unreadable, *theirs.unreadable) if not line.torn]
+    ours, others = _texts(mine.events), _texts(theirs.events)
+    if broken or any(others.get(key, text) != text for key, text in ours.items()):
+        return None
+    left = [event for event in _once(mine.events) if event.key not in others]
+    right = [event for event in _once(theirs.events) if event.key not in ours]
+    shared = [event for event in _once(mine.events) if event.key in others]
+    if [event.key for event in shared] != [event.key for event in _once(theirs.events) if event.key in ours]:
+        # Made by an older union elsewhere: what is shared is in the order of the replay.
+        shared.sort(key=lambda event: (event.timestamp, event.text))
+    return joined(event.text for event in (*shared, *_by_time(left, right)))
+
+
+def joined(texts: Iterable[bytes]) -> bytes:
+    """The bytes of a file with these lines."""
+    return b"".join(text + b"\n" for text in texts)
+
+
+def line(value: Value) -> bytes:
+    """One event as the program writes it: JSON without blanks."""
+    return compact(value).encode()
+
+
+def compact(value: object) -> str:
+    """The text of ``JSON.stringify(value)``. Values that were parsed are never deeper than the stack."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{javascript.text(key)}:{compact(value[key])}" for key in javascript.keys(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(compact, value)) + "]"
+    return javascript.stringify(value).decode()
+
+
+def _texts(events: Iterable[Event]) -> dict[str | bytes, bytes]:
+    found: dict[str | bytes, bytes] = {}
+    for event in events:
+        found.setdefault(event.key, event.text)
+    return found
+
+
+def _once(events: Iterable[Event]) -> list[Event]:
+    """The events without those that come again: of a duplicate the first counts."""
+    found: dict[str | bytes, Event] = {}
+    for event in events:
+        found.setdefault(event.key, event)
+    return list(found.values())
+
+
+def _by_time(left: Sequence[Event], right: Sequence[Event]) -> Iterator[Event]:
+    """Both sequences in one, the older next event first; neither's own order changes."""
+    first, second = list(left), list(right)
+    while first and second:
+        ours, others = first[0], second[0]
+        yield (first if (ours.timestamp, ours.text) <= (others.timestamp, others.text) else second).pop(0)
+    yield from first or second

@@ -1,0 +1,109 @@
+"""Event files: what is read, what one version is to another, and both in one."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from reconcile.formats.claudesidian.events import Relation, compact, joined, line, read_events, relation, unite
+from tests.support.claudesidian import CORPUS, needs_corpus
+
+
+def event(number: int, at: int = 0, **more: Any) -> bytes:
+    return line({"type": "trace_added", "data": {"id": f"trace_{number}"}, "id": f"e{number}", "timestamp": at, **more})
+
+
+def file(*numbers: int) -> bytes:
+    return joined(event(number, number) for number in numbers)
+
+
+def ids(content: bytes) -> list[str | None]:
+    return [each.id for each in read_events(content).events]
+
+
+def test_blank_lines_crlf_and_a_last_line_without_its_end() -> None:
+    content = event(1) + b"\r\n\r\n  \n" + event(2)
+    found = read_events(content)
+    assert (ids(content), found.unreadable) == (["e1", "e2"], ())
+    assert [each.number for each in found.events] == [1, 4]
+    assert relation(found, read_events(joined([event(1), event(2)]))) is Relation.EQUAL
+
+
+def test_a_torn_last_line_is_told_from_an_unreadable_one() -> None:
+    found = read_events(b"nonsense\n" + event(1) + b"\n[]\n" + event(2)[:-5])
+    assert [(each.number, each.torn) for each in found.unreadable] == [(1, False), (3, False), (4, True)]
+    assert found.unreadable[1].found == "a JSON array"
+    assert "truncated" in found.unreadable[2].found
+    assert [each.id for each in found.events] == ["e1"]
+
+
+RELATIONS = [
+    (file(1, 2), file(1, 2), Relation.EQUAL),
+    (file(1, 2, 3), file(1, 2), Relation.AHEAD),
+    (file(1), file(1, 2), Relation.BEHIND),
+    (file(1, 2), file(1, 3), Relation.DIVERGED),
+    (b"", file(1), Relation.BEHIND),
+    (file(1, 2, 3), file(1, 3), Relation.AHEAD),
+    (joined([event(1, 5)]), joined([event(1, 6)]), Relation.DIVERGED),
+]
+
+
+@pytest.mark.parametrize(("mine", "theirs", "expected"), RELATIONS)
+def test_what_one_version_is_to_another(mine: bytes, theirs: bytes, expected: Relation) -> None:
+    assert relation(read_events(mine), read_events(theirs)) is expected
+    mirrored = {Relation.AHEAD: Relation.BEHIND, Relation.BEHIND: Relation.AHEAD}
+    assert relation(read_events(theirs), read_events(mine)) is mirrored.get(expected, expected)
+
+
+def test_two_tails_become_one_by_time() -> None:
+    mine, theirs = read_events(file(1, 2, 4, 6)), read_events(file(1, 2, 3, 5))
+    united = unite(mine, theirs)
+    assert united == unite(theirs, mine) == file(1, 2, 3, 4, 5, 6)
+
+
+def test_a_torn_tail_is_left_out_of_the_union() -> None:
+    assert unite(read_events(file(1, 2) + event(3)[:9]), read_events(file(1))) == file(1, 2)
+
+
+def test_what_can_not_be_united() -> None:
+    assert unite(read_events(joined([event(1, 5)])), read_events(joined([event(1, 6)]))) is None
+    assert unite(read_events(b"nonsense\n" + event(1) + b"\n"), read_events(file(2))) is None
+
+
+def test_events_of_one_device_keep_their_order_whatever_their_time_says() -> None:
+    backwards = joined([event(1, 1), event(5, 5), event(2, 2)])
+    assert unite(read_events(backwards), read_events(file(1, 3))) == joined(
+        [event(1, 1), event(3, 3), event(5, 5), event(2, 2)]
+    )
+
+
+def test_the_union_of_any_two_has_everything_once() -> None:
+    for seed in range(300):
+        chance = random.Random(seed)
+        shared = chance.randrange(3)
+        tails = [chance.sample(range(3, 12), k=chance.randrange(6)) for _ in "ab"]
+        mine, theirs = (read_events(file(*range(shared), *tail)) for tail in tails)
+        united = unite(mine, theirs)
+        assert united == unite(theirs, mine)
+        assert united is not None
+        found = read_events(united)
+        assert sorted(map(str, ids(united))) == sorted({str(each.id) for each in (*mine.events, *theirs.events)})
+        assert {relation(found, mine), relation(found, theirs)} <= {Relation.EQUAL, Relation.AHEAD}
+        again = unite(found, mine)
+        assert again is not None
+        assert set(ids(again)) == set(ids(united))
+
+
+@needs_corpus
+def test_the_lines_of_the_corpus_are_written_again_byte_by_byte() -> None:
+    files = sorted(CORPUS.glob("*/.nexus/*/*.jsonl"))
+    assert len(files) == 10
+    for path in files:
+        content = path.read_bytes()
+        assert joined(line(each.value) for each in read_events(content).events) == content
+
+
+def test_json_without_blanks() -> None:
+    assert compact({"b": [1.0, None, True, "é\n"], "7": {}}) == '{"7":{},"b":[1,null,true,"é\\n"]}'
