@@ -1,0 +1,211 @@
+"""What needs no rules is told at a glance: the plan is theirs in any case, and they look only at what is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
+from reconcile.core.planner import plan_by_rules
+from reconcile.core.policy import Layout, Missing, Policy, Take
+from reconcile.core.rest import Rest, rest_of
+from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored
+from tests.support.pure_level import RULES
+
+ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1 2]'
+THREE = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1 2 3]'
+FOUR = '4-d  metadata 09:00 title "D"  stream 09:00 [1]'
+FIVE = '5-e  metadata 09:00 title "E" parent 4  stream 09:00 [1]'
+SIX = '6-f  metadata 09:00 title "F"  stream 09:00 [1]'
+STORE = (ONE, TWO, THREE, FOUR, FIVE, SIX)
+NESTED = (
+    ONE,
+    f"1-a/conversations/{TWO}",
+    f"1-a/conversations/2-b/conversations/{THREE}",
+    FOUR,
+    f"4-d/conversations/{FIVE}",
+    SIX,
+)
+KNOWN = agreed_on(*NESTED)
+
+
+def edited(line: str) -> str:
+    return line.replace(" [1", " [1 9 1")
+
+
+def rest(store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None) -> Rest | None:
+    """Return what is left; the plan that it leads to is that of the rules."""
+    policy = policy or Policy()
+    by_rules = plan_by_rules(store, workspace, memory, policy, RULES, NOW_NS)
+    plan = plan_of(store, workspace, memory, policy)
+    assert plan.quiet or plan == by_rules
+    found = rest_of(store, workspace, memory, policy, RULES)
+    if found is not None:
+        part = plan_by_rules(found.store, found.workspace, found.memory, policy, RULES, NOW_NS, found.whole)
+        assert found.joined(part) == by_rules
+    return found
+
+
+def left(store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None) -> set[str]:
+    """Return the numbers of the conversations that the rules have to look at."""
+    found = rest(store, workspace, memory, policy)
+    assert found is not None
+    copies = (*found.store.copies, *found.workspace.copies)
+    remembered = {*found.memory.agreed, *found.memory.intents, *found.memory.tombstones}
+    numbers = {each.removeprefix("jp-c") for each in {copy.conversation for copy in copies} | remembered}
+    assert numbers.isdisjoint(each.removeprefix("jp-c") for each in found.counted)
+    return numbers
+
+
+def test_everything_is_at_rest() -> None:
+    found = rest(stored(*STORE), here(*NESTED))
+    assert found is not None
+    assert not found.store.copies
+    assert not found.workspace.copies
+    assert not found.memory.agreed
+    assert found.counted == {f"jp-c{number}": "in-sync" for number in range(1, 7)}
+    assert found.places["jp-c3"] == "1-a/conversations/2-b/conversations/3-c"
+
+
+def test_what_was_edited_is_left_with_what_is_above_and_below_it() -> None:
+    assert left(stored(*STORE), here(*NESTED[:3], edited(FOUR), *NESTED[4:])) == {"4", "5"}
+    assert left(stored(*STORE[:4], edited(FIVE), SIX), here(*NESTED)) == {"4", "5"}
+    assert left(stored(*STORE), here(*NESTED[:5], edited(SIX))) == {"6"}
+
+
+def test_what_is_equal_and_was_never_agreed_on_is_told_at_a_glance() -> None:
+    assert left(stored(*STORE), here(*NESTED), Memory()) == set()
+    assert left(stored(*STORE), here(*NESTED[:5], edited(SIX)), Memory()) == {"6"}
+
+
+def test_what_is_gone_on_both_sides_is_left() -> None:
+    assert left(stored(*STORE[:5]), here(*NESTED[:5])) == {"6"}
+
+
+def test_what_one_side_alone_has_is_left_where_something_is_due() -> None:
+    assert left(stored(*STORE[:5]), here(*NESTED), agreed_on(*NESTED[:5])) == {"6"}
+    assert left(stored(*STORE), here(*NESTED[:5])) == {"6"}
+    assert left(stored(*STORE), here(*NESTED[:5]), agreed_on(*NESTED[:5])) == set()
+
+
+def test_what_is_in_the_store_alone_is_projected_where_the_configuration_says_so() -> None:
+    again = Policy(missing=Missing.REPROJECT)
+    gone = {"jp-c6": Intent(IntentKind.REMOVED)}
+    assert left(stored(*STORE), here(*NESTED[:5]), replace(KNOWN, intents=gone), again) == {"6"}
+    local = replace(agreed_on(*NESTED[:5]), intents={"jp-c6": Intent(IntentKind.LOCAL)})
+    assert left(stored(*STORE), here(*NESTED[:5]), local, again) == set()
+    archived = stored(*STORE[:5], f".archive/{SIX}")
+    assert left(archived, here(*NESTED[:5]), agreed_on(*NESTED[:5]), again) == set()
+
+
+def test_half_of_all_at_rest_is_enough() -> None:
+    changed = [edited(line) for line in (FOUR, SIX)]
+    assert left(stored(ONE, FOUR), here(ONE, changed[0]), agreed_on(ONE, FOUR)) == {"4"}
+    assert rest(stored(ONE, FOUR, SIX), here(ONE, *changed), agreed_on(ONE, FOUR, SIX)) is None
+
+
+def test_the_agreed_count_among_all() -> None:
+    assert rest(stored(ONE), here(ONE), agreed_on(ONE, FOUR, SIX)) is None
+
+
+DOUBTS: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
+    "a decision": (stored(*STORE), here(*NESTED), KNOWN, Policy(decisions={"jp-c1": Take.STORE})),
+    "a selection": (stored(*STORE), here(*NESTED), KNOWN, Policy(only=frozenset({"jp-c1"}))),
+    "a subtree": (stored(*STORE), here(*NESTED), KNOWN, Policy(below=frozenset({"jp-c1"}))),
+    "a problem in the store": (
+        replace(stored(*STORE), problems=(Problem("9-z", "denied"),)),
+        here(*NESTED),
+        KNOWN,
+        Policy(),
+    ),
+    "a problem in the workspace": (
+        stored(*STORE),
+        replace(here(*NESTED), problems=(Problem("9-z", "denied"),)),
+        KNOWN,
+        Policy(),
+    ),
+    "a foreign name in the store": (
+        replace(stored(*STORE), foreign=(Foreign("x", "no id"),)),
+        here(*NESTED),
+        KNOWN,
+        Policy(),
+    ),
+    "a foreign name in the workspace": (
+        stored(*STORE),
+        replace(here(*NESTED), foreign=(Foreign("x", "no id"),)),
+        KNOWN,
+        Policy(),
+    ),
+    "something set aside": (
+        stored(*STORE),
+        here(*NESTED),
+        replace(KNOWN, asides={("jp-c1", METADATA): AsideRecord(AsideKind.KEPT, "x", "y")}),
+        Policy(),
+    ),
+    "a directory that is still to leave": (
+        stored(*STORE),
+        here(*NESTED),
+        replace(KNOWN, localizing=frozenset({"jp-c1"})),
+        Policy(),
+    ),
+    "a rename that is still due": (
+        stored(*STORE),
+        here(*NESTED),
+        replace(KNOWN, renames=frozenset({(Side.STORE, "jp-c1")})),
+        Policy(),
+    ),
+    "another layout": (stored(*STORE), here(*NESTED), KNOWN, Policy(layout=Layout.FLAT)),
+    "another store": (seen(Side.STORE, STORE, identity="store:1"), here(*NESTED), KNOWN, Policy()),
+    "an emptied workspace": (stored(*STORE), here(), KNOWN, Policy()),
+    "lies elsewhere": (stored(*STORE), here(ONE, *STORE[1:3], *NESTED[3:]), Memory(), Policy()),
+    "a cycle of parents": (
+        stored(*STORE[:5], SIX.replace('"F"', '"F" parent 6')),
+        here(*NESTED[:5], SIX.replace('"F"', '"F" parent 6')),
+        agreed_on(*NESTED[:5], SIX.replace('"F"', '"F" parent 6')),
+        Policy(),
+    ),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "memory", "policy"), DOUBTS.values(), ids=DOUBTS)
+def test_in_doubt_the_rules_look_at_everything(
+    store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy
+) -> None:
+    assert rest(store, workspace, memory, policy) is None
+
+
+UNEQUAL: dict[str, tuple[tuple[str, ...], tuple[str, ...], Memory]] = {
+    "two directories in the store": ((*STORE, f"6-g {SIX[3:]}"), NESTED, Memory()),
+    "two directories in the workspace": (STORE, (*NESTED, f"6-g {SIX[3:]}"), Memory()),
+    "local by its metadata": (
+        (*STORE[:5], SIX.replace('"F"', '"F" local')),
+        (*NESTED[:5], SIX.replace('"F"', '"F" local')),
+        Memory(),
+    ),
+    "archived on both sides": ((*STORE[:5], f".archive/{SIX}"), (*NESTED[:5], f".archive/{SIX}"), Memory()),
+    "no stream": ((*STORE[:5], SIX.partition("  stream")[0]), (*NESTED[:5], SIX.partition("  stream")[0]), Memory()),
+    "another known parent": (STORE, NESTED, Memory(parents={"jp-c6": "jp-c4"})),
+    "it was removed on purpose": (STORE, NESTED, Memory(tombstones={"jp-c6": frozenset({"x"})})),
+    "it was removed here": (STORE, NESTED, Memory(intents={"jp-c6": Intent(IntentKind.REMOVED)})),
+    "an extra in the workspace alone": (STORE, (*NESTED, '6-f/NOTE.md  09:00 "x"'), Memory()),
+    "another extra": ((*STORE, '6-f/NOTE.md  09:00 "y"'), (*NESTED, '6-f/NOTE.md  09:00 "x"'), Memory()),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "memory"), UNEQUAL.values(), ids=UNEQUAL)
+def test_what_is_not_certain_is_left(store: tuple[str, ...], workspace: tuple[str, ...], memory: Memory) -> None:
+    assert "6" in left(stored(*store), here(*workspace), memory)
+
+
+def test_an_extra_that_the_store_alone_has_changes_nothing() -> None:
+    assert left(stored(*STORE, '6-f/NOTE.md  09:00 "x"'), here(*NESTED), Memory()) == set()
+
+
+def test_without_a_parent_in_both_files_it_is_left_where_it_lies_below_another() -> None:
+    stripped = TWO.replace(" parent 1", "")
+    workspace = (ONE, f"1-a/conversations/{stripped}", *NESTED[3:])
+    found = rest(stored(ONE, stripped, *STORE[3:]), here(*workspace), Memory())
+    assert found is None or "jp-c2" not in found.counted
