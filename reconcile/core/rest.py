@@ -97,12 +97,11 @@ def agreement(copy: Copy, other: Copy, memory: Memory, rules: Rules) -> Agreed |
     assert isinstance(metadata, Metadata)  # noqa: S101 - it is sound
     if conversation in memory.parents and not states(metadata, memory.parents[conversation]):
         return None
-    if metadata.parent.kind is ParentKind.ABSENT and other.container is not None:
-        return None
-    ours, units = digests_of(copy, rules), digests_of(other, rules)
-    if any(digest is None or ours.get(name) != digest for name, digest in units.items()):
-        return None
-    found = {name: digest for name, digest in units.items() if digest is not None}
+    ours, found = digests_of(copy, rules), {}
+    for name, digest in digests_of(other, rules).items():
+        if digest is None or ours.get(name) != digest:
+            return None
+        found[name] = digest
     return Agreed(found, metadata.parent.id, metadata.title, other.container, other.path)
 
 
@@ -113,7 +112,6 @@ def is_sound(copy: Copy) -> bool:
         isinstance(metadata, Metadata)
         and isinstance(copy.stream, Stream)
         and copy.partition is Partition.LIVE
-        and not copy.obstructed
         and not metadata.local
         and metadata.parent.kind is not ParentKind.UNREADABLE
     )
@@ -133,7 +131,6 @@ def is_plain(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Polic
         or memory.asides
         or memory.localizing
         or memory.renames
-        or memory.layout not in (None, policy.layout.value)
         or sides.store_renewed
         or sides.workspace_emptied
     )
@@ -176,5 +173,4 @@ def _memory_of(memory: Memory, conversations: Collection[str]) -> Memory:
         memory,
         agreed={key: each for key, each in memory.agreed.items() if key in conversations},
         intents={key: each for key, each in memory.intents.items() if key in conversations},
-        tombstones={key: each for key, each in memory.tombstones.items() if key in conversations},
     )

@@ -11,8 +11,8 @@ from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
 from reconcile.core.planner import plan_by_rules
 from reconcile.core.policy import Layout, Missing, Policy, Take
 from reconcile.core.rest import Rest, rest_of
-from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored
-from tests.support.pure_level import RULES
+from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
+from tests.support.pure_level import FORMAT, RULES
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1 2]'
@@ -45,7 +45,9 @@ def rest(store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: P
     found = rest_of(store, workspace, memory, policy, RULES)
     if found is not None:
         part = plan_by_rules(found.store, found.workspace, found.memory, policy, RULES, NOW_NS, found.whole)
-        assert found.joined(part) == by_rules
+        joined = found.joined(part)
+        assert joined == by_rules
+        assert joined.counted == by_rules.counted
     return found
 
 
@@ -158,6 +160,7 @@ DOUBTS: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
         Policy(),
     ),
     "another layout": (stored(*STORE), here(*NESTED), KNOWN, Policy(layout=Layout.FLAT)),
+    "an emptied workspace among what is only available": (stored(*STORE), here(), agreed_on(SIX), Policy()),
     "another store": (seen(Side.STORE, STORE, identity="store:1"), here(*NESTED), KNOWN, Policy()),
     "an emptied workspace": (stored(*STORE), here(), KNOWN, Policy()),
     "lies elsewhere": (stored(*STORE), here(ONE, *STORE[1:3], *NESTED[3:]), Memory(), Policy()),
@@ -200,12 +203,45 @@ def test_what_is_not_certain_is_left(store: tuple[str, ...], workspace: tuple[st
     assert "6" in left(stored(*store), here(*workspace), memory)
 
 
+def test_what_nobody_can_read_is_left() -> None:
+    lines = '6-f/NOTE.md  09:00 "x"'
+    store, workspace = (unreadable(side, "6-f/NOTE.md") for side in (stored(*STORE, lines), here(*NESTED, lines)))
+    assert left(store, workspace, Memory()) == {"6"}
+
+
+def test_a_known_parent_that_the_files_state_is_certain() -> None:
+    known = Memory(parents={"jp-c5": "jp-c4", "jp-c6": None})
+    assert left(stored(*STORE), here(*NESTED), known) == set()
+
+
+def test_another_layout_with_nothing_to_move() -> None:
+    roots = (ONE, FOUR, SIX)
+    flat = replace(agreed_on(*roots), layout="flat")
+    assert left(stored(*roots), here(*roots[:2], edited(SIX)), flat) == {"6"}
+
+
+def test_what_has_something_in_the_way_of_its_children() -> None:
+    side = here(*NESTED)
+    blocked = replace(side, copies=tuple(replace(copy, obstructed=copy.path == "6-f") for copy in side.copies))
+    assert left(stored(*STORE), blocked, Memory()) == set()
+    child = '7-g  metadata 09:00 title "G" parent 6  stream 09:00 [1]'
+    assert left(stored(*STORE, child), blocked, agreed_on(*NESTED), Policy(missing=Missing.REPROJECT)) == {"6", "7"}
+
+
+def test_a_fork_gets_an_id_that_nobody_has() -> None:
+    taken = FORMAT.new_id(NOW_NS, ()).removeprefix("jp-c")
+    line = f'{taken}-t  metadata 09:00 title "T"  stream 09:00 [1]'
+    store, workspace = stored(ONE, line, SIX.replace("[1", "[1 2")), here(ONE, line, SIX.replace("[1", "[1 3"))
+    found = rest(store, workspace, agreed_on(ONE, line, SIX))
+    assert found is not None
+    assert f"jp-c{taken}" in found.counted
+    assert "fork" in {action.kind for action in plan_of(store, workspace, agreed_on(ONE, line, SIX)).actions}
+
+
 def test_an_extra_that_the_store_alone_has_changes_nothing() -> None:
     assert left(stored(*STORE, '6-f/NOTE.md  09:00 "x"'), here(*NESTED), Memory()) == set()
 
 
 def test_without_a_parent_in_both_files_it_is_left_where_it_lies_below_another() -> None:
-    stripped = TWO.replace(" parent 1", "")
-    workspace = (ONE, f"1-a/conversations/{stripped}", *NESTED[3:])
-    found = rest(stored(ONE, stripped, *STORE[3:]), here(*workspace), Memory())
-    assert found is None or "jp-c2" not in found.counted
+    stripped = SIX.replace("6-f", "4-d/conversations/6-f")
+    assert rest(stored(*STORE), here(*NESTED[:5], stripped), Memory()) is None
