@@ -1,0 +1,83 @@
+"""What a run costs for each conversation, in system calls: those are the same on every machine, unlike times."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.straced import unusable
+from tests.support.world import LONG_AGO, SCRIPT, World, append, events, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+FIRST = 17_528_832_001
+FEW, MANY = 20, 120
+PATHS = 2 * 4
+"""Of a conversation: its directory and three files on each side."""
+READS = ("getdents64", "openat", "pread64", "read")
+_CALL = re.compile(r"(?:\d+ +)?(\w+)\(")
+
+
+def settled(project: Path, count: int, run: Run) -> World:
+    """Make conversations that are in sync, for long enough: what is younger is looked at more closely."""
+    world = make_project(project, run)
+    for number in range(count):
+        write_conversation(world.workspace / f"{FIRST + number}-it", "It", events(2))
+    world.reconcile()
+    time.sleep(0.1)  # longer than any file system's clock takes for a tick
+    world.reconcile()
+    return world
+
+
+def edit(world: World) -> None:
+    """Have the first conversation go on."""
+    append(world.workspace / f"{FIRST}-it", 1, "b", LONG_AGO + 10**9)
+
+
+def calls(world: World, *args: str) -> Counter[str]:
+    """Run the installed command, and count what it asks the system for."""
+    log = world.project.parent / "strace.log"
+    command = ["strace", "-f", "-qq", "-o", str(log), str(SCRIPT), "-w", str(world.project), *args]
+    subprocess.run(command, check=True, capture_output=True)
+    return Counter(match[1] for line in log.read_text().splitlines() if (match := _CALL.match(line)))
+
+
+CHANGES: dict[str, tuple[Callable[[World], None], tuple[str, ...], float]] = {
+    "nothing, in a dry run": (lambda _: None, ("--dry-run",), 0),
+    "nothing": (lambda _: None, (), 0),
+    "one": (edit, (), 0.5),
+}
+"""What has changed, how it is asked for, and how many calls each other conversation may cost beside its paths'."""
+
+
+@pytest.mark.parametrize(("change", "args", "more"), CHANGES.values(), ids=CHANGES)
+def test_each_conversation_costs_a_status_of_its_paths(
+    tmp_path: Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[World], None],
+    args: tuple[str, ...],
+    more: float,
+) -> None:
+    if words := unusable():
+        pytest.skip(words)
+    found = {}
+    for count in (FEW, MANY):
+        for name in ("JP_USER_DATA_DIR", "XDG_DATA_HOME"):
+            monkeypatch.setenv(name, str(tmp_path / str(count) / name))
+        world = settled(tmp_path / str(count) / "project", count, run)
+        change(world)
+        found[count] = calls(world, *args)
+    found[MANY].subtract(found[FEW])
+    each = {name: number / (MANY - FEW) for name, number in found[MANY].items() if number}
+    assert sum(each.values()) <= PATHS + more, each
+    assert sum(each.get(name, 0) for name in READS) <= more, each
