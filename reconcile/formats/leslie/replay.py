@@ -1,0 +1,333 @@
+"""What follows from the log: relations, and what of each thread it carries (sections 4.2 to 4.4, 5, 6).
+
+Operations are gone through in the order of the array, which is the order of the lock; their times are not in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from reconcile.formats import javascript
+from reconcile.formats.leslie.document import text
+from reconcile.formats.leslie.operations import Command, Operation, spawned
+from reconcile.formats.leslie.schema import PENDING, RELATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reconcile.formats.leslie.document import Document
+
+    Entry = dict[str, list[str]]
+
+FINISHED = ("completed", "cancelled", "archived")
+"""An objective whose threads are all in one of these is completed (5)."""
+
+_TARGETS = {
+    "suspend": "suspended",
+    "resume": "active",
+    "done": "completed",
+    "cancel": "cancelled",
+    "archive": "archived",
+}
+_ALLOWED = {
+    "active": ("suspend", "done", "cancel"),
+    "suspended": ("resume", "done", "cancel"),
+    "completed": ("archive",),
+    "cancelled": ("archive",),
+    "frozen": ("archive",),
+    "waiting_human": ("resume", "cancel"),
+    "archived": (),
+}
+_FREEZE_FROM = ("active",)
+_ARCHIVE_FROM = ("active", "frozen", "completed", "cancelled")
+
+
+class Oddity(StrEnum):
+    """What of an operation is worth a word."""
+
+    HOLE = "hole"
+    """It can't follow what comes before it: the log is damaged, or something is missing in it (case 9)."""
+    UNKNOWN = "unknown"
+    """A command that nobody knows (case 26)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A word about one operation."""
+
+    oddity: Oddity
+    operation: str
+    thread: str | None
+    words: str
+
+
+@dataclass(slots=True)
+class Course:
+    """What the log says of one thread. ``fields`` holds what it carries; what is missing there, it doesn't know.
+
+    ``spawn`` is None for a thread that no operation has spawned; ``last`` is the time of the last operation that
+    touches ``updated_at``.
+    """
+
+    spawn: Operation | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    last: str = ""
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What follows from a log and from what it doesn't carry. ``relations`` has the order that the file should have.
+
+    ``refreshed`` is the status of each objective as the program last wrote it; ``tolerated`` are the entries of
+    ``depends_on`` that no operation explains and that are kept.
+    """
+
+    courses: dict[str, Course]
+    relations: dict[str, Entry]
+    refreshed: dict[str, str]
+    notes: list[Note]
+    tolerated: list[tuple[str, str]]
+
+    @property
+    def holes(self) -> set[str]:
+        """Threads of which the log lacks something."""
+        return {note.thread for note in self.notes if note.oddity is Oddity.HOLE and note.thread is not None}
+
+
+def replay(document: Document) -> Replayed:
+    """Go through the log of a file. What the log doesn't carry is taken over from the file itself."""
+    player = _Player(document)
+    player.seed()
+    seen: dict[str, Any] = {}
+    for entry in document.operations:
+        operation = Operation(entry)
+        # The same operation a second time is a copy of it (F12), not another one.
+        if operation.id and seen.setdefault(operation.id, entry) == entry and seen[operation.id] is not entry:
+            continue
+        player.play(operation)
+    return player.finish()
+
+
+def status_of(stored: object) -> object:
+    """A stored status as it is meant (case 10)."""
+    return "active" if stored == PENDING else stored
+
+
+class _Player:
+    def __init__(self, document: Document) -> None:
+        self._stored = document.threads
+        self._before = document.relations
+        self._spawned = spawned(document.operations)
+        self._courses: dict[str, Course] = {}
+        self._relations: dict[str, Entry] = {}
+        self._notes: list[Note] = []
+        self._unfinished: dict[str, set[str]] = {}
+        self._refreshed: dict[str, str] = {}
+
+    def seed(self) -> None:
+        """Threads without a spawn are there from the beginning (4.4), with the references between them (case 29)."""
+        genesis = [thread for thread in self._stored if thread not in self._spawned]
+        for thread in genesis:
+            parent = text(self._stored[thread].get("parent_id"))
+            self._courses[thread] = Course()
+            self._relations[thread] = _entry(parent)
+            self._settle(thread)
+        for thread in genesis:
+            self._adopt(thread)
+            for other in self._before.get(thread, {}).get("references_to", ()):
+                self._refer(thread, other)
+            for other in self._before.get(thread, {}).get("referenced_by", ()):
+                self._refer(other, thread)
+
+    def play(self, operation: Operation) -> None:
+        """One operation."""
+        if not operation.is_known:
+            self._note(
+                Oddity.UNKNOWN, operation, f"the command {operation.command!r} is not known, it is kept as it is"
+            )
+            return
+        if operation.command in (Command.MERGE, Command.INJECT):
+            return
+        thread = operation.thread
+        if operation.command == Command.SPAWN:
+            if thread is not None and thread not in self._courses:
+                self._spawn(operation, thread)
+            else:
+                self._note(Oddity.HOLE, operation, "it spawns a thread that is there already")
+            return
+        if thread is None or thread not in self._courses:
+            self._note(Oddity.HOLE, operation, f"it names the thread {thread}, which there isn't at this point")
+            return
+        if operation.command == Command.REFERENCE:
+            self._refer(thread, operation.text("to_id"))
+            return
+        course = self._courses[thread]
+        course.last = operation.timestamp
+        if operation.command == Command.TRANSFER:
+            self._transfer(course, operation)
+        elif operation.command == Command.UPDATE:
+            self._update(thread, course, operation)
+        else:
+            self._turn(thread, course, operation)
+        self._settle(thread)
+        if operation.command == Command.LIFECYCLE:
+            self._refresh(thread)
+
+    def finish(self) -> Replayed:
+        """What the log doesn't carry is taken over, and everything is put in order."""
+        for thread in self._courses:
+            self._adopt(thread)
+        tolerated = []
+        for thread, entry in self._relations.items():
+            for other in self._before.get(thread, {}).get("depends_on", ()):
+                if other not in entry["depends_on"]:
+                    entry["depends_on"].append(other)
+                    tolerated.append((thread, other))
+        order = javascript.keys(_order(list(self._spawned), list(self._stored)))
+        relations = {thread: self._as_stored(thread) for thread in order if thread in self._relations}
+        return Replayed(self._courses, relations, self._refreshed, self._notes, tolerated)
+
+    def _spawn(self, operation: Operation, thread: str) -> None:
+        parent = operation.text("parent_id")
+        fields: dict[str, Any] = {"id": thread, "parent_id": parent, "status": "active"}
+        if operation.older:
+            self._relations[thread] = _entry(None)
+            self._relations[thread]["depends_on"] += [
+                each for each in (operation.params.get("depends_on") or ()) if isinstance(each, str)
+            ]
+        else:
+            title, objective = operation.text("intent"), operation.text("objective")
+            carried = {"title": title, "objective": objective, "created_at": operation.timestamp}
+            fields |= {key: value for key, value in carried.items() if value}
+            self._relations[thread] = _entry(parent)
+        self._courses[thread] = Course(operation, fields, operation.timestamp)
+        self._adopt(thread)
+        if operation.older and parent is not None and self._shares(operation, thread, parent):
+            self._refer(thread, parent)
+        self._settle(thread)
+        self._refresh(thread)
+
+    def _shares(self, operation: Operation, thread: str, parent: str) -> bool:
+        """Three documents derive three things from the same spawn: a reference that either side shows is meant."""
+        return (
+            bool(operation.params.get("shared_assets"))
+            or parent in self._before.get(thread, {}).get("references_to", ())
+            or thread in self._before.get(parent, {}).get("referenced_by", ())
+        )
+
+    def _refer(self, source: str, target: str | None) -> None:
+        """An edge, if the target is there at this point; nothing otherwise, as in the program (W202)."""
+        if target is None or source not in self._relations or target not in self._relations:
+            return
+        for thread, name, other in ((source, "references_to", target), (target, "referenced_by", source)):
+            if other not in (members := self._relations[thread][name]):
+                members.append(other)
+
+    def _transfer(self, course: Course, operation: Operation) -> None:
+        direction = operation.text("direction")
+        if direction == "request_approval":
+            course.fields["status"] = "waiting_human"
+        elif direction in ("delegate", "handoff"):
+            if (executor := operation.text("target_executor")) is not None:
+                course.fields["executor"] = executor
+            if course.fields.get("status") == "waiting_human":
+                course.fields["status"] = "active"
+        else:
+            self._note(Oddity.HOLE, operation, f"the direction {direction!r} is not known")
+
+    def _turn(self, thread: str, course: Course, operation: Operation) -> None:
+        """A lifecycle of the program, or the design text's freeze and archive."""
+        before = course.fields.get("status")
+        if operation.command == Command.LIFECYCLE:
+            action = operation.text("action") or ""
+            target = _TARGETS.get(action)
+            allowed = before is None or action in _ALLOWED.get(before, ())
+        else:
+            action = operation.command
+            target, sources = ("frozen", _FREEZE_FROM) if action == Command.FREEZE else ("archived", _ARCHIVE_FROM)
+            allowed = before is None or before in sources
+        if target is None:
+            self._note(Oddity.HOLE, operation, f"the action {action!r} is not known")
+            return
+        if not allowed:
+            self._note(Oddity.HOLE, operation, f"{action} of {thread}, which is {before} at this point")
+        course.fields["status"] = target
+
+    def _update(self, thread: str, course: Course, operation: Operation) -> None:
+        changes = operation.changes
+        if "parent_id" in changes:
+            parent = text(changes["parent_id"])
+            changes["parent_id"] = parent
+            for entry in self._relations.values():
+                if thread in entry["children"]:
+                    entry["children"].remove(thread)
+            course.fields["parent_id"] = parent
+            self._adopt(thread)
+        course.fields |= changes
+
+    def _adopt(self, thread: str) -> None:
+        """The thread is among the children of its parent."""
+        fields = self._courses[thread].fields
+        parent = fields["parent_id"] if "parent_id" in fields else text(self._stored[thread].get("parent_id"))
+        entry = self._relations.get(parent) if parent is not None else None
+        if entry is not None and thread not in entry["children"]:
+            entry["children"].append(thread)
+
+    def _settle(self, thread: str) -> None:
+        """Whether its objective still waits for it."""
+        fields, stored = self._courses[thread].fields, self._stored.get(thread, {})
+        objective = text(fields.get("objective", stored.get("objective")))
+        if objective is None:
+            return
+        waiting = self._unfinished.setdefault(objective, set())
+        if fields.get("status", stored.get("status")) in FINISHED:
+            waiting.discard(thread)
+        else:
+            waiting.add(thread)
+
+    def _refresh(self, thread: str) -> None:
+        fields, stored = self._courses[thread].fields, self._stored.get(thread, {})
+        objective = text(fields.get("objective", stored.get("objective")))
+        if objective is not None:
+            self._refreshed[objective] = "active" if self._unfinished[objective] else "completed"
+
+    def _as_stored(self, thread: str) -> Entry:
+        """An entry; where only threads without a spawn stand elsewhere in it, the stored order is as good as any."""
+        found = dict(self._relations[thread])
+        for name, members in found.items():
+            stored = self._before.get(thread, {}).get(name, [])
+            if members == stored or len(members) != len(stored) or set(members) != set(stored):
+                continue
+            if [each for each in members if each in self._spawned] == [
+                each for each in stored if each in self._spawned
+            ]:
+                found[name] = list(stored)
+        return found
+
+    def _note(self, oddity: Oddity, operation: Operation, words: str) -> None:
+        self._notes.append(Note(oddity, operation.id or "without an id", operation.thread, words))
+
+
+def _entry(parent: str | None) -> Entry:
+    entry: Entry = {name: [] for name in RELATION}
+    if parent is not None:
+        entry["depends_on"].append(parent)
+    return entry
+
+
+def _order(spawns: list[str], stored: Iterable[str]) -> list[str]:
+    """Spawned threads in the log's order, and each other one after what it stands behind in the file."""
+    known = set(spawns)
+    following: dict[str | None, list[str]] = {}
+    before: str | None = None
+    for thread in stored:
+        if thread in known:
+            before = thread
+        else:
+            following.setdefault(before, []).append(thread)
+    ordered = following.get(None, [])
+    for thread in spawns:
+        ordered += [thread, *following.get(thread, ())]
+    return ordered

@@ -1,0 +1,234 @@
+"""Two versions of the control files made into one: the union of their logs (section 4.3, case 18).
+
+Each side keeps its own order; operations of different sides go by their time; a spawn comes before whatever names its
+thread. What is derived follows from the united log. What neither the log nor a time can decide is for a person.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from reconcile.core.model import Fault
+from reconcile.formats import strict, times
+from reconcile.formats.leslie.document import RELATIONS, read_relations, text, written
+from reconcile.formats.leslie.objectives import rebuild_objectives
+from reconcile.formats.leslie.operations import Command, Operation, spawned
+from reconcile.formats.leslie.rebuild import rebuild
+from reconcile.formats.leslie.replay import replay, status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
+    from reconcile.formats.leslie.replay import Replayed
+
+_CONFLICT = re.compile(
+    rb"^<{7}[^\n]*\n(?P<ours>.*?)(?:^\|{7}[^\n]*\n.*?)?^={7}[^\n]*\n(?P<theirs>.*?)^>{7}[^\n]*(?:\n|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_DECIDED = ("title", "objective", "status", "parent_id")
+"""Fields of a thread that a person decides about where the log can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class United:
+    """Both versions in one; no content where a person has to decide first: ``conflicts`` say about what."""
+
+    content: bytes | None
+    conflicts: tuple[str, ...]
+
+
+def conflicting_sides(content: bytes) -> tuple[bytes, bytes] | None:
+    """The two files that git has written into one with its markers; None where there is no conflict."""
+    if _CONFLICT.search(content) is None:
+        return None
+    return _CONFLICT.sub(lambda found: found["ours"], content), _CONFLICT.sub(lambda found: found["theirs"], content)
+
+
+def unite_marked(content: bytes) -> United | Fault:
+    """A relations file with conflict markers, as one whose two sides are united."""
+    sides = conflicting_sides(content)
+    if sides is None:
+        return Fault(RELATIONS, "no conflict that is marked from end to end", "git's markers around both versions")
+    ours, theirs = map(read_relations, sides)
+    if isinstance(ours, Fault):
+        return ours
+    return theirs if isinstance(theirs, Fault) else unite(ours, theirs)
+
+
+def unite(ours: Document, theirs: Document) -> United:
+    """Everything that either version has."""
+    conflicts: list[str] = []
+    operations = _operations(ours, theirs, conflicts)
+    mine, other = replay(ours), replay(theirs)
+    threads = dict(ours.threads)
+    for thread, record in theirs.threads.items():
+        threads[thread] = (
+            _record(thread, (threads[thread], mine), (record, other), conflicts) if thread in threads else record
+        )
+    order = _thread_order(operations, threads)
+    metadata = _metadata(ours.value.get("metadata"), theirs.value.get("metadata"))
+    value: Object = {**theirs.value, **ours.value, "metadata": metadata, "operations": operations}
+    value["threads"] = {thread: threads[thread] for thread in order}
+    value["relations"] = _relations(ours, theirs)
+    if ours.value.get("version") != theirs.value.get("version"):
+        conflicts.append(f"version: {ours.value.get('version')} and {theirs.value.get('version')}")
+    if conflicts:
+        return United(None, tuple(conflicts))
+    united = read_relations(written(value))
+    assert not isinstance(united, Fault)  # noqa: S101 - it is made of what was read
+    # A status that followed from the log on either side follows from the united log now, also where it is active.
+    strange = _underived(ours, mine) | _underived(theirs, other)
+    return United(rebuild(united, replay(united), frozenset(), threads.keys() - strange).content, ())
+
+
+def unite_objectives(ours: ObjectivesDocument, theirs: ObjectivesDocument, threads: Mapping[str, Object]) -> United:
+    """As `unite`; what is derived follows from the united threads."""
+    conflicts: list[str] = []
+    objectives = dict(ours.objectives)
+    for objective, record in theirs.objectives.items():
+        mine = objectives.setdefault(objective, record)
+        if mine.get("title") != record.get("title"):
+            conflicts.append(f"{objective}: title {_quoted(mine.get('title'))} and {_quoted(record.get('title'))}")
+        listed = dict.fromkeys([*(mine.get("thread_ids") or ()), *(record.get("thread_ids") or ())])
+        objectives[objective] = {**_newer(mine, record), "thread_ids": list(listed)}
+    metadata = _metadata(ours.value.get("metadata"), theirs.value.get("metadata"))
+    value = {**theirs.value, **ours.value, "objectives": objectives, "metadata": metadata}
+    if conflicts:
+        return United(None, tuple(conflicts))
+    made = type(ours)(written(value), value, ())
+    return United(rebuild_objectives(made, threads, {}).content, ())
+
+
+def _operations(ours: Document, theirs: Document, conflicts: list[str]) -> list[Object]:
+    found: dict[str, Object] = {}
+    lines: list[list[str]] = []
+    for document in (ours, theirs):
+        line: list[str] = []
+        for number, entry in enumerate(document.operations):
+            key = Operation(entry).id or f"\0{number}"
+            if found.setdefault(key, entry) != entry:
+                conflicts.append(f"operation {key}: two that differ")
+            line.append(key)
+        lines.append(list(dict.fromkeys(line)))
+    order = _merged(lines, found)
+    if order is None:
+        conflicts.append("operations: both versions have the same ones in another order")
+        return []
+    return [found[key] for key in order]
+
+
+def _merged(lines: list[list[str]], entries: dict[str, Object]) -> list[str] | None:
+    """One order that keeps those of both lines; None where they contradict each other."""
+    operations = {key: Operation(entry) for key, entry in entries.items()}
+    links = {link for line in lines for link in pairwise(line)}
+    births = {
+        operation.thread: key for key, operation in reversed(operations.items()) if operation.command == Command.SPAWN
+    }
+    named = {
+        (births[name], key)
+        for key, operation in operations.items()
+        for name in operation.names
+        if name in births and births[name] != key
+    }
+    # A line in which a thread is named before its spawn stays as it is: its own order goes first.
+    return _sorted(operations, links | named) or _sorted(operations, links)
+
+
+def _sorted(operations: dict[str, Operation], links: Iterable[tuple[str, str]]) -> list[str] | None:
+    """Topologically, and by time among those that nothing keeps waiting."""
+    waiting = dict.fromkeys(operations, 0)
+    after: dict[str, list[str]] = {}
+    for before, key in links:
+        waiting[key] += 1
+        after.setdefault(before, []).append(key)
+    ready = [(_instant(operations[key]), key) for key, count in waiting.items() if not count]
+    heapify(ready)
+    found = []
+    while ready:
+        _, key = heappop(ready)
+        found.append(key)
+        for other in after.get(key, ()):
+            waiting[other] -= 1
+            if not waiting[other]:
+                heappush(ready, (_instant(operations[other]), other))
+    return found if len(found) == len(operations) else None
+
+
+def _instant(operation: Operation) -> int:
+    return times.instant_ns(operation.timestamp) or 0
+
+
+def _record(
+    thread: str, ours: tuple[Object, Replayed], theirs: tuple[Object, Replayed], conflicts: list[str]
+) -> Object:
+    """One record of two. The log decides where it explains what both say; the rest is that of the newer one."""
+    (mine, log), (other, its) = ours, theirs
+    found = dict(_newer(mine, other))
+    for key in _DECIDED:
+        first, second = mine.get(key), other.get(key)
+        if first == second or (_explained(thread, key, first, log) and _explained(thread, key, second, its)):
+            continue
+        conflicts.append(f"{thread}: {key} {_quoted(first)} and {_quoted(second)}")
+    for key, each in (*mine.items(), *other.items()):
+        found.setdefault(key, each)
+    return found
+
+
+def _explained(thread: str, key: str, value: object, replayed: Replayed) -> bool:
+    fields = replayed.courses[thread].fields
+    return key in fields and fields[key] == (status_of(value) if key == "status" else value)
+
+
+def _underived(document: Document, replayed: Replayed) -> set[str]:
+    """Threads of this version whose status isn't what its log says."""
+    return {
+        thread
+        for thread, record in document.threads.items()
+        if not _explained(thread, "status", record.get("status"), replayed)
+    }
+
+
+def _newer(mine: Object, other: Object) -> Object:
+    """The record that was written last."""
+    first, second = (_time(each.get("updated_at")) for each in (mine, other))
+    return mine if (first, written(mine)) >= (second, written(other)) else other
+
+
+def _thread_order(operations: list[Object], threads: dict[str, Object]) -> list[str]:
+    """Threads in the order of their spawns, those without one first."""
+    spawns = spawned(operations)
+    return [*(thread for thread in threads if thread not in spawns), *(each for each in spawns if each in threads)]
+
+
+def _relations(ours: Document, theirs: Document) -> Object:
+    """What both have stored; a replay takes from it what the log doesn't carry."""
+    found = {thread: dict(entry) for thread, entry in ours.relations.items()}
+    for thread, entry in theirs.relations.items():
+        mine = found.setdefault(thread, entry)
+        for name, members in entry.items():
+            mine[name] = list(dict.fromkeys([*mine[name], *members]))
+    return found
+
+
+def _metadata(mine: Any, other: Any) -> Any:
+    if not isinstance(mine, dict) or not isinstance(other, dict):
+        return mine if isinstance(mine, dict) else other
+    return _newer_by("last_updated", mine, other)
+
+
+def _newer_by(key: str, mine: Object, other: Object) -> Object:
+    return mine if _time(mine.get(key)) >= _time(other.get(key)) else other
+
+
+def _time(value: object) -> int:
+    return (times.instant_ns(value) if isinstance(value, str) else None) or 0
+
+
+def _quoted(value: object) -> str:
+    found = text(value)
+    return strict.quoted(found) if found is not None else strict.kind(value)

@@ -1,0 +1,209 @@
+"""A small Leslie, written from the table of formats/leslie.md 4.1 alone, and what the real one has left in the corpus.
+
+It shares no code with `reconcile.formats.leslie`: what that derives from a log is compared with what this one wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from hypothesis import strategies as st
+
+Step: TypeAlias = tuple[str, int, int, int]
+
+CORPUS = Path(os.environ.get("RECONCILE_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus") / "leslie"
+BEGIN = datetime(2026, 2, 8, 12, tzinfo=UTC)
+
+ACTIONS = ("suspend", "resume", "done", "cancel", "archive")
+TABLE = {
+    ("active", "suspend"): "suspended",
+    ("active", "done"): "completed",
+    ("active", "cancel"): "cancelled",
+    ("suspended", "resume"): "active",
+    ("suspended", "done"): "completed",
+    ("suspended", "cancel"): "cancelled",
+    ("completed", "archive"): "archived",
+    ("cancelled", "archive"): "archived",
+    ("frozen", "archive"): "archived",
+    ("waiting_human", "resume"): "active",
+    ("waiting_human", "cancel"): "cancelled",
+}
+STEPS = st.tuples(
+    st.sampled_from(["spawn"] * 3 + ["reference"] * 2 + ["lifecycle"] * 4 + ["transfer", "inject", "merge", "session"]),
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.integers(0, 30),
+)
+
+
+def stories(most: int = 30) -> st.SearchStrategy[list[Step]]:
+    """Commands of a user, as numbers that are read modulo what there is."""
+    return st.lists(STEPS, max_size=most)
+
+
+class Leslie:
+    """The two files as the program would keep them."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self.threads: dict[str, Any] = {}
+        self.operations: list[Any] = []
+        self.relations: dict[str, Any] = {}
+        self.objectives: dict[str, Any] = {}
+        self.prefix = prefix
+        self.clock = 0
+        self.made = 0
+        for name in ("obj-00000001", "obj-00000002"):
+            self.objectives[name] = {
+                "id": name,
+                "title": f"Do {name}",
+                "created_at": self.now(),
+                "updated_at": self.now(),
+                "status": "active",
+                "thread_ids": [],
+            }
+
+    def now(self) -> str:
+        self.clock += 7
+        moment = BEGIN + timedelta(milliseconds=self.clock)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def continued(self, prefix: str, later: int) -> Leslie:
+        """Another history that goes on from here, at another pace."""
+        found = deepcopy(self)
+        found.prefix, found.clock = prefix, self.clock + later
+        return found
+
+    def play(self, steps: list[Step]) -> Leslie:
+        for command, *numbers in steps:
+            getattr(self, command)(*numbers)
+        return self
+
+    def log(self, command: str, operator: str = "user", **params: Any) -> None:
+        self.made += 1
+        entry = {"id": f"op-{self.prefix}{self.made:04x}", "timestamp": self.now(), "command": command}
+        self.operations.append(entry | {"operator": operator, "params": params})
+
+    def pick(self, number: int) -> str | None:
+        return sorted(self.threads)[number % len(self.threads)] if self.threads else None
+
+    def spawn(self, parent: int, objective: int, tags: int) -> None:
+        above = self.pick(parent) if parent % 3 else None
+        aim = list(self.objectives)[objective % 2]
+        name = f"thread-{self.prefix}{(len(self.threads) * 2654435761) % 2**32:08x}"
+        intent = ["Plan", 'Übersicht — "docs" 文档', "Fix it"][tags % 3]
+        self.log(
+            "spawn", thread_id=name, parent_id=above, intent=intent, objective=aim, inherit="none", inherit_scope=[]
+        )
+        moment = self.operations[-1]["timestamp"]
+        record = {"id": name, "title": intent, "objective": aim, "created_at": moment, "status": "active"}
+        if tags % 4:
+            record["tags"] = ["a", "b"][: tags % 3]
+        record |= {
+            "parent_id": above,
+            "storage_path": f".leslie/threads/{name}",
+            "executor": ["agent", "human"][tags % 2],
+            "updated_at": moment,
+        }
+        self.threads[name] = record
+        entry: dict[str, list[str]] = {"children": [], "references_to": [], "referenced_by": [], "depends_on": []}
+        self.relations[name] = entry
+        if above is not None:
+            entry["depends_on"].append(above)
+            self.relations[above]["children"].append(name)
+        self.refresh(name)
+
+    def reference(self, source: int, target: int, scope: int) -> None:
+        source_id, target_id = self.pick(source), self.pick(target)
+        if source_id is None or target_id is None:
+            return
+        if scope % 7 == 6:
+            target_id = "thread-deadbeef"
+        elif self.reaches(target_id, source_id):
+            return
+        else:
+            for thread, name, other in (
+                (source_id, "references_to", target_id),
+                (target_id, "referenced_by", source_id),
+            ):
+                if other not in self.relations[thread][name]:
+                    self.relations[thread][name].append(other)
+        binding = ["frozen", "live"][scope % 2]
+        self.log("reference", ref_id="ref-1", from_id=source_id, to_id=target_id, scope=[], binding=binding)
+
+    def reaches(self, start: str, goal: str) -> bool:
+        todo, seen = [start], set()
+        while todo:
+            thread = todo.pop()
+            if thread == goal:
+                return True
+            if thread not in seen:
+                seen.add(thread)
+                todo += self.relations[thread]["references_to"]
+        return False
+
+    def lifecycle(self, thread: int, action: int, _: int) -> None:
+        name, word = self.pick(thread), ACTIONS[action % 5]
+        if name is None or (status := TABLE.get((self.threads[name]["status"], word))) is None:
+            return
+        self.log("lifecycle", thread_id=name, action=word, reason=None)
+        self.touch(name, status=status)
+        self.refresh(name)
+
+    def transfer(self, thread: int, direction: int, target: int) -> None:
+        name, word = self.pick(thread), ["request_approval", "delegate", "handoff"][direction % 3]
+        executor = [None, "human", "agent", "system"][target % 4]
+        if name is None:
+            return
+        self.log("transfer", thread_id=name, direction=word, scope=[], reason=None, target_executor=executor)
+        if word == "request_approval":
+            self.touch(name, status="waiting_human")
+            return
+        if executor is not None:
+            self.touch(name, executor=executor)
+        waiting = self.threads[name]["status"] == "waiting_human"
+        self.touch(name, status="active" if waiting else self.threads[name]["status"])
+
+    def inject(self, thread: int, _: int, __: int) -> None:
+        if (name := self.pick(thread)) is not None:
+            self.log("inject", thread_id=name, type="note", content="two\nlines")
+
+    def merge(self, source: int, target: int, _: int) -> None:
+        names = [self.pick(source), self.pick(target)]
+        if names[0] is not None:
+            self.log("merge", sources=names[:1], target=names[1], conflict_strategy="interactive", conflicts=[])
+
+    def session(self, thread: int, number: int, _: int) -> None:
+        if (name := self.pick(thread)) is not None:
+            self.touch(name, session_id=f"session {number}")
+            self.threads[name]["updated_at"] = self.now()
+
+    def touch(self, thread: str, **fields: Any) -> None:
+        self.threads[thread].update(fields, updated_at=self.operations[-1]["timestamp"])
+
+    def refresh(self, thread: str) -> None:
+        objective = self.objectives[self.threads[thread]["objective"]]
+        mine = [each for each in self.threads.values() if each["objective"] == objective["id"]]
+        done = all(each["status"] in ("completed", "cancelled", "archived") for each in mine)
+        objective["thread_ids"] = sorted(each["id"] for each in mine)
+        objective["status"] = "completed" if done else "active"
+
+    def relations_file(self, **replaced: Any) -> bytes:
+        """What the program writes; some parts replaced by something else."""
+        metadata = {"last_updated": self.now(), "thread_count": len(self.threads)}
+        self.clock -= 7
+        value = {"version": "1.0", "metadata": metadata, "threads": self.threads}
+        return as_bytes({**value, "operations": self.operations, "relations": self.relations, **replaced})
+
+    def objectives_file(self, **replaced: Any) -> bytes:
+        metadata = {"last_updated": self.now(), "objective_count": len(self.objectives)}
+        self.clock -= 7
+        return as_bytes({"version": "1.0", "objectives": self.objectives, "metadata": metadata, **replaced})
+
+
+def as_bytes(value: Any) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
