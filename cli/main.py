@@ -18,6 +18,7 @@ from .options import common_options, options_of
 
 COMMANDS = (
     "apply",
+    "brief",
     "checkouts",
     "diff",
     "doctor",

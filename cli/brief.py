@@ -1,0 +1,106 @@
+"""``reconcile brief``: what a new conversation should know of a workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import common_options, options_of
+from .style import Style, clean
+from .when import date
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SHOWN = 30
+"""Files of the workspace that are shown without --verbose."""
+
+
+@click.command(name="brief")
+@common_options
+@click.argument("name", metavar="WORKSPACE")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=3, help="Entries of each list, the newest; 3 if not given."
+)
+@click.option("--compat", is_flag=True, help="Print what the program's own loadWorkspace answers, as JSON.")
+@click.pass_context
+def command(context: click.Context, name: str, limit: int, compat: bool) -> None:
+    """Tell what a workspace of Claudesidian is about: its purpose, workflows, files, sessions and states.
+
+    WORKSPACE is its id or its name. Nothing is written: to read with the program itself is to write.
+    """
+    from reconcile.briefs import brief_of, compat_of, vault_at
+
+    options = options_of(context)
+    if options.format not in (None, "claudesidian"):
+        raise click.UsageError(f"brief is about claudesidian, and not about {options.format}")
+    path = vault_at(options.workspace or os.getcwd())
+    if compat:
+        from reconcile.formats.javascript import stringify
+
+        click.echo(stringify(compat_of(path, name, limit)))
+        return
+    found = brief_of(path, name, limit)
+    if options.json:
+        click.echo(json.dumps({"format": "reconcile.brief/1", **found}, indent=2, ensure_ascii=False))
+        return
+    for line in _lines(found, Style.choose(options.color), None if options.verbose else SHOWN):
+        click.echo(line)
+
+
+def _lines(found: Mapping[str, Any], style: Style, shown: int | None) -> Iterator[str]:
+    folder = found.get("rootFolder", "/")
+    missing = "" if found["folderExists"] else " (not there)"
+    yield f"{style(clean(str(found.get('name'))), bold=True)}  {clean(found['id'])}  {clean(str(folder))}{missing}"
+    for said in (found.get("description"), found["purpose"], found["currentGoal"] and f"Goal: {found['currentGoal']}"):
+        if said:
+            yield f"  {clean(str(said))}"
+    parts = {
+        "Workflows": [_workflow(each) for each in found["workflows"]],
+        "Preferences": [found["preferences"]] if found["preferences"] else [],
+        "Agent": [_agent(found["agent"])] if found["agent"] else [],
+        "Key files": [f"{each['name']}: {each['path']}" for each in found["keyFiles"]],
+        "Recent activity": [f"{_when(each['time'])}  {each['text']}" for each in found["recentActivity"]],
+        "Sessions": [_session(each) for each in found["sessions"]],
+        "States": [_state(each) for each in found["states"]],
+        "Recent files": [f"{_when(each['modified'])}  {each['path']}" for each in found["recentFiles"]],
+        f"Files ({len(found['workspaceStructure'])})": found["workspaceStructure"][:shown],
+    }
+    for heading, entries in parts.items():
+        if entries:
+            yield ""
+            yield style(heading, bold=True)
+            for entry in entries:
+                for number, line in enumerate(str(entry).splitlines()):
+                    yield f"  {'  ' if number else ''}{clean(line)}"
+    if shown is not None and len(found["workspaceStructure"]) > shown:
+        yield f"  ... and {len(found['workspaceStructure']) - shown} more (-v shows all)"
+
+
+def _when(time_ms: object) -> str:
+    return date(int(time_ms) * 1_000_000) if isinstance(time_ms, (int, float)) else "(no time)"
+
+
+def _workflow(each: Mapping[str, Any]) -> str:
+    return f"{each['name']} ({each['when']})\n{each['steps']}"
+
+
+def _agent(each: Mapping[str, Any]) -> str:
+    prompt = f"\n{each['systemPrompt']}" if each["systemPrompt"] else ""
+    return f"{each['name']}  {each['id']}{prompt}"
+
+
+def _session(each: Mapping[str, Any]) -> str:
+    about = f": {each['description']}" if each["description"] else ""
+    held = f"{each['traces']} trace{'' if each['traces'] == 1 else 's'}"
+    return f"{_when(each['created'])}  {each['name']}{about}  {held}  {each['id']}"
+
+
+def _state(each: Mapping[str, Any]) -> str:
+    tags = "".join(f" #{tag}" for tag in each["tags"])
+    steps = "".join(f"\nnext: {step}" for step in each["nextSteps"])
+    empty = "" if each["hasContent"] else "\nwithout its content: see reconcile doctor"
+    return f"{_when(each['created'])}  {each['name']}{tags}  {each['id']}{steps}{empty}"

@@ -1,0 +1,86 @@
+"""`reconcile brief`: a workspace of a vault, told from its files, which are never written (claudesidian.md 5)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from reconcile.disk.claudesidian_files import find_vault, read_surroundings, read_vault
+from reconcile.errors import ReconcileError
+from reconcile.formats.claudesidian import compat
+from reconcile.formats.claudesidian.briefing import brief
+from reconcile.formats.claudesidian.hybrid import read_nexus
+from reconcile.formats.claudesidian.items import Kind, listed_id
+from reconcile.formats.claudesidian.migration import is_completed
+from reconcile.formats.claudesidian.replay import replay
+from reconcile.formats.claudesidian.vault import SplitFiles, read_records
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.formats.claudesidian.vault import Records, VaultFiles
+
+
+class BriefError(ReconcileError):
+    """There is no such vault, or no such workspace in it."""
+
+    exit_code = 2
+
+
+def vault_at(start: str) -> str:
+    """The vault that a directory is in, or one clear line on why there is none."""
+    found = find_vault(os.path.abspath(start))
+    if found is None:
+        raise BriefError(
+            f"found no vault: looked for .workspaces, .conversations and .nexus in {start} and every directory above",
+            "go to the vault, or name it with --workspace",
+        )
+    return found
+
+
+def brief_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
+    """The briefing of the workspace with that id or name, from the form that is the truth in this vault."""
+    files = read_vault(path)
+    values = _workspaces(files)
+    named = [id_ for id_, value in values.items() if value.get("name") == wanted]
+    if wanted not in values and len(named) != 1:
+        raise _unknown(files, path, wanted, values, named)
+    return brief(values[wanted if wanted in values else named[0]], read_surroundings(path), limit)
+
+
+def compat_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
+    """What the program of the split era answers, also to an id that isn't there."""
+    values = {id_: item.value for id_, item in _split(read_vault(path)).current.items()}
+    version = compat.version_of(values.values())
+    found = values.get(wanted)
+    if found is None and version is compat.Version.DECEMBER:
+        found = next((value for value in values.values() if value.get("name") == wanted), None)
+    if found is None:
+        return compat.unknown(version, wanted)
+    return compat.load_workspace(found, read_surroundings(path), limit)
+
+
+def _workspaces(files: VaultFiles) -> dict[str, Mapping[str, Any]]:
+    if files.nexus is not None and (is_completed(files.nexus.status) or Kind.WORKSPACE not in files.split):
+        cache = replay(read_nexus(files.nexus))
+        return {id_: cache.workspace(id_) for id_ in cache.workspaces}
+    return {id_: item.value for id_, item in _split(files).current.items()}
+
+
+def _split(files: VaultFiles) -> Records:
+    return read_records(Kind.WORKSPACE, files.split.get(Kind.WORKSPACE, SplitFiles({})))
+
+
+def _unknown(
+    files: VaultFiles, path: str, wanted: str, values: Mapping[str, Mapping[str, Any]], named: list[str]
+) -> BriefError:
+    if named:
+        return BriefError(
+            f"found {len(named)} workspaces called {wanted!r}, expected one", f"use an id: {', '.join(named)}"
+        )
+    for fault in _split(files).faults:
+        if listed_id(fault.file) == wanted:
+            found = f"{Kind.WORKSPACE.directory}/{fault.file}: found {fault.found}, expected {fault.expected}"
+            return BriefError(found, "reconcile doctor says what can be done")
+    known = ", ".join(f"{id_} ({value.get('name')})" for id_, value in values.items()) or "none"
+    return BriefError(f"found no workspace {wanted!r} in {path}", f"the workspaces here: {known}")

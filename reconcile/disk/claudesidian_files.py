@@ -1,0 +1,150 @@
+"""The files of a vault that Claudesidian keeps its data in, read without following a link; nothing is ever written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Fault
+from reconcile.disk.reading import read_each, unreadable, whole
+from reconcile.disk.tree import Directory, kind_of
+from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, read_agents
+from reconcile.formats.claudesidian.items import Kind
+from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from reconcile.formats.claudesidian.vault import Content
+
+MARKS = (*(kind.directory for kind in Kind), NEXUS)
+"""The directories that make a directory a vault of this format."""
+
+_PLUGINS = ("claudesidian-mcp", "nexus")
+
+_AT_MOST = 256 << 20
+"""Bytes of one file that are read: states that hold copies of copies double with each one (edge case 16)."""
+
+
+def is_vault(path: str) -> bool:
+    """Tell whether one of the format's directories lies in this one."""
+    return any(os.path.isdir(os.path.join(path, mark)) for mark in MARKS)
+
+
+def find_vault(start: str) -> str | None:
+    """The nearest directory, this one or one above, that is a vault of this format."""
+    while not is_vault(start):
+        above = os.path.dirname(start)
+        if above == start:
+            return None
+        start = above
+    return start
+
+
+def read_vault(path: str) -> VaultFiles:
+    """Every file that the format is about, as it is now."""
+    with Directory.open_root(path) as root:
+        split = {kind: _split(root, kind) for kind in Kind if _is_directory(root, kind.directory)}
+        return VaultFiles(split, _nexus(root) if _is_directory(root, NEXUS) else None)
+
+
+def read_surroundings(path: str) -> Surroundings:
+    """Files and folders of a vault as its program shows them, without dot-names, and the agents that it knows."""
+    files: list[VaultFile] = []
+    folders: list[str] = []
+    with Directory.open_root(path) as root:
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            for name, status in _seen(root, folder):
+                inner = f"{folder}/{name}" if folder else name
+                if stat.S_ISDIR(status.st_mode):
+                    folders.append(inner)
+                    waiting.append(inner)
+                elif stat.S_ISREG(status.st_mode):
+                    files.append(VaultFile(inner, (status.st_mtime_ns + 500_000) // 1_000_000))
+        files.sort(key=lambda file: file.path)
+        return Surroundings(tuple(files), frozenset(folders), tuple(_agents(root)))
+
+
+def _seen(root: Directory, folder: str) -> list[tuple[str, os.stat_result]]:
+    """The entries of a folder without a dot in front, with their status; nothing of one that can't be opened."""
+    try:
+        with root.below(folder) as directory:
+            return [
+                (entry.name, entry.stat(follow_symlinks=False))
+                for entry in directory.entries()
+                if not entry.name.startswith(".")
+            ]
+    except OSError:
+        return []
+
+
+def _agents(root: Directory) -> Iterator[Agent]:
+    """The custom prompts in the settings of the program, under either of its names."""
+    for plugin in _PLUGINS:
+        try:
+            with root.below(f".obsidian/plugins/{plugin}") as directory:
+                content = _content(directory, "data.json")
+        except OSError:
+            continue
+        if isinstance(content, bytes):
+            yield from read_agents(content)
+
+
+def _split(root: Directory, kind: Kind) -> SplitFiles:
+    with root.below(kind.directory) as directory:
+        return SplitFiles(_files(directory), _files_below(directory, BACKUPS))
+
+
+def _nexus(root: Directory) -> NexusFiles:
+    with root.below(NEXUS) as directory:
+        events = {kind: _files_below(directory, f"{kind}s", ".jsonl") for kind in Kind}
+        return NexusFiles(events, _content(directory, STATUS) if _exists(directory, STATUS) else None)
+
+
+def _files_below(directory: Directory, name: str, suffix: str = "") -> Mapping[str, Content]:
+    if not _is_directory(directory, name):
+        return {}
+    with directory.below(name) as inner:
+        return _files(inner, suffix)
+
+
+def _files(directory: Directory, suffix: str = "") -> Mapping[str, Content]:
+    """What lies directly in a directory and isn't one, by name."""
+    names = [
+        entry.name
+        for entry in directory.entries()
+        if not entry.is_dir(follow_symlinks=False) and entry.name.endswith(suffix)
+    ]
+    return {name: _content(directory, name) for name in sorted(names)}
+
+
+def _content(directory: Directory, name: str) -> Content:
+    try:
+        status = directory.stat(name)
+    except OSError as error:
+        return unreadable(name, error)
+    if not stat.S_ISREG(status.st_mode):
+        return Fault(name, kind_of(status.st_mode), "a regular file")
+    if status.st_size > _AT_MOST:
+        found = f"{status.st_size / 1e6:,.0f} MB, more than the {_AT_MOST / 1e6:,.0f} MB that are read of one file"
+        return Fault(name, found, "a smaller file")
+    found_ = read_each(directory, {name: whole})
+    return found_ if isinstance(found_, Fault) else found_[name][0]
+
+
+def _is_directory(directory: Directory, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(directory.stat(name).st_mode)
+    except OSError:
+        return False
+
+
+def _exists(directory: Directory, name: str) -> bool:
+    try:
+        directory.stat(name)
+    except OSError:
+        return False
+    return True

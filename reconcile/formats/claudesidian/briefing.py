@@ -1,0 +1,203 @@
+"""The briefing of a workspace under sane rules: newest first, states filled, nothing twice (section 5).
+
+It answers what the program's loadWorkspace is asked for. What the program itself answers is in `compat`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reconcile.formats import javascript
+from reconcile.formats.claudesidian.items import in_order, payload_of, sessions_of, states_of, traces_of
+from reconcile.formats.strict import InvalidContentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from reconcile.formats.claudesidian.items import Value
+
+
+@dataclass(frozen=True, slots=True)
+class VaultFile:
+    """A file of the vault that people see; ``path`` is from the vault's root, ``modified`` in ms."""
+
+    path: str
+    modified: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent that the program's settings know."""
+
+    id: str
+    name: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a briefing needs besides the workspace: files and folders without a dot in front, and the agents."""
+
+    files: Sequence[VaultFile] = ()
+    folders: frozenset[str] = frozenset()
+    agents: Sequence[Agent] = ()
+
+
+def brief(workspace: Mapping[str, Any], around: Surroundings, limit: int) -> Value:
+    """Everything that a new conversation should know of a workspace, as JSON; ``limit`` entries of each list."""
+    context = _object(workspace.get("context"))
+    root = str(workspace.get("rootFolder") or "/").strip("/")
+    below = [file for file in around.files if not root or file.path.startswith(root + "/")]
+    recent = sorted(below, key=lambda file: (-file.modified, file.path))[:limit]
+    return {
+        **{name: workspace[name] for name in ("id", "name", "description", "rootFolder") if name in workspace},
+        **{name: workspace[name] for name in ("created", "lastAccessed", "isActive") if name in workspace},
+        "purpose": context.get("purpose") or None,
+        "currentGoal": context.get("currentGoal") or None,
+        "recentActivity": _newest(_activities(workspace), "time", limit),
+        "workflows": [{"name": name, "when": when, "steps": steps} for name, when, steps in workflows(context)],
+        "folderExists": not root or root in around.folders,
+        "workspaceStructure": in_order(file.path for file in below),
+        "recentFiles": [{"path": file.path, "modified": file.modified} for file in recent],
+        "keyFiles": [{"name": name, "path": path} for name, path in dict.fromkeys(key_files(context))],
+        "preferences": preferences(workspace, context),
+        "sessions": _newest(_sessions(workspace), "created", limit),
+        "states": _newest(_states(workspace), "created", limit),
+        "agent": _agent(context, around.agents),
+    }
+
+
+def workflows(context: Mapping[str, Any]) -> Iterator[tuple[Any, Any, str]]:
+    """Name, when and steps; the older list of steps is equal to its lines (edge case 22)."""
+    for workflow in _list(context.get("workflows")):
+        if isinstance(workflow, dict):
+            steps = workflow.get("steps")
+            text = "\n".join(map(str, steps)) if isinstance(steps, list) else steps
+            yield workflow.get("name"), workflow.get("when"), text if isinstance(text, str) else ""
+
+
+def key_files(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and paths of the key files, also in the older form by categories."""
+    for number, found in enumerate(_list(context.get("keyFiles"))):
+        if isinstance(found, str):
+            yield short_name(found) or f"file_{number}", found
+        else:
+            named = _object(_object(found).get("files"))
+            yield from ((name, path) for name, path in named.items() if isinstance(path, str))
+
+
+def short_name(path: str) -> str:
+    """The name of a file without its last extension."""
+    name = path.rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    return stem if dot and extension else name
+
+
+def preferences(workspace: Mapping[str, Any], context: Mapping[str, Any]) -> str | None:
+    """The preferences, also those of the older forms."""
+    found = context.get("preferences")
+    if isinstance(found, list):
+        return ". ".join(map(str, found)) or None
+    if isinstance(found, str) and found.strip():
+        return found
+    older = _object(workspace.get("preferences")).get("userPreferences")
+    return ". ".join(map(str, older)) + "." if isinstance(older, list) else None
+
+
+def read_agents(content: bytes) -> Iterator[Agent]:
+    """The agents in the program's settings, which hold much else; nothing where they can't be read."""
+    try:
+        value = javascript.parse(content)
+    except InvalidContentError:
+        return
+    for prompt in _list(_object(_object(value).get("customPrompts")).get("prompts")):
+        found = _object(prompt)
+        if all(isinstance(found.get(name), str) for name in ("id", "name", "prompt")):
+            yield Agent(found["id"], found["name"], found["prompt"])
+
+
+def find_agent(agents: Iterable[Agent], context: Mapping[str, Any]) -> Agent | None:
+    """The agent that a workspace names by its id; in the older form by its name."""
+    dedicated = context.get("dedicatedAgent")
+    if isinstance(dedicated, dict):
+        return next((agent for agent in agents if agent.id == dedicated.get("agentId")), None)
+    older = _list(context.get("agents"))
+    name = _object(older[0]).get("name") if older else None
+    return next((agent for agent in agents if agent.name == name), None)
+
+
+def session_memory(trace: Mapping[str, Any], *, schema: bool) -> str | None:
+    """What an agent said that it was doing; ``schema``: also where trace schema v1 keeps it."""
+    metadata = _object(trace.get("metadata"))
+    request = _object(metadata.get("request"))
+    places = [_object(request.get(each)).get("context") for each in ("normalizedParams", "originalParams")]
+    for place in (*places, metadata.get("context")) if schema else places:
+        said = _object(place).get("sessionMemory")
+        if isinstance(said, str) and said.strip():
+            return said
+    return None
+
+
+def _activities(workspace: Mapping[str, Any]) -> Iterator[Value]:
+    for key, session in sessions_of(workspace).items():
+        for trace in traces_of(session).values():
+            text = session_memory(trace, schema=True) or trace.get("content") or "unknown activity"
+            yield {"time": trace.get("timestamp"), "session": key, "text": str(text)}
+
+
+def _sessions(workspace: Mapping[str, Any]) -> Iterator[Value]:
+    for key, session in sessions_of(workspace).items():
+        yield {
+            "id": session.get("id", key),
+            "name": session.get("name"),
+            "description": session.get("description"),
+            "created": session.get("startTime"),
+            "isActive": session.get("isActive"),
+            "traces": len(traces_of(session)),
+            "states": len(states_of(session)),
+        }
+
+
+def _states(workspace: Mapping[str, Any]) -> Iterator[Value]:
+    for key, session in sessions_of(workspace).items():
+        for id_, state in states_of(session).items():
+            payload = _object(payload_of(state))
+            told = _object(payload.get("context", payload.get("snapshot")))
+            tags = _object(_object(payload.get("state")).get("metadata")).get("tags")
+            yield {
+                "id": id_,
+                "name": state.get("name"),
+                "description": payload.get("description", state.get("description")),
+                "sessionId": key,
+                "created": state.get("created"),
+                "tags": _list(tags if tags is not None else state.get("tags")),
+                "activeTask": told.get("activeTask"),
+                "nextSteps": _list(told.get("nextSteps")),
+                "hasContent": bool(payload),
+            }
+
+
+def _agent(context: Mapping[str, Any], agents: Sequence[Agent]) -> Value | None:
+    known = find_agent(agents, context)
+    if known is not None:
+        return {"id": known.id, "name": known.name, "systemPrompt": known.prompt}
+    dedicated = _object(context.get("dedicatedAgent"))
+    name = dedicated.get("agentName")
+    return {"id": dedicated.get("agentId"), "name": name, "systemPrompt": None} if dedicated else None
+
+
+def _newest(entries: Iterable[Value], by: str, limit: int) -> list[Value]:
+    def time(entry: Value) -> float:
+        found = entry[by]
+        return found if isinstance(found, (int, float)) else 0
+
+    return sorted(entries, key=time, reverse=True)[:limit]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _object(value: object) -> Value:
+    return value if isinstance(value, dict) else {}

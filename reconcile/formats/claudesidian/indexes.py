@@ -1,0 +1,91 @@
+"""Findings about the two indexes: C1, C3, C4, C5, C6 and C8 of section 8."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.formats.claudesidian.compare import Difference, Sort, compare
+from reconcile.formats.claudesidian.finding import Finding, Repair, Severity, error
+from reconcile.formats.claudesidian.items import INDEX
+from reconcile.formats.claudesidian.mending import mended
+from reconcile.formats.claudesidian.rebuild import BLOCKS, rebuild, written
+from reconcile.formats.claudesidian.words import counted, some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from reconcile.formats.claudesidian.items import Value
+    from reconcile.formats.claudesidian.vault import Records
+
+_CODES = {
+    Sort.UNINDEXED: ("C4", Severity.ERROR),
+    Sort.MISSING: ("C4", Severity.ERROR),
+    Sort.GHOST: ("C3", Severity.ERROR),
+    Sort.STALE: ("C5", Severity.WARNING),
+    Sort.STALE_TOKEN: ("C5", Severity.NOTE),
+    Sort.LOST: ("C6", Severity.WARNING),
+    Sort.REPLACED: ("C6", Severity.WARNING),
+    Sort.BREAKING: ("C4", Severity.NOTE),
+}
+_EVIDENCE = frozenset({Sort.LOST, Sort.REPLACED})
+
+
+def rebuilt(records: Records, now_ms: int) -> Value:
+    """The index that the records say. Ranges of dates are made where the stored index has some."""
+    ranges = (records.index or {}).get("byDateRange")
+    values = [mended(item) for item in records.current.values()]
+    return rebuild(records.kind, values, now_ms, buckets=isinstance(ranges, list) and bool(ranges))
+
+
+def check_index(records: Records, now_ms: int) -> list[Finding]:
+    """Everything that is wrong with one index. All findings have one repair: the index, written anew.
+
+    An index that knows more than the files is the last evidence of what was lost: then it is overwritten on request
+    only (edge case 20).
+    """
+    if not records.items and INDEX not in records.contents:
+        return []
+    index = rebuilt(records, now_ms)
+    repair = Repair(records.place(INDEX), written(index, records.index))
+    if records.index is None:
+        return [_unreadable(records, repair)]
+    found = compare(records.kind, records.index, index, records.unread)
+    evidence = any(each.sort in _EVIDENCE for each in found)
+    if (few := _few(records, found)) is not None:
+        found = tuple(each for each in found if each.sort is not Sort.UNINDEXED)
+    every = [*([few] if few else []), *_spoken(found)]
+    mend = "rebuild it from the files"
+    if evidence:
+        mend = "look for what is lost (a backup, another device), then rebuild it: until then it is the only evidence"
+    return [
+        Finding(code, severity, repair.path, words, mend, (repair,), on_request=evidence)
+        for code, severity, words in every
+    ]
+
+
+def _unreadable(records: Records, repair: Repair) -> Finding:
+    """C1: the program takes an index that it can't read for an empty one, and writes over it."""
+    ids = list(records.current)
+    what = counted(len(ids), records.kind)
+    words = f"{records.index_problem}: the program shows no {records.kind}, and there are {what} ({some(ids)})"
+    return error("C1", repair.path, words, "rebuild it from the files before the program writes it", repair)
+
+
+def _few(records: Records, found: Sequence[Difference]) -> tuple[str, Severity, str] | None:
+    """C1 after the program's next write: one entry, where there are more files than that."""
+    unindexed = [each.id for each in found if each.sort is Sort.UNINDEXED]
+    if len((records.index or {})[BLOCKS[records.kind]]) != 1 or len(unindexed) < 2:
+        return None
+    words = f"1 of {len(records.current)} {records.kind}s: it was begun anew, without {some(unindexed)}"
+    return "C1", Severity.ERROR, words
+
+
+def _spoken(found: Iterable[Difference]) -> list[tuple[str, Severity, str]]:
+    """One line for what is wrong in one way at one record."""
+    grouped: dict[tuple[str, Severity, str], list[str]] = {}
+    for each in found:
+        code, severity = _CODES[each.sort]
+        if "message_count" in each.fields:
+            code = "C8"
+        grouped.setdefault((code, severity, each.id), []).append(each.words)
+    return [(code, severity, f"{id_}: {'; '.join(words)}") for (code, severity, id_), words in grouped.items()]

@@ -1,0 +1,111 @@
+"""A vault as it was read: what `examine` is a function of, and what is parsed of it once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from reconcile.core.model import Fault
+from reconcile.formats import javascript
+from reconcile.formats.claudesidian.compare import shape_problem
+from reconcile.formats.claudesidian.items import INDEX, Item, Kind, in_order, is_item, listed_id, read_item
+from reconcile.formats.strict import InvalidContentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Content: TypeAlias = "bytes | Fault"
+"""A file's bytes, or why they could not be read."""
+
+BACKUPS = "backups"
+NEXUS = ".nexus"
+STATUS = "migration-status.json"
+
+
+def event_file(kind: Kind, id_: str) -> str:
+    """The name of a record's event file (section 1)."""
+    return f"{'ws' if kind is Kind.WORKSPACE else 'conv'}_{id_}.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFiles:
+    """The files that lie directly in `.workspaces/` or `.conversations/`, and those in its `backups/`, by name."""
+
+    files: Mapping[str, Content]
+    backups: Mapping[str, Content] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NexusFiles:
+    """The files of `.nexus/`: event files by name, and the status of the migration."""
+
+    events: Mapping[Kind, Mapping[str, Content]]
+    status: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VaultFiles:
+    """Everything of a vault that this format is about; what isn't there is missing."""
+
+    split: Mapping[Kind, SplitFiles] = field(default_factory=dict)
+    nexus: NexusFiles | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """One directory of the split era, parsed. ``index`` is None where there is none that can be gone through."""
+
+    kind: Kind
+    contents: Mapping[str, Content]
+    backups: Mapping[str, Content]
+    items: tuple[Item, ...]
+    faults: tuple[Fault, ...]
+    index: dict[str, Any] | None
+    index_problem: str | None
+
+    def place(self, name: str) -> str:
+        """The path of a file in the vault."""
+        return f"{self.kind.directory}/{name}"
+
+    @property
+    def current(self) -> dict[str, Item]:
+        """One item for each id: of several files with one id the last listed, as the program's index has it."""
+        return {item.id: item for item in self.items}
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The ids by which files are listed that can't be read."""
+        return frozenset(listed_id(fault.file) for fault in self.faults)
+
+
+def read_records(kind: Kind, split: SplitFiles) -> Records:
+    """Parse the records and the index of one directory."""
+    names = in_order(name for name in split.files if is_item(name))
+    read = [_read(kind, name, split.files[name]) for name in names]
+    index, problem = _read_index(kind, split.files.get(INDEX))
+    return Records(
+        kind,
+        split.files,
+        split.backups,
+        tuple(each for each in read if isinstance(each, Item)),
+        tuple(each for each in read if isinstance(each, Fault)),
+        index,
+        problem,
+    )
+
+
+def _read(kind: Kind, name: str, content: Content) -> Item | Fault:
+    return content if isinstance(content, Fault) else read_item(kind, name, content)
+
+
+def _read_index(kind: Kind, content: Content | None) -> tuple[dict[str, Any] | None, str | None]:
+    if content is None:
+        return None, "no index.json"
+    if isinstance(content, Fault):
+        return None, content.found
+    try:
+        value = javascript.parse(content)
+    except InvalidContentError as error:
+        return None, error.found
+    problem = shape_problem(kind, value)
+    return (None, problem) if problem else (value, None)
