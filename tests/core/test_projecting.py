@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.planner import plan_by_rules
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import Side
+from reconcile.core.planner import make_plan, plan_by_rules
 from reconcile.core.policy import Layout, Missing, Policy
 from reconcile.core.projecting import projection_of
-from tests.support.building import NOW_NS, here, plan_of, stored
+from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
 from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
@@ -27,7 +29,9 @@ ALL = Policy(missing=Missing.REPROJECT)
 def is_told(store: Snapshot, workspace: Snapshot, memory: Memory | None = None, policy: Policy = ALL) -> bool:
     """Tell whether a glance suffices; the plan is the rules' in any case."""
     memory = memory or Memory()
-    assert plan_of(store, workspace, memory, policy) == plan_by_rules(store, workspace, memory, policy, RULES, NOW_NS)
+    plan, by_rules = (make(store, workspace, memory, policy, RULES, NOW_NS) for make in (make_plan, plan_by_rules))
+    assert plan == by_rules
+    assert plan.counted == by_rules.counted
     return projection_of(store, workspace, memory, policy, RULES, NOW_NS) is not None
 
 
@@ -52,8 +56,11 @@ def test_beside_what_is_archived_or_local() -> None:
     local = Memory(intents={"jp-c4": Intent(IntentKind.LOCAL)})
     assert is_told(stored(ONE, TWO, f".archive/{OTHER}"), here())
     assert is_told(stored(ONE, TWO, OTHER), here(), local)
+    archived = f".archive/{OTHER}"
+    assert is_told(stored(ONE, TWO, archived), here(ONE, archived), agreed_on(ONE, archived))
 
 
+KEPT = {("jp-c1", "stream"): AsideRecord(AsideKind.KEPT, "x", "y")}
 UNCERTAIN = {
     "below what is local": ((ONE, TWO, THREE), (), Memory(intents={"jp-c1": Intent(IntentKind.LOCAL)})),
     "external": ((ONE,), (TWO,), Memory()),
@@ -63,6 +70,9 @@ UNCERTAIN = {
     "no stream": (("1-a  metadata 09:00",), (), Memory()),
     "two directories": ((ONE, '1-b  metadata 09:00 title "A"  stream 09:00 [1]'), (), Memory()),
     "a cycle": (('1-a  metadata 09:00 title "A" parent 1  stream 09:00 [1]',), (), Memory()),
+    "gone on both sides": ((ONE, TWO), (ONE,), agreed_on(ONE, OTHER)),
+    "it lies in another in the store": ((ONE, f"1-a/conversations/{TWO}"), (), Memory()),
+    "set aside": ((ONE, TWO), (ONE,), replace(agreed_on(ONE), asides=KEPT)),
     "lies elsewhere": ((ONE, TWO, THREE), (TWO,), Memory()),
 }
 
@@ -70,6 +80,16 @@ UNCERTAIN = {
 @pytest.mark.parametrize(("store", "workspace", "memory"), UNCERTAIN.values(), ids=UNCERTAIN)
 def test_what_is_not_certain(store: tuple[str, ...], workspace: tuple[str, ...], memory: Memory) -> None:
     assert not is_told(stored(*store), here(*workspace), memory)
+
+
+def test_what_nobody_can_read() -> None:
+    store = unreadable(stored(ONE, TWO, '2-b/NOTE.md  09:00 "x"'), "2-b/NOTE.md")
+    assert not is_told(store, here())
+
+
+def test_another_store() -> None:
+    assert is_told(stored(ONE, TWO), here(ONE), agreed_on(ONE))
+    assert not is_told(seen(Side.STORE, [ONE, TWO], identity="store:1"), here(ONE), agreed_on(ONE))
 
 
 def test_what_has_no_room() -> None:

@@ -1,0 +1,65 @@
+"""Who is above whom: whatever a plan may go by, at a glance for all as for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconcile.core.kin import Kin, above, kin_of
+from reconcile.core.memory import Agreed, Intent, IntentKind, Memory
+from tests.support.building import here
+
+ROOT = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+CHILD = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
+STATED = CHILD.replace('"B"', '"B" parent 1')
+
+
+def agreed(parent: str | None = None, container: str | None = None) -> Memory:
+    return Memory(agreed={"jp-c2": Agreed({}, parent, "B", container, "2-b")})
+
+
+def waiting(conversation: str) -> Memory:
+    return Memory(intents={"jp-c2": Intent(IntentKind.PROJECTED, waits_for=conversation)})
+
+
+RELATED: dict[str, tuple[tuple[str, ...], Memory]] = {
+    "stated": ((ROOT, STATED), Memory()),
+    "around its directory": ((ROOT, f"1-a/conversations/{CHILD}"), Memory()),
+    "known": ((ROOT, CHILD), Memory(parents={"jp-c2": "jp-c1"})),
+    "agreed on": ((ROOT, CHILD), agreed(parent="jp-c1")),
+    "around the directory that was agreed on": ((ROOT, CHILD), agreed(container="jp-c1")),
+    "waited for": ((ROOT, CHILD), waiting("jp-c1")),
+    "of what isn't there": ((ROOT,), agreed(parent="jp-c1")),
+}
+UNRELATED: dict[str, tuple[tuple[str, ...], Memory]] = {
+    "nothing is known": ((ROOT, CHILD), Memory()),
+    "a root that is known": ((ROOT, CHILD), Memory(parents={"jp-c2": None})),
+    "a root that was agreed on": ((ROOT, CHILD), agreed()),
+    "itself": ((ROOT, CHILD.replace('"B"', '"B" parent 2')), agreed(parent="jp-c2", container="jp-c2")),
+    "removed": ((ROOT, CHILD), Memory(intents={"jp-c2": Intent(IntentKind.REMOVED)})),
+}
+
+
+def relations(lines: tuple[str, ...], memory: Memory) -> list[Kin]:
+    """Return the relation as it is of all at a glance, and put together from that of each."""
+    copies = here(*lines).copies
+    each = {
+        conversation: above(conversation, [copy for copy in copies if copy.conversation == conversation], memory)
+        for conversation in ("jp-c1", "jp-c2")
+    }
+    return [kin_of(copies, memory), Kin(each)]
+
+
+@pytest.mark.parametrize(("lines", "memory"), RELATED.values(), ids=RELATED)
+def test_related(lines: tuple[str, ...], memory: Memory) -> None:
+    for kin in relations(lines, memory):
+        assert kin.relations == {"jp-c2": {"jp-c1"}}
+        assert kin.with_above({"jp-c2"}) == {"jp-c1", "jp-c2"}
+        assert kin.with_below({"jp-c1"}) == {"jp-c1", "jp-c2"}
+        assert kin.with_below({"jp-c2"}) == {"jp-c2"}
+
+
+@pytest.mark.parametrize(("lines", "memory"), UNRELATED.values(), ids=UNRELATED)
+def test_unrelated(lines: tuple[str, ...], memory: Memory) -> None:
+    for kin in relations(lines, memory):
+        assert not kin.relations
+        assert kin.with_below({"jp-c1"}) == {"jp-c1"}
