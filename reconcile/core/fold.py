@@ -65,7 +65,7 @@ def fold(
     touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     found = unsettled(store, workspace, memory, rules) | (touched & there)
-    others = {each for each in found | (run.carried & there) if not _is_about(plan, each)}
+    others = {each for each in found if not _is_about(plan, each)}
     left = _fold_alike(store, workspace, found - others, run, changes)
     buried = {conversation for conversation, digests in plan.tombstones if digests}
     for view in views_of(store, workspace, memory, rules, left | others, places=run.places).values():

@@ -82,7 +82,7 @@ class Known:
     @property
     def is_ordinary(self) -> bool:
         """Neither side as a whole says anything that isn't usual."""
-        return not self.unusual and self._whole.sides == USUAL and self.suffices()
+        return self._whole.sides == USUAL and self.suffices()
 
     def __contains__(self, conversation: object) -> bool:
         """Tell whether an id belongs to a conversation already."""

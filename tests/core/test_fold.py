@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconcile.core.fold import Changes, fold
+from reconcile.core.guards import Sides, Whole
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
 from reconcile.core.plan import Action, Kind, Plan, Write
@@ -539,3 +540,11 @@ def test_of_what_a_run_was_not_about_only_that_is_remembered_which_may_be_stripp
     assert legacy.intents == {"jp-c1": Intent(IntentKind.LOCAL)}
     left = folded(stored(ONE, TWO), here(ONE, TWO), Memory(), replace(PLAN, moving=frozenset({"jp-c2"})))
     assert left.agreed.keys() == {"jp-c1"}
+
+
+def test_a_part_is_judged_by_what_is_known_of_the_sides_as_wholes() -> None:
+    """What is gone on both sides looks like a workspace that was emptied where nothing else is part of it."""
+    memory = agreed_on(ONE)
+    assert not folded(stored(), here(), memory).agreed
+    whole = Whole(Sides(store_emptied=False, store_replaced=False, workspace_emptied=False), 1)
+    assert fold(stored(), here(), memory, PLAN, RULES, whole=whole).agreed == {"jp-c1": None}

@@ -12,8 +12,8 @@ from reconcile.core.kin import Kin, above
 from reconcile.core.known import KnownSide
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.model import Foreign, Problem, Side, Stream
-from reconcile.core.part import Known
+from reconcile.core.model import Fault, Foreign, Problem, Side, Stream
+from reconcile.core.part import USUAL, Known
 from reconcile.core.planner import make_plan
 from reconcile.core.policy import Policy, Prefer
 from tests.properties.parts import restricted
@@ -138,6 +138,16 @@ def test_a_side_as_a_whole_is_a_cause_to_look_at_everything(memory: Memory, chan
     assert not known_of(store, here(*NESTED), memory).suffices()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"problems": (Problem("", "denied"),)}, {"exists": False}, {"copies": ()}],
+    ids=lambda one: next(iter(one)),
+)
+def test_so_is_the_workspace(memory: Memory, change: dict[str, object]) -> None:
+    workspace = replace(here(*NESTED), **change)  # type: ignore[arg-type]
+    assert not known_of(stored(*FLAT), workspace, replace(memory, store_identity=None)).suffices()
+
+
 def test_ids_are_taken_that_a_part_is_not_about(memory: Memory) -> None:
     known = known_of(stored(*FLAT), here(), memory)
     whole = known.part(ids(5), lambda wanted: restricted(memory, wanted)).whole
@@ -197,6 +207,7 @@ def test_one_of_two_directories_goes() -> None:
     side = KnownSide.seen(stored(E, E.replace("5-e", "5-other")))
     (bare,) = (copy for copy in side.of("jp-c5") if copy.path == "5-e")
     assert side.put(bare) is bare
+    assert side.copy("5-e") is bare
     side.drop("5-e")
     assert [copy.path for copy in side.of("jp-c5")] == ["5-other"]
 
@@ -228,6 +239,7 @@ def test_what_was_kept_is_built_when_it_is_asked_for() -> None:
     assert [each.path for each in side.foreign("")] == ["top"]
     assert side.has_whole("jp-c5")
     assert not side.looked_at()
+    assert side.exists
     assert side.of("jp-c1") == side.of("jp-c1") == seen.of("jp-c1")
     assert built == ["1-a"]
     assert list(side.looked_at()) == ["1-a"]
@@ -249,6 +261,82 @@ def test_only_sides_that_are_as_ever_are_ordinary(memory: Memory) -> None:
     assert known.suffices()
     linked = replace(stored(*FLAT), foreign=(Foreign("7-x", "a symbolic link", link=True),))
     assert not known_of(linked, here(*NESTED), replace(memory, store_identity=None)).is_ordinary
+
+
+def test_where_something_came_or_went_as_a_whole_nothing_is_ordinary(memory: Memory) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED), replace(memory, store_identity=None))
+    for path in list(known.sides[Side.STORE].paths):
+        known.sides[Side.STORE].drop(path)
+    assert not known.is_ordinary
+
+
+def test_what_is_taken_over_from_an_earlier_run(memory: Memory) -> None:
+    seen = known_of(stored(*FLAT), here(), Memory())
+    whole = replace(seen.whole, sides=USUAL)
+    known = Known(seen.sides, seen.kin, ids(9), whole, RULES)
+    assert known.inhabited == (True, False)
+    assert known.is_ordinary
+    assert "jp-c9" in known
+    assert "jp-c1" in known
+    assert "jp-c8" not in known
+    assert Known(seen.sides, seen.kin, ids(9), whole, RULES, (True, True)).inhabited == (True, True)
+
+
+def test_what_waits_is_below_what_it_waits_for_wherever_it_is(memory: Memory) -> None:
+    waits = replace(memory, intents={"jp-c9": Intent(IntentKind.PROJECTED, waits_for="jp-c5")})
+    assert known_of(stored(*FLAT), here(*NESTED), waits).around("jp-c5") == ids(5, 9)
+
+
+def test_what_was_above_and_is_not_at_rest_concerns_what_is_below_it_as_well(memory: Memory) -> None:
+    edited = D.replace("[1]", "[1 2]")
+    known = known_of(stored(A, B, C, edited, E), here(*NESTED), memory)
+    known.relate(ids(5), replace(memory, parents={"jp-c5": "jp-c4"}))
+    assert part_of(known, memory, 5) == ids(1, 4, 5)
+
+
+def test_what_only_the_workspace_has_is_not_at_rest() -> None:
+    known = known_of(stored(), here(A, f"1-a/conversations/{B}", f"1-a/conversations/{D}"), Memory())
+    assert part_of(known, Memory(), 2) == ids(1, 2, 4)
+    available = known_of(stored(A, B, D), here(), Memory())
+    assert part_of(available, Memory(), 2) == ids(1, 2)
+
+
+def test_the_sides_of_a_part_and_how_many_directories_there_are(memory: Memory) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED[:4]), memory)
+    look = known.look(ids(1), memory)
+    assert (look.store.side, look.workspace.side) == (Side.STORE, Side.WORKSPACE)
+    assert known.whole.directories == 4
+    known.sides[Side.WORKSPACE].drop("1-a/conversations/4-d")
+    assert known.whole.directories == 3
+
+
+def test_a_side_is_known_in_order() -> None:
+    nine, ten = E.replace("5-e", "9-e"), E.replace("5-e", "10-e")
+    inner = ['9-e/conversations/x/y  09:00 "x"', '10-e/conversations/x/y  09:00 "x"']
+    doubles = [E.replace("5-e", f"5-{letter}") for letter in "gbfcead"]
+    side = KnownSide.seen(here(ten, nine, *doubles, *inner))
+    assert side.side is Side.WORKSPACE
+    assert side.identity == "workspace:0"
+    assert [copy.path for copy in side.of("jp-c5")] == [f"5-{letter}" for letter in "abcdefg"]
+    part = side.part(["jp-c10", "jp-c9"], FORMAT.order)
+    assert [copy.path for copy in part.copies] == ["9-e", "10-e"]
+    assert [each.path for each in part.foreign] == ["10-e/conversations/x", "9-e/conversations/x"]
+
+
+def test_what_comes_and_goes_is_known_by_its_place() -> None:
+    side = KnownSide.seen(here(A))
+    (other,) = here(E).copies
+    side.put(other)
+    assert side.inside("") == {"1-a", "5-e"}
+    side.drop("5-e")
+    assert side.inside("") == {"1-a"}
+    assert list(side.looked_at()) == ["1-a"]
+
+
+def test_a_stream_that_nobody_can_read_stays_as_it_is() -> None:
+    side = KnownSide.seen(here("5-e  metadata 09:00", '5-e/events.json  09:00 "["'))
+    (copy,) = side.of("jp-c5")
+    assert isinstance(copy.stream, Fault)
 
 
 def test_a_plain_policy_asks_for_nothing() -> None:

@@ -351,3 +351,26 @@ def test_nothing_is_said_or_remembered_of_what_somebody_is_writing_just_now(movi
         said |= {version.conversation for version in plan.preserve} | {action.conversation for action in plan.actions}
         said |= {each for each, _ in (*plan.intents, *plan.tombstones)} | {key for (key, _), _ in plan.asides}
         assert (moving in said) is there
+
+
+def test_of_what_is_remembered_only_what_somebody_is_writing_is_left_out() -> None:
+    both = ("jp-c1", "jp-c2")
+    whole = Plan(
+        layout="nested",
+        intents=tuple((each, None) for each in both),
+        asides=tuple(((each, "stream"), None) for each in both),
+        tombstones=tuple((each, ()) for each in both),
+    )
+    plan = without_moving(whole, frozenset({"jp-c1"}))
+    assert plan.intents == whole.intents[1:]
+    assert plan.asides == whole.asides[1:]
+    assert plan.tombstones == whole.tombstones[1:]
+    assert plan.moving == {"jp-c1"}
+
+
+def test_what_a_command_makes_due_may_be_an_intent_alone() -> None:
+    board = board_of(stored(*LINES), here(*LINES), KNOWN, Policy(only=frozenset({"jp-c3"})))
+    board.intents = {each: Intent(IntentKind.PROJECTED) for each in ("jp-c5", "jp-c6")}
+    board.due = frozenset({("jp-c6",)})
+    assert selected(board, []) == ([], {"jp-c3", "jp-c5"})
+    assert board.intents.keys() == {"jp-c5"}

@@ -136,6 +136,8 @@ def _in_child(command: Callable[[], object], spoilt: AbstractContextManager[obje
         warnings.simplefilter("ignore")  # of threads, which the child has no use for
         gc.freeze()  # what is here already isn't looked at, and so not copied, by the child
         child = os.fork()
+        if child:
+            gc.unfreeze()  # garbage would stay for ever, and each fork copy the map of it
     if child == 0:
         try:
             with spoilt:
