@@ -372,5 +372,5 @@ def test_what_a_command_makes_due_may_be_an_intent_alone() -> None:
     board = board_of(stored(*LINES), here(*LINES), KNOWN, Policy(only=frozenset({"jp-c3"})))
     board.intents = {each: Intent(IntentKind.PROJECTED) for each in ("jp-c5", "jp-c6")}
     board.due = frozenset({("jp-c6",)})
-    assert selected(board, [])[1] == {"jp-c3", "jp-c5"}
+    assert selected(board, [])[1] == frozenset({"jp-c3", "jp-c5"})
     assert board.intents.keys() == {"jp-c5"}
