@@ -1,6 +1,7 @@
 """A small Leslie, written from the table of formats/leslie.md 4.1 alone, and what the real one has left in the corpus.
 
-It shares no code with `reconcile.formats.leslie`: what that derives from a log is compared with what this one wrote.
+The model shares no code with `reconcile.formats.leslie`: what that derives from a log is compared with what this one
+wrote.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
+
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
+from reconcile.formats.leslie.found import File, Found, ThreadDirectory
 
 Step: TypeAlias = tuple[str, int, int, int]
 
@@ -207,3 +211,38 @@ class Leslie:
 
 def as_bytes(value: Any) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+STANDARD = frozenset({".meta", ".meta/transcripts", "context", "context/inherited", "context/live"})
+
+
+def read(played: Leslie, **other: bytes) -> Found:
+    """A ``.leslie`` as it was read, whole but for what is said otherwise, such as ``relations=b"..."``."""
+    relations = other.get("relations", played.relations_file())
+    objectives = other.get("objectives", played.objectives_file())
+    files = {RELATIONS: relations, RELATIONS + ".bak": other.get("backup"), OBJECTIVES: objectives}
+    threads = {}
+    for thread, entry in played.relations.items():
+        copies = {f"context/inherited/{other}" for other in entry["references_to"]}
+        threads[thread] = ThreadDirectory(files=frozenset({"plan.md"}), directories=STANDARD | copies)
+    present = {name: File(content) for name, content in files.items() if content is not None}
+    return Found(present, threads, now="2026-02-09T00:00:00.000Z")
+
+
+def corpus_found(scenario: str) -> Found:
+    """A scenario of the corpus as the program left it, with the empty directories that git doesn't keep."""
+    directory = CORPUS / scenario
+    files = {file.name: File(file.read_bytes()) for file in (directory / ".leslie").iterdir() if file.is_file()}
+    below: dict[str, tuple[set[str], set[str]]] = {}
+    for line in (directory / "paths.txt").read_text().splitlines():
+        kind, _, path = line.partition(" ")
+        if path.startswith(".leslie/threads/"):
+            thread, _, rest = path.removeprefix(".leslie/threads/").partition("/")
+            entry = below.setdefault(thread, (set(), set()))
+            if rest:
+                entry[kind == "d"].add(rest)
+    threads = {
+        thread: ThreadDirectory(files=frozenset(files), directories=frozenset(directories))
+        for thread, (files, directories) in below.items()
+    }
+    return Found(files, threads, now="2026-11-23T00:00:00.000Z")

@@ -82,13 +82,20 @@ def mend_objectives(content: bytes) -> Mended | None:
     for violation in found.violations:
         old = _at(value, violation)
         new = _in_utc(old) if isinstance(old, str) else _NOT_MENDED
-        if len(violation.path) == 3 and violation.path[2] in ("thread_ids", "status"):
-            new = [] if violation.path[2] == "thread_ids" else "active"
+        if new is _NOT_MENDED:
+            new = _better_objective(violation, value)
         _put(value, violation, new, words)
     mended = read_objectives(written(value)) if found.violations else found
     if isinstance(mended, ObjectivesDocument) and words and not mended.violations:
         return Mended(mended.content, tuple(words))
     return None
+
+
+def _better_objective(violation: Violation, value: Object) -> Any:
+    times = [record.get("updated_at") for record in value["objectives"].values()]
+    head = _head(violation, "objective_count", len(value["objectives"]), times)
+    derived = {"thread_ids": [], "status": "active"}
+    return derived.get(str(violation.path[-1]), head) if len(violation.path) == 3 else head
 
 
 def _stripped(content: bytes, words: list[str]) -> bytes:
@@ -134,13 +141,21 @@ def _better(violation: Violation, value: Object, courses: dict[str, Course]) -> 
         return _better_field(str(path[2]), value["threads"][path[1]], courses[str(path[1])])
     if path[0] == "relations":
         return _NOT_MENDED  # all of it is written again
-    latest, count = _latest(value), len(value["threads"])
+    times = [entry.get("timestamp") for entry in value["operations"]]
+    times += [record.get(key) for record in value["threads"].values() for key in ("created_at", "updated_at")]
+    return _head(violation, "thread_count", len(value["threads"]), times)
+
+
+def _head(violation: Violation, counted: str, count: int, times: list[Any]) -> Any:
+    """What stands in every file: its version, how many it holds, and its latest time."""
+    good = (time for time in times if isinstance(time, str) and is_time(time))
+    latest = max(good, default="1970-01-01T00:00:00.000Z")
     return {
         "version": "1.0",
-        "metadata": {"last_updated": latest, "thread_count": count},
+        "metadata": {"last_updated": latest, counted: count},
         "metadata.last_updated": latest,
-        "metadata.thread_count": count,
-    }.get(dotted(path), _NOT_MENDED)
+        f"metadata.{counted}": count,
+    }.get(dotted(violation.path), _NOT_MENDED)
 
 
 def _better_field(key: str, record: Object, course: Course) -> Any:
@@ -195,10 +210,3 @@ def _in_utc(value: str) -> Any:
             return spelled
     exact = instant.astimezone(UTC).replace(tzinfo=None)
     return exact.isoformat(timespec="microseconds" if exact.microsecond % 1000 else "milliseconds") + "Z"
-
-
-def _latest(value: Object) -> str:
-    """The latest time in the file."""
-    times = [entry.get("timestamp") for entry in value["operations"]]
-    times += [record.get(key) for record in value["threads"].values() for key in ("created_at", "updated_at")]
-    return max((time for time in times if isinstance(time, str) and is_time(time)), default="1970-01-01T00:00:00.000Z")

@@ -81,7 +81,8 @@ class Replayed:
     """What follows from a log and from what it doesn't carry. ``relations`` has the order that the file should have.
 
     ``refreshed`` is the status of each objective as the program last wrote it; ``tolerated`` are the entries of
-    ``depends_on`` that no operation explains and that are kept.
+    ``depends_on`` that no operation explains and that are kept; ``frozen`` are the targets of each thread's frozen
+    references that were there at the time.
     """
 
     courses: dict[str, Course]
@@ -89,6 +90,7 @@ class Replayed:
     refreshed: dict[str, str]
     notes: list[Note]
     tolerated: list[tuple[str, str]]
+    frozen: dict[str, list[str]]
 
     @property
     def holes(self) -> set[str]:
@@ -125,6 +127,7 @@ class _Player:
         self._notes: list[Note] = []
         self._unfinished: dict[str, set[str]] = {}
         self._refreshed: dict[str, str] = {}
+        self._frozen: dict[str, list[str]] = {}
 
     def seed(self) -> None:
         """Threads without a spawn are there from the beginning (4.4), with the references between them (case 29)."""
@@ -161,7 +164,10 @@ class _Player:
             self._note(Oddity.HOLE, operation, f"it names the thread {thread}, which there isn't at this point")
             return
         if operation.command == Command.REFERENCE:
-            self._refer(thread, operation.text("to_id"))
+            target = operation.text("to_id")
+            self._refer(thread, target)
+            if target in self._relations and operation.text("binding") == "frozen":
+                self._frozen.setdefault(thread, []).append(target)
             return
         course = self._courses[thread]
         course.last = operation.timestamp
@@ -187,7 +193,8 @@ class _Player:
                     tolerated.append((thread, other))
         order = javascript.keys(_order(list(self._spawned), list(self._stored)))
         relations = {thread: self._as_stored(thread) for thread in order if thread in self._relations}
-        return Replayed(self._courses, relations, self._refreshed, self._notes, tolerated)
+        frozen = {thread: list(dict.fromkeys(targets)) for thread, targets in self._frozen.items()}
+        return Replayed(self._courses, relations, self._refreshed, self._notes, tolerated, frozen)
 
     def _spawn(self, operation: Operation, thread: str) -> None:
         parent = operation.text("parent_id")

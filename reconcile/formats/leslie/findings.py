@@ -1,0 +1,57 @@
+"""Everything that is wrong with a ``.leslie``, and what mends it: pure functions of what was read (section 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.formats.leslie.control import read_control
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, ObjectivesDocument
+from reconcile.formats.leslie.finding import Kind
+from reconcile.formats.leslie.found import after
+from reconcile.formats.leslie.places import lock_findings, place_findings
+from reconcile.formats.leslie.records import objective_findings, record_findings
+from reconcile.formats.leslie.replay import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from reconcile.formats.leslie.finding import Finding, Repair
+    from reconcile.formats.leslie.found import Found
+
+
+def examine(found: Found) -> tuple[Finding, ...]:
+    """Every finding, by kind. While a control file can't be read, nothing is concluded from what it might say."""
+    relations, objectives = read_control(found, RELATIONS), read_control(found, OBJECTIVES)
+    findings = [*relations.findings, *objectives.findings, *lock_findings(found)]
+    document = relations.document
+    if isinstance(document, Document):
+        aims = objectives.document if isinstance(objectives.document, ObjectivesDocument) else None
+        replayed = replay(document)
+        findings += record_findings(found, document, replayed)
+        findings += place_findings(found, document, replayed, aims)
+        if aims is not None or not objectives.findings:
+            findings += objective_findings(document, replayed, aims)
+    order = list(Kind)
+    return tuple(sorted(findings, key=lambda finding: order.index(finding.kind)))
+
+
+def mend(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Repair, ...], Found]:
+    """The repairs that lead from here to where nothing is left to be done by itself, and what there is then.
+
+    ``wanted`` are the ids of findings whose repair is done on request only. One repair can bring another to light:
+    a file that can be read again says what it lacks.
+    """
+    repairs: list[Repair] = []
+    while (repair := _next(found, wanted)) is not None:
+        repairs.append(repair)
+        for step in repair.steps:
+            found = after(found, step)
+    return tuple(repairs), found
+
+
+def _next(found: Found, wanted: Collection[str]) -> Repair | None:
+    for finding in examine(found):
+        repair = finding.repair
+        if repair is not None and (not repair.on_request or finding.id in wanted):
+            return repair
+    return None

@@ -1,0 +1,146 @@
+"""What is wrong with the directories of threads and with locks (F3, F4, F13, F16)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from reconcile.formats.leslie.control import known_elsewhere, listed
+from reconcile.formats.leslie.document import RELATIONS, THREADS, Dialect, is_safe, texts, written
+from reconcile.formats.leslie.finding import Finding, Kind, Repair, Severity
+from reconcile.formats.leslie.found import LEAD, STALE_AFTER, STANDARD, Found, Make, RemoveLock, Rewrite
+from reconcile.formats.leslie.operations import Operation
+from reconcile.formats.leslie.rebuild import rebuild, storage_path
+from reconcile.formats.leslie.replay import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
+    from reconcile.formats.leslie.found import ThreadDirectory
+    from reconcile.formats.leslie.replay import Replayed
+
+_TRANSCRIPT = re.compile(r"\.meta/transcripts/[0-9]{8}-[0-9]{4}-(?P<query>.+)\.txt")
+_ASKS = "where it came from is not known, and a running scheduler starts an agent for it"
+
+
+def place_findings(
+    found: Found, document: Document, replayed: Replayed, objectives: ObjectivesDocument | None
+) -> Iterator[Finding]:
+    """Directories and records that lack each other."""
+    yield from _orphans(found, document, replayed, objectives)
+    for thread, record in document.threads.items():
+        if not is_safe(thread):
+            continue
+        if thread in found.threads:
+            yield from _copies(found.threads[thread], thread, replayed)
+        elif str(record.get("storage_path")).removesuffix("/") not in found.storage:
+            step = Make(tuple(f"{THREADS}/{thread}/{name}" for name in STANDARD))
+            repair = Repair((step,), (f"{THREADS}/{thread} made, empty",))
+            words = f"{thread}: found no directory, expected {THREADS}/{thread}"
+            advice = "make it, empty; look in git for what was in it"
+            yield Finding(Kind.NO_DIRECTORY, Severity.NOTE, f"{THREADS}/{thread}", words, advice, thread, repair)
+
+
+def lock_findings(found: Found) -> Iterator[Finding]:
+    """F13, cases 20 and 21."""
+    for place, lock in found.locks.items():
+        age = f"{lock.age:.1f} seconds old" if lock.age >= 0 else f"{-lock.age:.1f} seconds ahead of the clock"
+        kind, severity = Kind.LOCK, Severity.WRONG
+        if lock.what != "a directory":
+            words = f"found {lock.what} in the place of a lock, {age}, expected nothing or an empty directory"
+            yield Finding(kind, severity, place, words, "remove it by hand: Leslie can't")
+        elif lock.is_live and not lock.names:
+            words = f"found a lock that is held, {age}"
+            yield Finding(kind, Severity.NOTE, place, words, "wait until the command that holds it is done")
+        elif lock.names:
+            words = f"found a lock, {age}, with {listed(lock.names)} in it, expected it empty"
+            yield Finding(kind, severity, place, words, "see whose that is, and remove it by hand: Leslie can't")
+        elif lock.age < -LEAD:
+            words = f"found a lock that is {age}, expected at most {LEAD} seconds"
+            yield Finding(kind, severity, place, words, "see to the clock; nobody ever takes over such a lock")
+        else:
+            words = f"found a lock, {age} and empty, expected one not older than {STALE_AFTER:.0f} seconds"
+            repair = Repair((RemoveLock(place),), (f"{place} removed",))
+            yield Finding(kind, severity, place, words, "remove it: its holder is gone", repair=repair)
+
+
+def _orphans(
+    found: Found, document: Document, replayed: Replayed, objectives: ObjectivesDocument | None
+) -> Iterator[Finding]:
+    for thread in known_elsewhere(found):
+        if thread in document.threads or thread in replayed.courses:
+            continue
+        directory = found.threads.get(thread)
+        aims = _aims(thread, objectives)
+        seen = [_content(directory)] if directory is not None else ["no directory"]
+        seen += [f"the objective {aim} lists it" for aim in aims]
+        words = f"{thread}: found no record, but {'; '.join(seen)}; expected a record, or nothing of it"
+        place = f"{THREADS}/{thread}" if directory is not None else RELATIONS
+        transcripts = bool(directory and directory.files) and all(
+            map(_TRANSCRIPT.fullmatch, directory.files if directory else ())
+        )
+        severity = Severity.NOTE if transcripts and not aims else Severity.WRONG
+        repair = _adopted(found, document, thread, aims or _only_aim(objectives))
+        advice = f"adopt it, on request: {_ASKS}" if repair else "look at it, and move it away"
+        yield Finding(Kind.ORPHAN, severity, place, words, advice, thread, repair)
+
+
+def _content(directory: ThreadDirectory) -> str:
+    return f"a directory with {listed(sorted(directory.files))}" if directory.files else "an empty directory"
+
+
+def _aims(thread: str, objectives: ObjectivesDocument | None) -> list[str]:
+    """The objectives that list a thread."""
+    records = objectives.objectives if objectives is not None else {}
+    return [objective for objective, record in records.items() if thread in texts(record.get("thread_ids"))]
+
+
+def _only_aim(objectives: ObjectivesDocument | None) -> list[str]:
+    return list(objectives.objectives) if objectives is not None and len(objectives.objectives) == 1 else []
+
+
+def _adopted(found: Found, document: Document, thread: str, aims: list[str]) -> Repair | None:
+    """A spawn by the system at the end of the log, and what follows from it; no parent is known."""
+    if not is_safe(thread) or not aims or document.dialect is Dialect.TEXT or not found.now:
+        return None
+    directory = found.threads.get(thread)
+    queries = sorted(
+        match["query"] for file in (directory.files if directory else ()) if (match := _TRANSCRIPT.fullmatch(file))
+    )
+    intent = queries[0] if queries else f"recovered {thread}"
+    params = {"thread_id": thread, "parent_id": None, "intent": intent, "objective": aims[0], "inherit": "none"}
+    entry: Object = {"id": _new_id(thread, document), "timestamp": found.now, "command": "spawn", "operator": "system"}
+    entry |= {"params": {**params, "inherit_scope": [], "recovered": True}}
+    record = {"id": thread, "title": intent, "objective": aims[0], "created_at": found.now, "status": "active"}
+    record |= {"parent_id": None, "storage_path": storage_path(thread, Dialect.PROGRAM), "executor": "agent"}
+    value = {
+        **document.value,
+        "threads": {**document.threads, thread: record | {"updated_at": found.now}},
+        "operations": [*document.operations, entry],
+    }
+    made = type(document)(written(value), value, document.dialect, ())
+    after = rebuild(made, replay(made), found.threads).content
+    words = (f"{thread}: adopted as {intent!r} of {aims[0]}, by a spawn of the system",)
+    return Repair((Rewrite(RELATIONS, document.content, after),), words, on_request=_ASKS)
+
+
+def _new_id(thread: str, document: Document) -> str:
+    """An id that is the same each time: made of the thread's."""
+    taken = {Operation(entry).id for entry in document.operations}
+    base = f"op-{thread.removeprefix('thread-')}"
+    number, found = 1, base
+    while found in taken:
+        number += 1
+        found = f"{base}-{number}"
+    return found
+
+
+def _copies(directory: ThreadDirectory, thread: str, replayed: Replayed) -> Iterator[Finding]:
+    """F16: every frozen reference has made a directory, be it empty."""
+    for target in replayed.frozen.get(thread, ()):
+        copy = f"context/inherited/{target}"
+        if is_safe(target) and not directory.has(copy):
+            words = f"{thread}: found no {copy}, expected the frozen copy of a reference"
+            advice = f"leslie reference --from {thread} --target {target} copies what is there today"
+            yield Finding(Kind.NO_COPY, Severity.WRONG, f"{THREADS}/{thread}", words, advice, f"{thread}>{target}")

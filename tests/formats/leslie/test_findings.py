@@ -1,0 +1,484 @@
+"""The failures F1 to F17 of formats/leslie.md 9, what mends each, and that nothing read ever makes it stumble."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
+from reconcile.formats.leslie.finding import Kind, Severity
+from reconcile.formats.leslie.findings import examine, mend
+from reconcile.formats.leslie.found import File, Found, Leftover, Make, Remove, Rewrite, ThreadDirectory, after
+from reconcile.formats.leslie.objectives import collation_key
+from reconcile.formats.leslie.trees import cycles
+from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, read, stories
+
+if TYPE_CHECKING:
+    from reconcile.formats.leslie.finding import Finding
+
+FIRST, SECOND, THIRD = (f"thread-{(number * 2654435761) % 2**32:08x}" for number in range(3))
+ROOT: Step = ("spawn", 0, 0, 1)
+CHILD: Step = ("spawn", 1, 0, 1)
+OTHER_CHILD: Step = ("spawn", 2, 0, 1)
+"""Of the first thread, if there are two."""
+
+
+def only(found: Found) -> Finding:
+    (finding,) = examine(found)
+    return finding
+
+
+def changed(found: Found, path: str, *keys: str, to: Any) -> Found:
+    """One value of a control file set by hand; ``...`` takes it out."""
+    value = json.loads(found.file(path).content or b"")
+    container = value
+    for key in keys[:-1]:
+        container = container[int(key) if isinstance(container, list) else key]
+    if to is ...:
+        del container[keys[-1]]
+    else:
+        container[keys[-1]] = to
+    return replace(found, files={**found.files, path: File(as_bytes(value))})
+
+
+MINIMAL = [
+    ("tags that are null", ("threads", FIRST, "tags"), None, "tags: found null"),
+    ("no executor", ("threads", FIRST, "executor"), ..., "executor: found nothing"),
+    ("no updated_at", ("threads", FIRST, "updated_at"), ..., "updated_at: found nothing"),
+    ("no parent_id", ("threads", SECOND, "parent_id"), ..., "parent_id: found nothing"),
+    ("an empty title", ("threads", FIRST, "title"), "", "title: found the text"),
+    ("a blank for T", ("threads", FIRST, "created_at"), "2026-02-08 12:00:00.035Z", "created_at: found the text"),
+    ("a small z", ("threads", FIRST, "created_at"), "2026-02-08T12:00:00.035z", "created_at: found the text"),
+    ("another zone", ("threads", FIRST, "created_at"), "2026-02-08T14:00:00.035+02:00", "created_at: found the text"),
+    ("a broken entry", ("relations", FIRST, "children"), None, "children: found null"),
+    ("no relations", ("relations",), ..., "relations: found nothing"),
+    ("no version", ("version",), ..., "version: found nothing"),
+    ("no count", ("metadata", "thread_count"), "two", "thread_count: found the text"),
+]
+
+
+@pytest.mark.parametrize(("keys", "to", "words"), [pytest.param(*row[1:], id=row[0]) for row in MINIMAL])
+def test_f1_is_mended_in_place(keys: tuple[str, ...], to: Any, words: str) -> None:
+    played = Leslie().play([ROOT, CHILD])
+    found = changed(read(played, backup=Leslie().relations_file()), RELATIONS, *keys, to=to)
+    finding = only(found)
+    assert finding.id == "F1:thread_relations.json"
+    assert words in finding.found
+    assert finding.next.startswith("mend it in place, nothing is lost: ")
+    _, whole = mend(found)
+    assert examine(whole) == ()
+    made, before = (json.loads(each) for each in (whole.file(RELATIONS).content or b"", played.relations_file()))
+    if "tags" in keys:
+        del before["threads"][FIRST]["tags"]
+    if "executor" in keys:
+        before["threads"][FIRST]["executor"] = "agent"  # the one given at the spawn is in no log
+    assert made == before
+
+
+@pytest.mark.parametrize(
+    "keys", [("threads", FIRST, "created_at"), ("operations", "0", "timestamp"), ("metadata", "last_updated")]
+)
+def test_f1_a_time_without_a_zone_could_be_any(keys: tuple[str, ...]) -> None:
+    played = Leslie().play([ROOT])
+    found = changed(read(played, backup=played.relations_file()), RELATIONS, *keys, to="2026-02-08T12:00:00.035")
+    if keys[0] == "operations":
+        assert only(found).next == "take thread_relations.json.bak, which is whole"
+    assert examine(mend(found)[1]) == ()
+
+
+def test_f1_what_stands_behind_the_end() -> None:
+    played = Leslie().play([ROOT])
+    content = played.relations_file()
+    found = read(played, relations=content + b"}\n", backup=b"")
+    assert "without what stands behind its end (1 characters)" in only(found).next
+    assert mend(found)[1].file(RELATIONS).content == content
+
+
+def test_f1_no_file_but_a_backup() -> None:
+    played = Leslie().play([ROOT])
+    found = read(played, backup=played.relations_file())
+    gone = replace(found, files={name: file for name, file in found.files.items() if name != RELATIONS})
+    assert only(gone).found == "found nothing, expected the file that its backup is of"
+    assert mend(gone)[1].file(RELATIONS).content == played.relations_file()
+
+
+def test_f1_a_temporary_file_may_be_the_best_copy() -> None:
+    played = Leslie().play([ROOT])
+    backup = played.relations_file()
+    played.play([CHILD])
+    found = read(played, relations=b"", backup=backup)
+    name = RELATIONS + ".tmp-1-00000000-0000-4000-8000-000000000000"
+    found = replace(found, leftovers={name: Leftover(RELATIONS, 9999.0, File(played.relations_file()))})
+    assert only(found).next == f"take {name}, which is whole"
+    _, whole = mend(found)
+    assert whole.file(RELATIONS).content == played.relations_file()
+    assert whole.leftovers == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "to"),
+    [
+        (("metadata",), ...),
+        (("objectives", "obj-00000001", "thread_ids"), None),
+        (("objectives", "obj-00000001", "status"), "cancelled"),
+        (("objectives", "obj-00000001", "created_at"), "2026-02-08T12:00:00.007+00:00"),
+    ],
+)
+def test_f1_objectives(keys: tuple[str, ...], to: Any) -> None:
+    played = Leslie().play([ROOT])
+    found = changed(read(played), OBJECTIVES, *keys, to=to)
+    assert only(found).id == "F1:objectives.json"
+    made = mend(found)[1].file(OBJECTIVES).content or b""
+    before = json.loads(played.objectives_file())
+    if keys == ("metadata",):
+        before["metadata"]["last_updated"] = max(each["updated_at"] for each in before["objectives"].values())
+    assert json.loads(made) == before
+
+
+def test_f1_objectives_from_their_backup() -> None:
+    played = Leslie().play([ROOT])
+    found = read(played, objectives=played.objectives_file()[:300])
+    found = replace(found, files={**found.files, OBJECTIVES + ".bak": File(Leslie().objectives_file())})
+    assert only(found).next == "take objectives.json.bak, which is whole"
+    assert json.loads(mend(found)[1].file(OBJECTIVES).content or b"")["objectives"] == played.objectives
+
+
+def test_f2_objectives() -> None:
+    played = Leslie().play([ROOT])
+    torn = played.objectives_file()[:400]
+    finding = only(read(played, objectives=torn))
+    assert (finding.id, finding.next) == (
+        "F2:objectives.json",
+        "run no Leslie command; what can be salvaged: the objectives obj-00000001",
+    )
+    _, after_all = mend(read(played, objectives=torn), {finding.id})
+    assert list(json.loads(after_all.file(OBJECTIVES).content or b"")["objectives"]) == ["obj-00000001"]
+
+
+@pytest.mark.parametrize("name", ["relations", "objectives"])
+def test_f2_nothing_is_left(name: str) -> None:
+    found = read(Leslie().play([ROOT]), **{name: b"\0\0"}, backup=b"")
+    finding = only(found)
+    assert finding.repair is None
+    assert finding.next == "run no Leslie command; what can be salvaged: nothing"
+
+
+def test_f2_the_longest_log_of_both() -> None:
+    played = Leslie().play([ROOT, CHILD])
+    content = played.relations_file()
+    longer, shorter = content[: content.rindex(b'"timestamp"')], content[: content.index(b'"operations"')]
+    found = read(played, relations=shorter, backup=longer)
+    _, whole = mend(found, {"F2:thread_relations.json"})
+    made = json.loads(whole.file(RELATIONS).content or b"")
+    assert [each["id"] for each in made["operations"]] == ["op-0001"]
+    assert made["relations"] == played.relations
+
+
+def orphaned(**other: ThreadDirectory) -> Found:
+    found = read(Leslie().play([ROOT]))
+    return replace(found, threads={**found.threads, **other})
+
+
+def test_f3_is_adopted_on_request() -> None:
+    transcript = ".meta/transcripts/20260208-1200-Fix-the-build.txt"
+    found = orphaned(stray=ThreadDirectory(files=frozenset({transcript, "plan.md"})))
+    found = changed(found, OBJECTIVES, "objectives", "obj-00000002", "thread_ids", to=["stray"])
+    finding = only(found)
+    assert finding.found == (
+        "stray: found no record, but a directory with .meta/transcripts/20260208-1200-Fix-the-build.txt, plan.md; "
+        "the objective obj-00000002 lists it; expected a record, or nothing of it"
+    )
+    assert mend(found) == ((), found)
+    _, whole = mend(found, {"F3:stray"})
+    assert examine(whole) == ()
+    made = json.loads(whole.file(RELATIONS).content or b"")
+    operation = made["operations"][-1]
+    assert (operation["id"], operation["operator"], operation["command"]) == ("op-stray", "system", "spawn")
+    assert operation["params"] == {
+        "thread_id": "stray",
+        "parent_id": None,
+        "intent": "Fix-the-build",
+        "objective": "obj-00000002",
+        "inherit": "none",
+        "inherit_scope": [],
+        "recovered": True,
+    }
+    assert made["threads"]["stray"]["title"] == "Fix-the-build"
+    assert list(made["relations"]) == [FIRST, "stray"]
+
+
+def test_f3_nobody_knows_what_for() -> None:
+    assert only(orphaned(stray=ThreadDirectory())).repair is None
+    assert examine(orphaned(stray=ThreadDirectory("a file"))) == ()
+
+
+def test_f3_an_id_that_is_taken() -> None:
+    found = changed(orphaned(), RELATIONS, "operations", "0", "id", to="op-stray")
+    found = changed(found, OBJECTIVES, "objectives", "obj-00000002", "thread_ids", to=["stray"])
+    repair = only(found).repair
+    assert repair is not None
+    assert b'"op-stray-2"' in after(found, repair.steps[0]).file(RELATIONS).content  # type: ignore[operator]
+
+
+def test_f4_a_record_without_a_directory() -> None:
+    found = replace(read(Leslie().play([ROOT])), threads={})
+    finding = only(found)
+    assert (finding.id, finding.severity) == (f"F4:{FIRST}", Severity.NOTE)
+    (repair,), whole = mend(found)
+    assert repair.steps == (
+        Make(tuple(f"threads/{FIRST}/{name}" for name in ("context/inherited", "context/live", ".meta/transcripts"))),
+    )
+    assert whole.threads[FIRST].directories == STANDARD
+    assert examine(whole) == ()
+    assert examine(replace(found, storage=frozenset({f".leslie/threads/{FIRST}"}))) == ()
+
+
+def test_f5_in_words() -> None:
+    played = Leslie().play([ROOT, CHILD, OTHER_CHILD])
+    found = changed(read(played), RELATIONS, "relations", FIRST, "children", to=[THIRD, "thread-x"])
+    found = changed(found, RELATIONS, "relations", SECOND, to=...)
+    found = changed(found, RELATIONS, "relations", THIRD, "depends_on", to=[])
+    assert [each.found for each in examine(found)] == [
+        f"{FIRST}: children + {SECOND}",
+        f"{FIRST}: children - thread-x",
+        f"{SECOND}: + entry (depends_on {FIRST})",
+        f"{THIRD}: depends_on + {FIRST}",
+    ]
+    (repair,), whole = mend(found)
+    assert len(repair.words) == 4
+    assert repair.steps == (Rewrite(RELATIONS, found.file(RELATIONS).content, whole.file(RELATIONS).content or b""),)
+    assert whole.file(RELATIONS).content == played.relations_file()
+
+
+def test_f5_the_order() -> None:
+    played = Leslie().play([ROOT, CHILD, OTHER_CHILD])
+    turned = dict(reversed(played.relations.items()))
+    found = changed(read(played, relations=played.relations_file(relations=turned)), RELATIONS, "version", to="1.0")
+    found = changed(found, RELATIONS, "relations", FIRST, "children", to=[THIRD, SECOND])
+    assert [each.found for each in examine(found)] == [
+        f"{FIRST}: children in the order {SECOND}, {THIRD}",
+        "entries in the order of the log",
+    ]
+    assert mend(found)[1].file(RELATIONS).content == played.relations_file()
+
+
+def test_f5_a_dependency_that_no_operation_explains_is_kept() -> None:
+    found = changed(read(Leslie().play([ROOT])), RELATIONS, "relations", FIRST, "depends_on", to=["thread-x"])
+    finding = only(found)
+    assert (finding.kind, finding.found) == (Kind.UNEXPLAINED, f"{FIRST}: depends_on thread-x")
+
+
+def test_f6_the_log_wins() -> None:
+    played = Leslie().play([ROOT, ("lifecycle", 0, 2, 0)])
+    found = changed(read(played), RELATIONS, "threads", FIRST, "status", to="active")
+    found = changed(found, RELATIONS, "threads", FIRST, "title", to="By hand")
+    assert [each.found for each in examine(found) if each.kind is Kind.STATE] == [
+        f"{FIRST}: status active -> completed",
+        f'{FIRST}: title "By hand" -> "Übersicht — \\"docs\\" 文档"',
+    ]
+    assert mend(found)[1].file(RELATIONS).content == played.relations_file()
+
+
+def test_f6_what_would_start_an_agent_is_done_on_request() -> None:
+    played = Leslie().play([ROOT])
+    found = changed(read(played), RELATIONS, "threads", FIRST, "status", to="suspended")
+    finding = only(found)
+    assert finding.repair is not None
+    assert finding.repair.on_request == "it becomes active, and a running scheduler starts an agent for it"
+    assert mend(found) == ((), found)
+    assert mend(found, {finding.id})[1].file(RELATIONS).content == played.relations_file()
+
+
+def test_f6_where_the_log_has_a_hole_nothing_is_done_by_itself() -> None:
+    played = Leslie().play([ROOT, ("lifecycle", 0, 2, 0)])
+    played.log("lifecycle", thread_id=FIRST, action="suspend", reason=None)
+    kinds = {each.id: each.repair for each in examine(read(played))}
+    state = kinds[f"F6:{FIRST}"]
+    assert state is not None
+    assert state.on_request == "the log doesn't cover the whole of it"
+
+
+def test_f7_is_made_again_from_the_log() -> None:
+    played = Leslie().play([ROOT, CHILD, OTHER_CHILD, ("lifecycle", 2, 2, 0), ("lifecycle", 1, 2, 0)])
+    gone = sorted(played.threads)[1]
+    found = changed(read(played), RELATIONS, "threads", gone, to=...)
+    assert {each.id for each in examine(found)} == {f"F7:{gone}"}
+    _, whole = mend(found)
+    made = json.loads(whole.file(RELATIONS).content or b"")
+    assert list(made["threads"]) == list(played.threads)
+    record = played.threads[gone] | {"executor": "agent"}
+    record.pop("tags", None)
+    assert made["threads"][gone] == record
+    asked = replace(found, threads={thread: each for thread, each in found.threads.items() if thread != gone})
+    (finding,) = (each for each in examine(asked) if each.id == f"F7:{gone}")
+    assert finding.repair is not None
+    assert finding.repair.on_request == "its directory is missing too"
+
+
+def test_f8_an_objective_that_lags() -> None:
+    played = Leslie().play([ROOT, CHILD])
+    found = changed(read(played), OBJECTIVES, "objectives", "obj-00000001", "thread_ids", to=[SECOND])
+    found = changed(found, OBJECTIVES, "objectives", "obj-00000001", "status", to="completed")
+    found = changed(found, OBJECTIVES, "metadata", "objective_count", to=9)
+    assert [each.found for each in examine(found)] == [
+        "obj-00000001: status completed -> active",
+        f"obj-00000001: thread_ids + {FIRST}",
+        "objective_count 9 -> 2",
+    ]
+    assert json.loads(mend(found)[1].file(OBJECTIVES).content or b"")["objectives"] == played.objectives
+
+
+def test_f8_threads_of_another_objective_and_twice() -> None:
+    played = Leslie().play([ROOT, ("spawn", 0, 1, 1)])
+    found = changed(read(played), OBJECTIVES, "objectives", "obj-00000001", "thread_ids", to=[FIRST, FIRST])
+    found = changed(found, OBJECTIVES, "objectives", "obj-00000002", "thread_ids", to=[FIRST, SECOND])
+    assert [each.found for each in examine(found)] == [
+        "obj-00000001: thread_ids each once",
+        f"obj-00000002: thread_ids - {FIRST}",
+    ]
+
+
+def test_f9_an_objective_that_is_not_there() -> None:
+    found = changed(read(Leslie().play([ROOT])), OBJECTIVES, "objectives", "obj-00000001", to=...)
+    found = changed(found, OBJECTIVES, "metadata", "objective_count", to=1)
+    finding = only(found)
+    assert (finding.id, finding.repair) == ("F9:obj-00000001", None)
+    assert finding.found == f"found no objective obj-00000001, expected the one of {FIRST}"
+    gone = replace(found, files={RELATIONS: found.files[RELATIONS]})
+    assert only(gone).id == "F9:obj-00000001"
+
+
+def test_f10_parents() -> None:
+    played = Leslie().play([ROOT, CHILD])
+    played.operations.clear()
+    found = changed(read(played), RELATIONS, "threads", FIRST, "parent_id", to=SECOND)
+    found = changed(found, RELATIONS, "threads", SECOND, "parent_id", to=FIRST)
+    (finding,) = (each for each in examine(found) if each.kind is Kind.TREE)
+    assert finding.found == f"found parents that go round: {FIRST} > {SECOND} > {FIRST}, expected them to end"
+    found = changed(found, RELATIONS, "threads", FIRST, "parent_id", to="thread-x")
+    (finding,) = (each for each in examine(found) if each.kind is Kind.TREE)
+    assert finding.found == f"{FIRST}: found the parent thread-x, expected one that there is"
+
+
+def test_f11_a_reference_to_what_never_was() -> None:
+    played = Leslie().play([ROOT, ("reference", 0, 0, 6)])
+    assert played.operations[-1]["params"]["to_id"] == "thread-deadbeef"
+    assert examine(read(played)) == ()
+
+
+def test_f12_the_same_operation_twice() -> None:
+    played = Leslie().play([ROOT, ("inject", 0, 0, 0)])
+    content = played.relations_file()
+    played.operations.append(played.operations[-1])
+    found = read(played)
+    assert only(found).id == "F12:op-0002"
+    assert mend(found) == ((), found)
+    assert mend(found, {"F12:op-0002"})[1].file(RELATIONS).content == content
+    played.operations.insert(0, played.operations[-1])
+    assert only(read(played)).repair is None
+
+
+def test_f12_two_operations_with_one_id() -> None:
+    played = Leslie().play([ROOT, ("inject", 0, 0, 0), ("inject", 0, 0, 0)])
+    played.operations[-1]["id"] = "op-0002"
+    finding = only(read(played))
+    assert (finding.repair, finding.found) == (None, "op-0002: found 2 operations with this id, expected one")
+
+
+@pytest.mark.parametrize(
+    ("age", "severity", "removed"), [(59.0, Severity.NOTE, 0), (3000.0, Severity.NOTE, 0), (7500.0, Severity.WRONG, 1)]
+)
+def test_f14_a_temporary_file(age: float, severity: Severity, removed: int) -> None:
+    name = OBJECTIVES + ".tmp-1-00000000-0000-4000-8000-000000000000"
+    found = replace(read(Leslie()), leftovers={name: Leftover(OBJECTIVES, age, File(b"{"))})
+    assert (only(found).id, only(found).severity) == (f"F14:{name}", severity)
+    repairs, whole = mend(found)
+    assert [repair.steps for repair in repairs] == [(Remove(name, b"{"),)] * removed
+    assert len(whole.leftovers) == 1 - removed
+
+
+def test_f15_and_f17_content_of_copies_is_nobody_s_business() -> None:
+    played = Leslie().play([ROOT, ("spawn", 0, 0, 1), ("reference", 1, 0, 0), ("merge", 0, 1, 0)])
+    assert examine(read(played)) == ()
+
+
+def test_ids_that_lead_elsewhere_are_not_followed() -> None:
+    content = Leslie().play([ROOT]).relations_file().replace(FIRST.encode(), b"../../x")
+    found = Found({RELATIONS: File(content), OBJECTIVES: read(Leslie()).files[OBJECTIVES]})
+    finding = next(each for each in examine(found) if each.kind is Kind.UNSAFE)
+    assert finding.severity is Severity.SERIOUS
+    assert not any(isinstance(step, Make) for repair in mend(found)[0] for step in repair.steps)
+
+
+NAMES = st.text(st.sampled_from("abBc-_19.é"), max_size=6)
+
+
+@given(st.dictionaries(NAMES, st.lists(NAMES, max_size=3), max_size=8))
+def test_cycles_are_found_and_are_cycles(edges: dict[str, list[str]]) -> None:
+    found = cycles(edges)
+    for cycle in found:
+        assert cycle[0] == min(cycle)
+        assert all(after in edges[node] for node, after in zip(cycle, (*cycle[1:], cycle[0]), strict=True))
+    left = {node: set(others) & edges.keys() for node, others in edges.items()}
+    for cycle in found:
+        for node in cycle:
+            left.pop(node, None)
+    # Without the members of those cycles, everything comes to an end.
+    while ends := [node for node, others in left.items() if not others & left.keys()]:
+        for node in ends:
+            del left[node]
+    assert left == {}
+
+
+@given(st.lists(NAMES))
+def test_the_collation_is_a_total_order(names: list[str]) -> None:
+    ordered = sorted(names, key=collation_key)
+    assert sorted(ordered[::-1], key=collation_key) == ordered
+
+
+def test_the_collation() -> None:
+    names = ["b", "B", "a", "A", "_", "-", "1", "aB", "ab", "Thread-B", "thread-a"]
+    assert sorted(names, key=collation_key) == ["_", "-", "1", "a", "A", "ab", "aB", "b", "B", "thread-a", "Thread-B"]
+
+
+@given(stories(12), st.data())
+def test_whatever_was_done_to_the_files_it_can_be_told_and_ends(steps: list[Step], data: st.DataObject) -> None:
+    played = Leslie().play(steps)
+    backup = played.relations_file()
+    played.play(data.draw(stories(4)))
+    relations, objectives = played.relations_file(), played.objectives_file()
+    relations, objectives = (data.draw(damaged(each)) for each in (relations, objectives))
+    found = read(played, relations=relations, objectives=objectives, backup=backup)
+    if data.draw(st.booleans()):
+        found = replace(found, threads=dict(list(found.threads.items())[1:]))
+    repairs, whole = mend(found)
+    assert mend(whole) == ((), whole)
+    assert whole.backup(RELATIONS) == found.backup(RELATIONS)
+    assert all(each.kind is not Kind.DAMAGED for each in examine(whole) if each.place == RELATIONS)
+    wanted = {each.id for each in examine(whole)}
+    repairs, asked = mend(whole, wanted)
+    assert len(repairs) <= 60
+    assert mend(asked, wanted) == ((), asked)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """A file that was cut, written over, or edited by hand."""
+    how = draw(st.sampled_from(["not", "not", "cut", "over", "edited", "behind"]))
+    at = draw(st.integers(0, len(content)))
+    if how == "cut":
+        return content[:at]
+    if how == "over":
+        return content[:at] + draw(st.binary(min_size=1, max_size=3)) + content[at + 1 :]
+    if how == "behind":
+        return content + draw(st.sampled_from([b"}", b"\0\0", b" \n", b"<<<<<<< a\n"]))
+    if how == "edited":
+        words = [b'"active"', b'"parent_id"', b'"children"', b'"spawn"', b'Z"', b"thread-", b"null", b"[]", b"done"]
+        word, other = draw(st.sampled_from(words)), draw(st.sampled_from([*words, b'"x"', b"1", b"{}"]))
+        return content.replace(word, other, draw(st.integers(1, 3)))
+    return content
