@@ -13,6 +13,7 @@ from reconcile.core.requests import Quarantine
 from reconcile.examine import examine
 
 from . import exits
+from .checkup import check_up, read_only_format
 from .context import find_ids, open_session
 from .options import common_options, options_of
 from .render import again
@@ -45,6 +46,8 @@ def command(context: click.Context, repair: bool, quarantine: tuple[str, ...]) -
 
     Nothing is written without --repair or --quarantine; both are plans like any other, which can be undone.
     """
+    if (only_read := read_only_format(options_of(context))) is not None:
+        check_up(context, only_read, writes=repair or bool(quarantine))
     if repair and quarantine:
         raise click.UsageError("choose one: --repair or --quarantine")
     if repair:

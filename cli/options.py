@@ -71,7 +71,11 @@ def _option(*names: str, **settings: Any) -> Callable[[F], F]:
 _COMMON = (
     _option("-w", "--workspace", metavar="DIR", help="The project, or its .jp directory."),
     _option("-s", "--store", metavar="DIR", help="The silo: the directory that holds the store's conversations/."),
-    _option("--format", metavar="NAME", help="jp (the default) or plain (needs --store)."),
+    _option(
+        "--format",
+        metavar="NAME",
+        help="jp (the default), plain (needs --store), claudesidian (doctor, brief).",
+    ),
     _option("--layout", type=click.Choice(["nested", "flat"]), help="How the workspace is laid out."),
     _option("--only", metavar="ID", multiple=True, help="Only this conversation, and what it needs; repeatable."),
     _option("--below", metavar="ID", multiple=True, help="Only this conversation and its descendants; repeatable."),

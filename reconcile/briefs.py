@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from reconcile.disk.claudesidian_files import find_vault, read_surroundings, read_vault
+from reconcile.disk.claudesidian_files import read_surroundings, read_vault
+from reconcile.disk.read_only import MARKS, place_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.claudesidian import compat
 from reconcile.formats.claudesidian.briefing import brief
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from reconcile.formats.claudesidian.vault import Records, VaultFiles
 
 
-class BriefError(ReconcileError):
+class VaultError(ReconcileError):
     """There is no such vault, or no such workspace in it."""
 
     exit_code = 2
@@ -29,10 +30,12 @@ class BriefError(ReconcileError):
 
 def vault_at(start: str) -> str:
     """The vault that a directory is in, or one clear line on why there is none."""
-    found = find_vault(os.path.abspath(start))
+    if not os.path.isdir(start):
+        raise VaultError(f"--workspace: found nothing at {start}, expected a directory", "check the spelling")
+    found = place_of("claudesidian", os.path.abspath(start))
     if found is None:
-        raise BriefError(
-            f"found no vault: looked for .workspaces, .conversations and .nexus in {start} and every directory above",
+        raise VaultError(
+            f"found no vault: looked for {', '.join(MARKS['claudesidian'])} in {start} and every directory above",
             "go to the vault, or name it with --workspace",
         )
     return found
@@ -73,14 +76,14 @@ def _split(files: VaultFiles) -> Records:
 
 def _unknown(
     files: VaultFiles, path: str, wanted: str, values: Mapping[str, Mapping[str, Any]], named: list[str]
-) -> BriefError:
+) -> VaultError:
     if named:
-        return BriefError(
+        return VaultError(
             f"found {len(named)} workspaces called {wanted!r}, expected one", f"use an id: {', '.join(named)}"
         )
     for fault in _split(files).faults:
         if listed_id(fault.file) == wanted:
             found = f"{Kind.WORKSPACE.directory}/{fault.file}: found {fault.found}, expected {fault.expected}"
-            return BriefError(found, "reconcile doctor says what can be done")
+            return VaultError(found, "reconcile doctor says what can be done")
     known = ", ".join(f"{id_} ({value.get('name')})" for id_, value in values.items()) or "none"
-    return BriefError(f"found no workspace {wanted!r} in {path}", f"the workspaces here: {known}")
+    return VaultError(f"found no workspace {wanted!r} in {path}", f"the workspaces here: {known}")

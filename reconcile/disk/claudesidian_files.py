@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from typing import TYPE_CHECKING
 
@@ -14,32 +13,15 @@ from reconcile.formats.claudesidian.items import Kind
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping
 
     from reconcile.formats.claudesidian.vault import Content
-
-MARKS = (*(kind.directory for kind in Kind), NEXUS)
-"""The directories that make a directory a vault of this format."""
 
 _PLUGINS = ("claudesidian-mcp", "nexus")
 
 _AT_MOST = 256 << 20
 """Bytes of one file that are read: states that hold copies of copies double with each one (edge case 16)."""
-
-
-def is_vault(path: str) -> bool:
-    """Tell whether one of the format's directories lies in this one."""
-    return any(os.path.isdir(os.path.join(path, mark)) for mark in MARKS)
-
-
-def find_vault(start: str) -> str | None:
-    """The nearest directory, this one or one above, that is a vault of this format."""
-    while not is_vault(start):
-        above = os.path.dirname(start)
-        if above == start:
-            return None
-        start = above
-    return start
 
 
 def read_vault(path: str) -> VaultFiles:

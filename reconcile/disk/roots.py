@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import CHILDREN
+from reconcile.disk.read_only import MARKS, format_at
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def locate(
                 "check the spelling, or make the directory first",
             )
     name = format_name or _found(request)
+    if name in MARKS:
+        raise _only_read(name)
     if name not in FINDERS:
         raise LocateError(
             f"found no way to locate the sides of the format {name!r}, expected one of: " + ", ".join(sorted(FINDERS)),
@@ -145,9 +148,18 @@ def _found(request: Request) -> str:
             f"{lost.project}: found no .jp, expected that of a checkout that was here",
             "put it back: reconcile recover; or git checkout -- .jp",
         )
+    if (other := format_at(start)) is not None:
+        return other
     raise LocateError(
         f"found no workspace: looked for a directory .jp in {start} and in every directory above it",
         "go to the project, name it with --workspace, or choose --format plain with --workspace and --store",
+    )
+
+
+def _only_read(name: str) -> LocateError:
+    return LocateError(
+        f"found the format {name}, which is only looked at so far, expected one of: {', '.join(sorted(FINDERS))}",
+        f"reconcile doctor --format {name} says what is wrong there",
     )
 
 

@@ -17,6 +17,25 @@ class Severity(StrEnum):
     """Nothing is lost and nothing is hidden; a vault that has only these is in order."""
 
 
+_MATTERS = {
+    "C1": "The program takes an index that it can't read for an empty one, and writes it so.",
+    "C2": 'The program says "not found", and a new record of that id is written over the file.',
+    "C3": "The program lists what it can neither open nor delete.",
+    "C4": "What an index lacks is not listed, or not found by its words.",
+    "C5": "It is found by words that it had once, or shown as it was.",
+    "C6": "The program writes whole files without a lock: what somebody else wrote meanwhile is gone.",
+    "C7": "Each state holds a copy of its workspace with all states before it, so that each doubles the file.",
+    "C8": "A message that is stored and not counted is stored again by a retry.",
+    "C9": "A retry after a failure that was none stores a message twice.",
+    "C10": "The program knows one file of an id, and finds it only by that name.",
+    "C11": "The migration has left out the content of states, and reported success.",
+    "C12": "The program skips what it can't use of its event files, without a word.",
+    "C13": "The program's own rebuild of its index ends here with an error.",
+    "C14": "What was said in a session that isn't there has no place.",
+    "migration": "The migration carries over less than there was, and never takes the older form away.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Repair:
     """A file as it should be; ``content`` is None where the file should go."""
@@ -41,6 +60,11 @@ class Finding:
     mend: str
     repairs: tuple[Repair, ...] = ()
     on_request: bool = False
+
+    @property
+    def matters(self) -> str:
+        """Why it matters, in one sentence."""
+        return _MATTERS[self.code]
 
     @property
     def repairable(self) -> bool:

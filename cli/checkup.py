@@ -1,0 +1,80 @@
+"""``reconcile doctor`` for the formats that are only looked at so far."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from reconcile.checkups import CHECKUPS
+from reconcile.disk.read_only import MARKS, format_at
+
+from . import exits
+from .options import options_of
+from .style import Style, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.checkups import Ill
+
+    from .options import Options
+
+SHOWN = 20
+
+
+def read_only_format(options: Options) -> str | None:
+    """The format of these that is asked for, or the one that is found; None: another."""
+    if options.format is not None:
+        return options.format if options.format in MARKS else None
+    return format_at(os.path.abspath(options.workspace or os.getcwd()))
+
+
+def check_up(context: click.Context, name: str, *, writes: bool) -> NoReturn:
+    """Print what is wrong, and end the command."""
+    options = options_of(context)
+    given = [f"--{option}" for option in ("store", "layout", "only", "below") if getattr(options, option)]
+    if writes or given:
+        unknown = "--repair and --quarantine" if writes else ", ".join(given)
+        raise click.UsageError(
+            f"doctor looks at the whole of what {name} keeps, and writes nothing: leave out {unknown}"
+        )
+    found = CHECKUPS[name](options.workspace or os.getcwd(), time.time_ns())
+    if options.json:
+        click.echo(
+            json.dumps({"format": "reconcile.doctor/1", "findings": [_as_json(each) for each in found]}, indent=2)
+        )
+    else:
+        for line in _lines(found, Style.choose(options.color), None if options.verbose else SHOWN):
+            click.echo(line)
+    context.exit(exits.HELD if any(each.severity != "note" for each in found) else exits.DONE)
+
+
+def _lines(found: tuple[Ill, ...], style: Style, shown: int | None) -> Iterator[str]:
+    for kind, group in groupby(found, key=lambda each: each.kind):
+        every = list(group)
+        yield style(f"{kind} ({len(every)})", "yellow", bold=True)
+        yield style(f"  {every[0].matters}", dim=True)
+        for mend, alike in groupby(every[:shown], key=lambda each: each.mend):
+            for each in alike:
+                yield f"  {each.severity}: {clean(each.place)}: {clean(each.found)}"
+            for line in mend:
+                yield style(f"    {clean(line)}", dim=True)
+        if shown is not None and len(every) > shown:
+            yield f"  ... and {len(every) - shown} more (-v shows all)"
+        yield ""
+    counts = {severity: sum(each.severity == severity for each in found) for severity in ("error", "warning", "note")}
+    told = ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)
+    if counts["error"] or counts["warning"]:
+        yield style(f"{told}; nothing was written: reconcile only looks at this format so far.", "yellow", bold=True)
+    else:
+        yield style(f"Nothing is wrong; {told}." if told else "Nothing is wrong.", "green", bold=True)
+
+
+def _as_json(each: Ill) -> dict[str, object]:
+    return {**asdict(each), "mend": list(each.mend), "conversation": None}

@@ -1,0 +1,52 @@
+"""`doctor` for the formats that are only looked at: what is wrong at a place, by the format's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Checkup: TypeAlias = Callable[[str, int], tuple["Ill", ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ill:
+    """A finding of any format, in words. ``severity`` is error, warning or note; notes alone are no trouble.
+
+    ``repairable``: it can be mended without asking; ``on_request``: only where somebody asks for it.
+    """
+
+    kind: str
+    severity: str
+    place: str
+    found: str
+    matters: str
+    mend: tuple[str, ...]
+    repairable: bool
+    on_request: bool
+
+
+def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
+    from reconcile.briefs import vault_at
+    from reconcile.disk.claudesidian_files import read_vault
+    from reconcile.formats.claudesidian.examine import examine
+
+    return tuple(
+        Ill(
+            each.code,
+            each.severity.value,
+            each.place,
+            each.found,
+            each.matters,
+            (each.mend,),
+            each.repairable,
+            each.on_request,
+        )
+        for each in examine(read_vault(vault_at(start)), now_ns // 1_000_000)
+    )
+
+
+CHECKUPS: Mapping[str, Checkup] = {"claudesidian": _claudesidian}
+"""What is wrong at or above a directory, at a time; nothing is written."""

@@ -1,0 +1,36 @@
+"""Formats that are looked at and not yet written: by what directories they are known, and where one is found."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MARKS: Mapping[str, tuple[str, ...]] = {"claudesidian": (".workspaces", ".conversations", ".nexus")}
+"""Any of these directories makes the one that it lies in a place of that format."""
+
+
+def place_of(format_name: str, start: str) -> str | None:
+    """The nearest directory, from ``start`` upwards, that is a place of this format."""
+    return next((at for at in _upwards(start) if _is(format_name, at)), None)
+
+
+def format_at(start: str) -> str | None:
+    """The format of these whose place is the nearest; None inside of a JP project, which is what is meant then."""
+    above = _upwards(start)
+    if any(os.path.isdir(os.path.join(at, ".jp")) for at in above):
+        return None
+    return next((format_name for at in above for format_name in MARKS if _is(format_name, at)), None)
+
+
+def _is(format_name: str, at: str) -> bool:
+    return any(os.path.isdir(os.path.join(at, mark)) for mark in MARKS[format_name])
+
+
+def _upwards(start: str) -> list[str]:
+    found = [start]
+    while (above := os.path.dirname(found[-1])) != found[-1]:
+        found.append(above)
+    return found
