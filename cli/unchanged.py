@@ -10,11 +10,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from reconcile.answering import asked_of, plan_of
 from reconcile.apply.outcome import Outcome
-from reconcile.disk.at_rest import AtRest
 from reconcile.disk.gitstate import git_busy
+from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.state_place import state_directory
-from reconcile.resting import asked_of, plan_of
 
 from .report import exit_code, report
 from .sides import policy_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class First(NamedTuple):
     """What a first look has found: the last run's record, and by side the paths that have another status now."""
 
-    rest: AtRest
+    rest: LastAnswer
     changed: tuple[list[str], list[str]]
 
 
@@ -40,7 +40,7 @@ def look_first(options: Options, roots: Roots, settings: Settings) -> First | No
     if special or not policy.is_plain or git_busy(roots.project) is not None:
         return None
     directory = state_directory(roots.key, os.environ, sys.platform)
-    rest = AtRest.load(directory, roots.workspace_identity)
+    rest = LastAnswer.load(directory, roots.workspace_identity)
     if rest is None or not rest.is_about(asked_of(roots, policy, settings.ignore), directory, time.time_ns()):
         return None
     return First(rest, rest.changed())

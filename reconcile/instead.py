@@ -16,7 +16,7 @@ from reconcile.core.restore import NoPlaceError, plan_restore
 from reconcile.core.undo import plan_undo
 from reconcile.core.withholding import without_git
 from reconcile.errors import ReconcileError
-from reconcile.kept import NoVersionError, find_versions, kept_units
+from reconcile.named_versions import NoVersionError, find_versions, kept_units
 from reconcile.past import find_run, past_run
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.core.plan import Item, Note, Plan
     from reconcile.core.policy import Policy
-    from reconcile.disk.at_rest import AtRest
+    from reconcile.disk.last_answer import LastAnswer
     from reconcile.passes import Pass, Passes
     from reconcile.session import Session
 
@@ -30,7 +30,7 @@ class OnePass:
 
     @classmethod
     def begin(
-        cls, session: Session, rest: AtRest, changed: Sequence[Collection[str]], policy: Policy
+        cls, session: Session, rest: LastAnswer, changed: Sequence[Collection[str]], policy: Policy
     ) -> OnePass | None:
         """Look at what has changed, and plan that; None: what is known doesn't suffice.
 

@@ -1,7 +1,7 @@
 """Passes that go on where an earlier process has stopped: only what has changed since is looked at and planned.
 
-What that knew is kept in the state's directory (`reconcile.disk.at_rest`, `reconcile.disk.kept`). It holds while what
-is remembered and what is asked for are the same; else everything is looked at. Both may be lost at any time.
+What that knew is kept in the state's directory (`reconcile.disk.last_answer`, `reconcile.disk.last_known`). It holds
+while what is remembered and what is asked for are the same; else everything is looked at. Both may be lost at any time.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reconcile.answering import answer_of, asked_of, is_ordinary, plan_of
 from reconcile.core.guards import Whole
 from reconcile.core.kin import Kin
 from reconcile.core.known import KnownSide
 from reconcile.core.model import Foreign, Side
 from reconcile.core.part import USUAL, Known
-from reconcile.disk.at_rest import AtRest
 from reconcile.disk.generation import generation
 from reconcile.disk.index import is_whole
-from reconcile.disk.kept import Kept, KeptSide
+from reconcile.disk.last_answer import LastAnswer
+from reconcile.disk.last_known import LastKnown, LastKnownSide
 from reconcile.passes import Passes
-from reconcile.resting import answer_of, asked_of, is_ordinary, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -39,13 +39,13 @@ _SHARE = 5
 
 
 def resumed(
-    session: Session, rest: AtRest, changed: Sequence[Collection[str]], policy: Policy
+    session: Session, rest: LastAnswer, changed: Sequence[Collection[str]], policy: Policy
 ) -> tuple[Passes, dict[Side, set[str]], Plan] | None:
     """Return passes that know what was kept, where they have to look first, and what was said of everything.
 
     ``changed`` has, by side, the paths that have another status now. None: too much has changed, or is not known.
     """
-    kept = Kept.load(session.directory, session.roots.workspace_identity)
+    kept = LastKnown.load(session.directory, session.roots.workspace_identity)
     if kept is None or kept.key != rest.key or session.checkout is None:
         return None
     if any(session.index_of(side).saved != was.stored for side, was in zip(Side, kept.sides, strict=True)):
@@ -97,7 +97,7 @@ def _keep(session: Session, known: Known, mark: Generation, plan: Plan, left: Co
     counted: dict[str, list[str]] = {}
     for conversation, state in plan.counted.items():
         counted.setdefault(state, []).append(conversation)
-    Kept(
+    LastKnown(
         key,
         (sides[0], sides[1]),
         {each: tuple(found) for each, found in known.kin.relations.items()},
@@ -108,23 +108,25 @@ def _keep(session: Session, known: Known, mark: Generation, plan: Plan, left: Co
     roots = session.roots.store_conversations, session.roots.workspace_conversations
     sweeps = session.swept(Side.STORE), session.swept(Side.WORKSPACE)
     asked = asked_of(session.roots, plan.policy, session.ignore)
-    AtRest(asked, mark, session.now_ns(), roots, sweeps, answer_of(plan), tuple(left), key).save(directory, checkout)
+    LastAnswer(asked, mark, session.now_ns(), roots, sweeps, answer_of(plan), tuple(left), key).save(
+        directory, checkout
+    )
 
 
-def _most(kept: Kept) -> int:
+def _most(kept: LastKnown) -> int:
     """Return how many directories may be looked at one by one before a look at everything costs less."""
     return max(LOOSE, sum(len(side.conversations) for side in kept.sides) // _SHARE)
 
 
-def _known_side(session: Session, side: Side, was: KeptSide) -> KnownSide:
+def _known_side(session: Session, side: Side, was: LastKnownSide) -> KnownSide:
     loose, build = frozenset(was.loose), session.copies_in_index(side)
     known = KnownSide(side, was.identity, was.conversations, lambda path: None if path in loose else build(path))
     known.know_foreign(Foreign(*entry) for entry in was.foreign)
     return known
 
 
-def _kept_side(session: Session, side: Side, known: KnownSide) -> KeptSide:
+def _kept_side(session: Session, side: Side, known: KnownSide) -> LastKnownSide:
     index = session.index_of(side)
     foreign = tuple((each.path, each.what, each.link, each.special) for each in known.all_foreign())
     loose = tuple(path for path in known.looked_at() if not is_whole(known.copy(path), index.rows.get(path)))
-    return KeptSide(known.identity, index.saved, dict(known.paths), loose, foreign)
+    return LastKnownSide(known.identity, index.saved, dict(known.paths), loose, foreign)

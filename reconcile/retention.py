@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile.kept import NoVersionError
+from reconcile.named_versions import NoVersionError
 
 if TYPE_CHECKING:
     from reconcile.disk.state import State

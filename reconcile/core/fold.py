@@ -10,8 +10,8 @@ from reconcile.core.memory import Agreed, Intent, IntentKind
 from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Side
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
+from reconcile.core.remaining import agreement, by_conversation
 from reconcile.core.requests import TreeEdit
-from reconcile.core.rest import agreement, by_conversation
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of
 

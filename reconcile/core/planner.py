@@ -19,10 +19,10 @@ from reconcile.core.placement import archive, move_blocked, place, place_in_stor
 from reconcile.core.plan import Action, Heading, Plan, states_of
 from reconcile.core.projecting import projection_of
 from reconcile.core.quiet import quiet_plan
+from reconcile.core.remaining import remaining_of
 from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
 from reconcile.core.requests import TreeEdit
-from reconcile.core.rest import rest_of
 from reconcile.core.settle import save, set_parents, update_workspace
 from reconcile.core.tree_edits import edits_of
 from reconcile.core.undone import leave_undone
@@ -64,9 +64,10 @@ def make_plan(
     plain = policy.request is None and whole is None
     if plain and (found := projection_of(store, workspace, memory, policy, rules, now_ns)) is not None:
         return found
-    rest = rest_of(store, workspace, memory, policy, rules) if plain else None
-    if rest is not None:
-        return rest.joined(plan_by_rules(rest.store, rest.workspace, rest.memory, policy, rules, now_ns, rest.whole))
+    remaining = remaining_of(store, workspace, memory, policy, rules) if plain else None
+    if remaining is not None:
+        part = remaining.store, remaining.workspace, remaining.memory
+        return remaining.joined(plan_by_rules(*part, policy, rules, now_ns, remaining.whole))
     return plan_by_rules(store, workspace, memory, policy, rules, now_ns, whole)
 
 

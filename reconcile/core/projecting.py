@@ -1,6 +1,6 @@
 """The plan of a run that brings what is in the store alone into the workspace, where nothing else is to be done.
 
-Told at a glance, and the same plan as by the rules (`reconcile.core.rest`); in any doubt they decide.
+Told at a glance, and the same plan as by the rules (`reconcile.core.remaining`); in any doubt they decide.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from reconcile.core.plan import Action, Expect, Heading, Kind, Plan, Write, stat
 from reconcile.core.policy import Layout, Missing
 from reconcile.core.quiet import are_placed, tree_of
 from reconcile.core.reasons import Reason
-from reconcile.core.rest import by_conversation, is_plain, is_sound, state_of
+from reconcile.core.remaining import by_conversation, is_plain, is_sound, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

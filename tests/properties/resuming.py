@@ -11,12 +11,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from reconcile.disk.at_rest import AtRest
+from reconcile.answering import asked_of
+from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.roots import locate
 from reconcile.disk.scan import scan
 from reconcile.disk.state_place import state_directory
 from reconcile.onepass import OnePass
-from reconcile.resting import asked_of
 from reconcile.resuming import keep_whole
 from reconcile.session import Session
 from tests.properties.passes import SIDES
@@ -56,7 +56,7 @@ class ResumingLevel(DiskLevel):
 
     def _run(self, session: Session, policy: Policy, roots: Roots, directory: str) -> Plan:
         policy = session.surroundings(policy)
-        rest = AtRest.load(directory, roots.workspace_identity)
+        rest = LastAnswer.load(directory, roots.workspace_identity)
         if rest is not None and rest.is_about(asked_of(roots, policy, ()), directory, self._now()):
             changed = rest.changed()
             meant = self._meant(roots, directory, policy)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from unittest import mock
 
 from reconcile.core import fold as folding
-from reconcile.core import rest
+from reconcile.core import remaining
 from reconcile.core.branching import plan_branch
 from reconcile.core.decisions import decide
 from reconcile.core.edits import RefusedError
@@ -226,7 +226,7 @@ class PureLevel:
                 plan_branch(board, policy.request, self._stored(board, policy.request.id)), self.git_busy
             )
         # As of a large world, of which most is told at a glance.
-        with mock.patch.object(rest, "MOST", len(store.copies) + len(workspace.copies) + 1):
+        with mock.patch.object(remaining, "MOST", len(store.copies) + len(workspace.copies) + 1):
             plan = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
         again = plan_by_rules(store, workspace, memory, policy, RULES, self.now_ns)
         assert plan.quiet or plan == again, f"the same input gives another plan: {plan}\nnot {again}"

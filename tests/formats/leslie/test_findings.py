@@ -438,7 +438,8 @@ def test_cycles_are_found_and_are_cycles(edges: dict[str, list[str]]) -> None:
 @given(st.lists(NAMES))
 def test_the_collation_is_a_total_order(names: list[str]) -> None:
     ordered = sorted(names, key=collation_key)
-    assert sorted(ordered[::-1], key=collation_key) == ordered
+    backwards = ordered[::-1]
+    assert sorted(backwards, key=collation_key) == ordered
 
 
 def test_the_collation() -> None:

@@ -38,11 +38,11 @@ class Answer(NamedTuple):
     quiet: bool
 
 
-class AtRest(NamedTuple):
+class LastAnswer(NamedTuple):
     """``roots`` and ``sweeps`` are the store's and the workspace's; ``made_ns``: when it was found to be so.
 
     ``due``: conversations of which the answer says nothing, as the next run has to look at them in any case.
-    ``key`` tells what else was kept at the same time (`reconcile.disk.kept`).
+    ``key`` tells what else was kept at the same time (`reconcile.disk.last_known`).
     """
 
     asked: Asked
@@ -65,7 +65,7 @@ class AtRest(NamedTuple):
         return [self.sweeps[0].names[at] for at in one], [self.sweeps[1].names[at] for at in other]
 
     @classmethod
-    def load(cls, directory: str, checkout: str) -> AtRest | None:
+    def load(cls, directory: str, checkout: str) -> LastAnswer | None:
         """Return what was kept in a state's directory for a checkout."""
         values = load_values(file_of(directory, _KIND, checkout), _KIND)
         if values is None:

@@ -10,7 +10,7 @@ from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Me
 from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
 from reconcile.core.planner import plan_by_rules
 from reconcile.core.policy import Layout, Missing, Policy, Take
-from reconcile.core.rest import Rest, rest_of
+from reconcile.core.remaining import Remaining, remaining_of
 from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
 from tests.support.pure_level import FORMAT, RULES
 
@@ -36,13 +36,15 @@ def edited(line: str) -> str:
     return line.replace(" [1", " [1 9 1")
 
 
-def rest(store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None) -> Rest | None:
+def rest(
+    store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None
+) -> Remaining | None:
     """Return what is left; the plan that it leads to is that of the rules."""
     policy = policy or Policy()
     by_rules = plan_by_rules(store, workspace, memory, policy, RULES, NOW_NS)
     plan = plan_of(store, workspace, memory, policy)
     assert plan.quiet or plan == by_rules
-    found = rest_of(store, workspace, memory, policy, RULES)
+    found = remaining_of(store, workspace, memory, policy, RULES)
     if found is not None:
         part = plan_by_rules(found.store, found.workspace, found.memory, policy, RULES, NOW_NS, found.whole)
         joined = found.joined(part)

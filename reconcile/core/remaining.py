@@ -34,7 +34,7 @@ MOST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Remaining:
     """The snapshots and the memory of what is left to plan, and what the plan says of the others."""
 
     store: Snapshot
@@ -55,7 +55,9 @@ class Rest:
         )
 
 
-def rest_of(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules) -> Rest | None:
+def remaining_of(
+    store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules
+) -> Remaining | None:
     """Return what is left to plan and what isn't; None where the rules must look at everything."""
     if not is_plain(store, workspace, memory, policy, rules):
         return None
@@ -74,7 +76,7 @@ def rest_of(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy
     tree = tree_of({key: kept[key][0] for key in counted}, rules)
     if tree is None or not are_placed(theirs, tree, policy):
         return None
-    return Rest(
+    return Remaining(
         store=_part(store, near),
         workspace=_part(workspace, near),
         memory=_memory_of(memory, near),

@@ -9,7 +9,7 @@ from reconcile.disk.value_file import file_of, load_values, save_values
 _KIND = "known"
 
 
-class KeptSide(NamedTuple):
+class LastKnownSide(NamedTuple):
     """A side's identity, its copies' paths with their conversations, and what is nobody's.
 
     ``loose``: paths of copies that have to be looked at again, as not all that is known of them was kept.
@@ -23,27 +23,27 @@ class KeptSide(NamedTuple):
     foreign: tuple[tuple[str, str, bool, bool], ...]
 
 
-class Kept(NamedTuple):
+class LastKnown(NamedTuple):
     """Both sides, the store's first; ``above`` and ``remembered`` as in `reconcile.core.part.Known`.
 
-    ``counted``: the conversations that are counted under a state. ``key`` is that of the `AtRest` kept with it.
+    ``counted``: the conversations that are counted under a state. ``key`` is that of the `LastAnswer` kept with it.
     """
 
     key: bytes
-    sides: tuple[KeptSide, KeptSide]
+    sides: tuple[LastKnownSide, LastKnownSide]
     above: dict[str, tuple[str, ...]]
     remembered: tuple[str, ...]
     inhabited: tuple[bool, bool]
     counted: dict[str, tuple[str, ...]]
 
     @classmethod
-    def load(cls, directory: str, checkout: str) -> Kept | None:
+    def load(cls, directory: str, checkout: str) -> LastKnown | None:
         """Return what was kept in a state's directory for a checkout."""
         values = load_values(file_of(directory, _KIND, checkout), _KIND)
         if values is None:
             return None
         key, sides, *others = values
-        store, workspace = (KeptSide(*side) for side in sides)
+        store, workspace = (LastKnownSide(*side) for side in sides)
         return cls(key, (store, workspace), *others)
 
     def save(self, directory: str, checkout: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.disk.at_rest import Answer, Asked
+from reconcile.disk.last_answer import Answer, Asked
 
 if TYPE_CHECKING:
     from reconcile.core.plan import Plan
