@@ -49,11 +49,11 @@ class Draft:
     def __init__(self) -> None:
         """Start with nothing planned."""
         self._actions: list[Action] = []
-        self._wrote: dict[tuple[int, str], int] = {}
+        self._wrote: dict[tuple[Node, str], int] = {}
         """The last step that wrote a file, by node and file name."""
-        self._placed: dict[int, int] = {}
+        self._placed: dict[Node, int] = {}
         """The last step that made or moved a directory, by node."""
-        self._used: dict[int, list[int]] = {}
+        self._used: dict[Node, list[int]] = {}
         """The steps that name a path in a directory, by node: a move makes the path another one."""
         self._of: dict[str, list[int]] = {}
         self._kept: dict[str, list[int]] = {}
@@ -90,7 +90,7 @@ class Draft:
     def create(self, step: Step, target: Node, puts: Sequence[Put]) -> int:
         """Make a directory with these files; several sources may feed it."""
         index = self._write(step, target, puts, (), (), [Expect(target.place, 0, 0, None)])
-        self._placed[id(target)] = index
+        self._placed[target] = index
         return index
 
     def _write(
@@ -124,7 +124,7 @@ class Draft:
         self._uses(index, target, *(origin for origin, _ in origins))
         for put in written:
             target.files[put.file.name] = put.file
-            self._wrote[id(target), put.file.name] = index
+            self._wrote[target, put.file.name] = index
         for name in gone:
             del target.files[name]
         return index
@@ -147,7 +147,7 @@ class Draft:
             expect=(*metadata, Expect(node.place, 0, 0, None)),
             touches=node.inhabitants(),
         )
-        self._placed[id(node)] = index
+        self._placed[node] = index
         # Whatever holds a path of the old place or of the new one may move only after this step.
         self._uses(index, node, *(() if left is None else (left,)))
         return index
@@ -161,7 +161,7 @@ class Draft:
         self._uses(index, node)
         for name in names:
             node.files[name] = replace(node.files[name], mtime_ns=mtime_ns)
-            self._wrote[id(node), name] = index
+            self._wrote[node, name] = index
         return index
 
     def remove(
@@ -255,24 +255,24 @@ class Draft:
         needs = set()
         at: Node | None = node
         while at is not None:
-            if id(at) in self._placed:
-                needs.add(self._placed[id(at)])
+            if at in self._placed:
+                needs.add(self._placed[at])
             at = at.container
         return needs
 
     def _uses(self, index: int, *nodes: Node) -> None:
         for node in nodes:
-            self._used.setdefault(id(node), []).append(index)
+            self._used.setdefault(node, []).append(index)
 
     def users(self, node: Node) -> set[int]:
         """Return the steps that name a path in a directory, or in one below it."""
-        users = set(self._used.get(id(node), ()))
+        users = set(self._used.get(node, ()))
         for below in node.subtree():
-            users.update(self._used.get(id(below), ()))
+            users.update(self._used.get(below, ()))
         return users
 
     def _file_needs(self, node: Node, name: str) -> set[int]:
-        index = self._wrote.get((id(node), name))
+        index = self._wrote.get((node, name))
         return set() if index is None else {index}
 
 
