@@ -25,7 +25,7 @@ class Whereabouts:
     def __init__(self) -> None:
         """Know of nothing yet."""
         self._owners: dict[Node, str] = {}
-        """The conversation of every directory that was ever there: kept, as places are known by the `id` of a container."""
+        """The conversation of every directory that was ever there: kept, as containers are known by their `id`."""
         self._of: dict[tuple[str, Side], dict[int, Node]] = {}
         self._at: dict[tuple[Side, int, str], Node] = {}
         """By side, container and path below that."""
