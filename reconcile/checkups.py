@@ -48,5 +48,24 @@ def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
     )
 
 
-CHECKUPS: Mapping[str, Checkup] = {"claudesidian": _claudesidian}
+def _leslie(start: str, now_ns: int) -> tuple[Ill, ...]:
+    from reconcile.disk.leslie_files import project_at, read_leslie
+    from reconcile.formats.leslie.findings import examine
+
+    return tuple(
+        Ill(
+            each.kind.number or each.kind.value,
+            each.severity.value,
+            each.place,
+            each.found,
+            each.kind.matters,
+            (each.next,),
+            each.repair is not None and not each.repair.on_request,
+            each.repair is not None and bool(each.repair.on_request),
+        )
+        for each in examine(read_leslie(project_at(start), now_ns))
+    )
+
+
+CHECKUPS: Mapping[str, Checkup] = {"claudesidian": _claudesidian, "leslie": _leslie}
 """What is wrong at or above a directory, at a time; nothing is written."""

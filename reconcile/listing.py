@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.model import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from reconcile.core.board import Board
     from reconcile.core.views import View
@@ -61,11 +61,19 @@ def tree(board: Board, top: str | None = None, wanted: Collection[str] | None = 
     shown = board.tree.depths.keys() if wanted is None else wanted
     tops = (each for each in board.tree.walk() if each in shown and board.tree.parent_of(each) not in shown)
     starts = tuple(tops) if top is None else (top,)
+    for conversation, branch in drawn(
+        starts, lambda above: [each for each in board.tree.children_of(above) if each in shown]
+    ):
+        yield _row(board, board.views[conversation], branch)
+
+
+def drawn(starts: Sequence[str], children_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield everything at and below ``starts``, parents first, each with the drawing in front of it."""
     stack = [(each, 0, "", "") for each in reversed(starts)]
     while stack:
-        conversation, depth, branch, indent = stack.pop()
-        yield _row(board, board.views[conversation], branch)
-        children = [each for each in board.tree.children_of(conversation) if each in shown]
+        node, depth, branch, indent = stack.pop()
+        yield node, branch
+        children = children_of(node)
         for number, child in reversed(list(enumerate(children, 1))):
             last = number == len(children)
             if depth < DRAWN:

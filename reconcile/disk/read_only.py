@@ -1,4 +1,4 @@
-"""Formats that are looked at and not yet written: by what directories they are known, and where one is found."""
+"""Formats that are looked at and not yet written: by what they are known, and where one is found."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MARKS: Mapping[str, tuple[str, ...]] = {"claudesidian": (".workspaces", ".conversations", ".nexus")}
-"""Any of these directories makes the one that it lies in a place of that format."""
+MARKS: Mapping[str, tuple[str, ...]] = {
+    "claudesidian": (".workspaces/", ".conversations/", ".nexus/"),
+    "leslie": (".leslie/thread_relations.json", ".leslie/objectives.json"),
+}
+"""Any of these makes the directory that it lies in a place of that format; with a slash at its end: a directory.
+
+A ``.leslie`` alone doesn't: that of a home directory holds settings (formats/leslie.md 1).
+"""
 
 
 def place_of(format_name: str, start: str) -> str | None:
@@ -26,7 +32,8 @@ def format_at(start: str) -> str | None:
 
 
 def _is(format_name: str, at: str) -> bool:
-    return any(os.path.isdir(os.path.join(at, mark)) for mark in MARKS[format_name])
+    marks = (os.path.join(at, mark) for mark in MARKS[format_name])
+    return any(os.path.isdir(mark) if mark.endswith("/") else os.path.lexists(mark) for mark in marks)
 
 
 def _upwards(start: str) -> list[str]:

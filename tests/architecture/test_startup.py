@@ -41,8 +41,10 @@ def test_the_command_line_loads_no_command(imported_anyway: set[str]) -> None:
 
 
 def test_what_is_only_looked_at_is_loaded_when_it_is_asked_for(imported_anyway: set[str]) -> None:
-    script = "import reconcile_cli.doctor, reconcile_cli.brief, reconcile_cli.plain, reconcile.session"
-    assert not {name for name in imported_by(script) - imported_anyway if "claudesidian" in name}
+    script = (
+        "import reconcile_cli.doctor, reconcile_cli.brief, reconcile_cli.ls, reconcile_cli.plain, reconcile.session"
+    )
+    assert not {name for name in imported_by(script) - imported_anyway if "claudesidian" in name or "leslie" in name}
 
 
 def test_what_a_run_without_changes_needs_is_light(imported_anyway: set[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -246,3 +247,14 @@ def corpus_found(scenario: str) -> Found:
         for thread, (files, directories) in below.items()
     }
     return Found(files, threads, now="2026-11-23T00:00:00.000Z")
+
+
+def corpus_project(scenario: str, parent: Path) -> Path:
+    """A copy of a scenario as the program left it, with its empty directories."""
+    project = parent / scenario
+    shutil.copytree(CORPUS / scenario / ".leslie", project / ".leslie")
+    for line in (CORPUS / scenario / "paths.txt").read_text().splitlines():
+        kind, _, path = line.partition(" ")
+        if kind == "d":
+            (project / path).mkdir(exist_ok=True, parents=True)
+    return project

@@ -47,7 +47,7 @@ def read_control(found: Found, name: str) -> Control:
     if file.instead:
         words = f"found {file.instead}, expected a file"
         advice = "put the file itself there" if "link" in file.instead else "see to what is there, then look again"
-        return Control(name, None, (Finding(Kind.LINK, Severity.SERIOUS, name, words, advice),))
+        return Control(name, None, (Finding(Kind.LINK, Severity.ERROR, name, words, advice),))
     document = None if file.content is None else _sound(name, file.content)
     if document is not None:
         return Control(name, document, (*_dialect(document), *_leftovers(found, name)))
@@ -83,7 +83,7 @@ def _leftovers(found: Found, name: str) -> Iterator[Finding]:
             yield Finding(Kind.LEFTOVER, Severity.NOTE, path, words, "leave it: it may still be written")
             continue
         repair = Repair((Remove(path, each.file.content),), (f"{path} removed",))
-        yield Finding(Kind.LEFTOVER, Severity.WRONG, path, words, f"remove it: {name} is whole", repair=repair)
+        yield Finding(Kind.LEFTOVER, Severity.WARNING, path, words, f"remove it: {name} is whole", repair=repair)
 
 
 def _damaged(found: Found, name: str, content: bytes | None) -> Finding:
@@ -94,11 +94,11 @@ def _damaged(found: Found, name: str, content: bytes | None) -> Finding:
         mended = mend_relations(content) if name == RELATIONS else mend_objectives(content)
     if mended is not None and mended.content is None:
         decide = "decide in the file, then look again: " + "; ".join(mended.conflicts)
-        return Finding(Kind.DAMAGED, Severity.SERIOUS, name, said, decide)
+        return Finding(Kind.DAMAGED, Severity.ERROR, name, said, decide)
     if mended is not None and mended.content is not None:
         repair = Repair((Rewrite(name, content, mended.content),), mended.words)
         advice = "mend it in place, nothing is lost: " + "; ".join(mended.words)
-        return Finding(Kind.DAMAGED, Severity.SERIOUS, name, said, advice, repair=repair)
+        return Finding(Kind.DAMAGED, Severity.ERROR, name, said, advice, repair=repair)
     copies = list(_copies(found, name))
     if not copies:
         return _lost(found, name, content, said)
@@ -107,7 +107,7 @@ def _damaged(found: Found, name: str, content: bytes | None) -> Finding:
     words = (f"{name} taken from {place}", *loss)
     advice = f"take {place}, which is whole" + (f"; what that loses: {'; '.join(loss)}" if loss else "")
     repair = Repair((Rewrite(name, content, best.content),), words)
-    return Finding(Kind.DAMAGED, Severity.SERIOUS, name, said, advice, repair=repair)
+    return Finding(Kind.DAMAGED, Severity.ERROR, name, said, advice, repair=repair)
 
 
 def _said(name: str, content: bytes | None) -> str:
@@ -199,7 +199,7 @@ def _salvaged(name: str, content: bytes | None, said: str, after: bytes | None, 
     if after is not None:
         asks = "what is put together from a torn file is a proposal"
         repair = Repair((Rewrite(name, content, after),), (what,), on_request=asks)
-    return Finding(Kind.LOST, Severity.SERIOUS, name, said, advice, repair=repair)
+    return Finding(Kind.LOST, Severity.ERROR, name, said, advice, repair=repair)
 
 
 def listed(names: Iterable[str]) -> str:

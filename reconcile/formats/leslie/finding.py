@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """How bad it is. Notes are no findings that a command fails for."""
+    """How bad it is. Where there are notes alone, nothing is wrong."""
 
-    SERIOUS = "serious"
+    ERROR = "error"
     """The next command of the program fails, or loses something without a word."""
-    WRONG = "wrong"
+    WARNING = "warning"
     NOTE = "note"
 
 

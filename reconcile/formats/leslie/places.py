@@ -46,7 +46,7 @@ def lock_findings(found: Found) -> Iterator[Finding]:
     """F13, cases 20 and 21."""
     for place, lock in found.locks.items():
         age = f"{lock.age:.1f} seconds old" if lock.age >= 0 else f"{-lock.age:.1f} seconds ahead of the clock"
-        kind, severity = Kind.LOCK, Severity.WRONG
+        kind, severity = Kind.LOCK, Severity.WARNING
         if lock.what != "a directory":
             words = f"found {lock.what} in the place of a lock, {age}, expected nothing or an empty directory"
             yield Finding(kind, severity, place, words, "remove it by hand: Leslie can't")
@@ -80,7 +80,7 @@ def _orphans(
         transcripts = bool(directory and directory.files) and all(
             map(_TRANSCRIPT.fullmatch, directory.files if directory else ())
         )
-        severity = Severity.NOTE if transcripts and not aims else Severity.WRONG
+        severity = Severity.NOTE if transcripts and not aims else Severity.WARNING
         repair = _adopted(found, document, thread, aims or _only_aim(objectives))
         advice = f"adopt it, on request: {_ASKS}" if repair else "look at it, and move it away"
         yield Finding(Kind.ORPHAN, severity, place, words, advice, thread, repair)
@@ -143,4 +143,4 @@ def _copies(directory: ThreadDirectory, thread: str, replayed: Replayed) -> Iter
         if is_safe(target) and not directory.has(copy):
             words = f"{thread}: found no {copy}, expected the frozen copy of a reference"
             advice = f"leslie reference --from {thread} --target {target} copies what is there today"
-            yield Finding(Kind.NO_COPY, Severity.WRONG, f"{THREADS}/{thread}", words, advice, f"{thread}>{target}")
+            yield Finding(Kind.NO_COPY, Severity.WARNING, f"{THREADS}/{thread}", words, advice, f"{thread}>{target}")

@@ -213,4 +213,6 @@ def _changes(before: list[str], after: list[str]) -> Iterator[str]:
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return strict.quoted(value) if " " in value or not value else value
-    return str(value) if isinstance(value, (int, float)) else strict.kind(value)
+    if isinstance(value, (int, float)):
+        return str(value)
+    return f"[{', '.join(map(_shown, value))}]" if isinstance(value, list) else strict.kind(value)

@@ -51,7 +51,7 @@ def objective_findings(
         repair = Repair((Rewrite(OBJECTIVES, objectives.content, rebuilt.content),), rebuilt.differences)
         for words in rebuilt.differences:
             advice, subject = "work it out from the threads again", words.partition(":")[0]
-            yield Finding(Kind.OBJECTIVE, Severity.WRONG, OBJECTIVES, words, advice, subject, repair)
+            yield Finding(Kind.OBJECTIVE, Severity.WARNING, OBJECTIVES, words, advice, subject, repair)
         for words in rebuilt.lagging:
             advice = "nothing: a transfer leaves it so until the next change"
             yield Finding(Kind.LAG, Severity.NOTE, OBJECTIVES, words, advice, words.partition(":")[0])
@@ -66,7 +66,7 @@ def objective_findings(
         words = f"found no objective {objective}, expected the one of {listed(threads)}"
         yield Finding(
             Kind.NO_OBJECTIVE,
-            Severity.WRONG,
+            Severity.WARNING,
             OBJECTIVES,
             words,
             f"put {OBJECTIVES} back, if there is a copy",
@@ -87,7 +87,7 @@ def _derived(found: Found, document: Document, replayed: Replayed) -> Iterator[F
             repair = Repair((step,), tuple(words.words for words in alone.done), on_request=each.asks)
             advice = f"{_FROM_THE_LOG}, on request: {each.asks}"
         subject = each.thread or "metadata"
-        yield Finding(_KINDS[each.subject], Severity.WRONG, RELATIONS, each.words, advice, subject, repair)
+        yield Finding(_KINDS[each.subject], Severity.WARNING, RELATIONS, each.words, advice, subject, repair)
 
 
 def _trees(document: Document, replayed: Replayed) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ def _trees(document: Document, replayed: Replayed) -> Iterator[Finding]:
         if parent is not None and parent not in parents and parent not in replayed.courses:
             words = f"{thread}: found the parent {parent}, expected one that there is"
             yield Finding(
-                Kind.TREE, Severity.WRONG, RELATIONS, words, "look for the lost thread; it stays as it is", thread
+                Kind.TREE, Severity.WARNING, RELATIONS, words, "look for the lost thread; it stays as it is", thread
             )
     above = {thread: [parent] if parent is not None else [] for thread, parent in parents.items()}
     references = {thread: entry["references_to"] for thread, entry in replayed.relations.items()}
@@ -104,7 +104,7 @@ def _trees(document: Document, replayed: Replayed) -> Iterator[Finding]:
         for cycle in cycles(edges):
             words = f"found {what} that go round: {' > '.join((*cycle, cycle[0]))}, expected them to end"
             advice = "decide which of them is wrong; nothing is broken up by itself"
-            yield Finding(Kind.TREE, Severity.WRONG, RELATIONS, words, advice, cycle[0])
+            yield Finding(Kind.TREE, Severity.WARNING, RELATIONS, words, advice, cycle[0])
 
 
 def _twice(document: Document) -> Iterator[Finding]:
@@ -116,17 +116,19 @@ def _twice(document: Document) -> Iterator[Finding]:
         words = f"{operation}: found {len(places)} operations with this id, expected one"
         if not same:
             advice = "they differ: decide which is right, and give the other one an id of its own"
-            yield Finding(Kind.TWICE, Severity.WRONG, RELATIONS, words, advice, operation)
+            yield Finding(Kind.TWICE, Severity.WARNING, RELATIONS, words, advice, operation)
             continue
         if places[-1] - places[0] + 1 != len(places):
             advice = "they are the same but not neighbours; one counts, the others are left"
-            yield Finding(Kind.TWICE, Severity.WRONG, RELATIONS, words, advice, operation)
+            yield Finding(Kind.TWICE, Severity.WARNING, RELATIONS, words, advice, operation)
             continue
         kept = [entry for number, entry in enumerate(entries) if number not in places[1:]]
         step = Rewrite(RELATIONS, document.content, written({**document.value, "operations": kept}))
         asks = "only a merge leaves copies, and nobody knows whether there was one"
         repair = Repair((step,), (f"{operation} once",), on_request=asks)
-        yield Finding(Kind.TWICE, Severity.WRONG, RELATIONS, words, f"keep one, on request: {asks}", operation, repair)
+        yield Finding(
+            Kind.TWICE, Severity.WARNING, RELATIONS, words, f"keep one, on request: {asks}", operation, repair
+        )
 
 
 def _places(found: Found, document: Document) -> Iterator[Finding]:
@@ -134,14 +136,14 @@ def _places(found: Found, document: Document) -> Iterator[Finding]:
     for thread, record in document.threads.items():
         if not is_safe(thread):
             words = f"found the thread id {thread!r}, expected one that can be the name of a directory"
-            yield Finding(Kind.UNSAFE, Severity.SERIOUS, RELATIONS, words, "it is not followed; rename it", thread)
+            yield Finding(Kind.UNSAFE, Severity.ERROR, RELATIONS, words, "it is not followed; rename it", thread)
             continue
         stored = text(record.get("storage_path")) or ""
         expected = storage_path(thread, document.dialect)
         if stored.removesuffix("/") != expected.removesuffix("/") and stored.removesuffix("/") not in found.storage:
             words = f"{thread}: found storage_path {stored}, which isn't there, expected {expected}"
             yield Finding(
-                Kind.STORAGE, Severity.WRONG, RELATIONS, words, "set it right, or put the directory there", thread
+                Kind.STORAGE, Severity.WARNING, RELATIONS, words, "set it right, or put the directory there", thread
             )
 
 

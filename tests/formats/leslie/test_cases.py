@@ -258,7 +258,7 @@ def test_15_a_time_with_a_zone() -> None:
     content = played.relations_file()
     played.operations[0]["timestamp"] = played.operations[0]["timestamp"].replace("Z", "+00:00")
     finding = only(read(played, backup=b""))
-    assert (finding.id, finding.severity) == ("F1:thread_relations.json", Severity.SERIOUS)
+    assert (finding.id, finding.severity) == ("F1:thread_relations.json", Severity.ERROR)
     assert finding.found.startswith('operations[0].timestamp: found the text "2026-02-08T12:00:00.035+00:00"')
     assert main(mend(read(played))[1]) == content
 
@@ -372,11 +372,11 @@ def test_19_a_byte_order_mark() -> None:
         (-0.6, Severity.NOTE, "found a lock that is held, 0.6 seconds ahead of the clock", False),
         (
             11.0,
-            Severity.WRONG,
+            Severity.WARNING,
             "found a lock, 11.0 seconds old and empty, expected one not older than 10 seconds",
             True,
         ),
-        (-3600.0, Severity.WRONG, "found a lock that is 3600.0 seconds ahead of the clock, expected at most", False),
+        (-3600.0, Severity.WARNING, "found a lock that is 3600.0 seconds ahead of the clock, expected at most", False),
     ],
 )
 def test_20_a_lock(age: float, severity: Severity, words: str, removed: bool) -> None:
@@ -404,7 +404,7 @@ def test_23_a_directory_with_nothing_but_transcripts() -> None:
     assert (finding.id, finding.severity) == ("F3:thread-x", Severity.NOTE)
     more = ThreadDirectory(files=stray.files | {"plan.md"})
     finding = only(Found(found.files, {**found.threads, "thread-x": more}, now=found.now))
-    assert finding.severity is Severity.WRONG
+    assert finding.severity is Severity.WARNING
 
 
 def test_24_an_empty_copy() -> None:
@@ -484,7 +484,7 @@ def test_30_a_symbolic_link() -> None:
     found = read(Leslie().play([ROOT]))
     linked = Found({**found.files, RELATIONS: File(None, "a symbolic link")}, found.threads)
     finding = only(linked)
-    assert (finding.kind, finding.repair, finding.severity) == (Kind.LINK, None, Severity.SERIOUS)
+    assert (finding.kind, finding.repair, finding.severity) == (Kind.LINK, None, Severity.ERROR)
     assert finding.found == "found a symbolic link, expected a file"
 
 

@@ -1,0 +1,65 @@
+"""``reconcile ls`` for Leslie: its threads, flat or as the tree that they form."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from reconcile.disk.leslie_files import project_at, read_leslie
+from reconcile.threads import listed
+
+from . import exits
+from .options import options_of
+from .style import Style, clean, pad, shorten, width
+
+if TYPE_CHECKING:
+    from reconcile.threads import ThreadRow
+
+TITLE = 60
+AIM = 40
+UNTITLED = "(no title)"
+
+
+def list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn:
+    """Print the listing, and end the command; ``other``: something was asked for that only conversations have."""
+    options = options_of(context)
+    given = [f"--{option}" for option in ("store", "layout", "only", "below") if getattr(options, option)]
+    if other or given:
+        unknown = ", ".join(given) or "--root and --archived"
+        raise click.UsageError(f"ls shows all threads of leslie, flat or with --tree: leave out {unknown}")
+    rows = listed(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
+    if options.json:
+        found = [{key: value for key, value in asdict(row).items() if key != "branch"} for row in rows]
+        click.echo(json.dumps({"format": "reconcile.threads/1", "threads": found}, indent=2))
+    elif not rows:
+        click.echo("no threads")
+    else:
+        _show(rows, Style.choose(options.color))
+    context.exit(exits.DONE)
+
+
+def _show(rows: tuple[ThreadRow, ...], style: Style) -> None:
+    head = ("Title", "Id", "Status", "Objective", "References")
+    table = [
+        (
+            row.branch + shorten(clean(row.title or UNTITLED), TITLE),
+            clean(row.thread),
+            clean(row.status or ""),
+            shorten(clean(row.objective_title or row.objective or ""), AIM),
+            clean(", ".join(row.references)),
+        )
+        for row in rows
+    ]
+    widths = [max(map(width, column)) for column in zip(head, *table, strict=True)]
+    click.echo(style(_line(head, widths), bold=True))
+    for line in table:
+        click.echo(_line(line, widths))
+
+
+def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+    return "  ".join(pad(cell, columns) for cell, columns in zip(cells, widths, strict=True)).rstrip()

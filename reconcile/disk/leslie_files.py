@@ -1,0 +1,160 @@
+"""What there is of a ``.leslie`` on disk, as one value; nothing is written, and no symbolic link is followed.
+
+Neither is a lock taken: Leslie's own readers don't, and each file is read as it was at one moment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Fault
+from reconcile.disk.read_only import place_of
+from reconcile.disk.reading import read_files, reason
+from reconcile.disk.tree import Directory, kind_of
+from reconcile.errors import ReconcileError
+from reconcile.formats.leslie.document import BACKUP, CONTROL, DIRECTORY, RELATIONS, THREADS, Document, read_relations
+from reconcile.formats.leslie.found import File, Found, Leftover, Lock, ThreadDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOCK = ".lock"
+_LEFTOVER = re.compile(r"(?P<target>thread_relations\.json|objectives\.json)\.tmp-[0-9]+-[0-9a-f-]{36}")
+_SECOND = 10**9
+
+
+class LeslieError(ReconcileError):
+    """There is no ``.leslie`` that can be read: what was found, what was expected, what to do next."""
+
+    exit_code = 2
+
+
+def project_at(start: str) -> str:
+    """The nearest directory, from ``start`` upwards, that holds a ``.leslie`` with a control file."""
+    project = place_of("leslie", os.path.abspath(start))
+    if project is None:
+        raise LeslieError(
+            f"found no {DIRECTORY}/{RELATIONS} in {os.path.abspath(start)} or in any directory above it, expected one",
+            "go to the project or name it with --workspace",
+        )
+    return project
+
+
+def read_leslie(project: str, now_ns: int) -> Found:
+    """Everything that findings are made of, in the project at this path."""
+    place = os.path.join(project, DIRECTORY)
+    with Directory.open_root(project) as root:
+        try:
+            leslie = root.below(DIRECTORY)
+        except OSError as error:
+            found = "a symbolic link" if os.path.islink(place) else reason(error)
+            raise LeslieError(
+                f"{place}: found {found}, expected a directory", "put the directory itself there"
+            ) from None
+        with leslie:
+            names = sorted(entry.name for entry in leslie.entries())
+            files = {name: _file(leslie, name) for name in _control(names)}
+            return Found(
+                files=files,
+                threads=_threads(leslie) if THREADS in names else {},
+                locks=dict(_locks(leslie, names, now_ns)),
+                leftovers=dict(_leftovers(leslie, names, now_ns)),
+                storage=frozenset(_storage(root, files)),
+                now=_written(now_ns),
+            )
+
+
+_LOCKS = tuple(name + LOCK for name in CONTROL)
+
+
+def _control(names: list[str]) -> list[str]:
+    return [each for name in CONTROL for each in (name, name + BACKUP) if each in names]
+
+
+def _file(directory: Directory, name: str) -> File:
+    found = read_files(directory, (name,))
+    if isinstance(found, Fault):
+        return File(None, found.found)
+    return File(found[name][0])
+
+
+def _locks(directory: Directory, names: list[str], now_ns: int) -> Iterator[tuple[str, Lock]]:
+    for name in names:
+        if name not in _LOCKS:
+            continue
+        with suppress(FileNotFoundError):  # given back meanwhile
+            status = directory.stat(name)
+            what, age = kind_of(status.st_mode), (now_ns - status.st_mtime_ns) / _SECOND
+            held: tuple[str, ...] = ()
+            if stat.S_ISDIR(status.st_mode):
+                with directory.below(name) as lock:
+                    held = tuple(sorted(entry.name for entry in lock.entries()))
+            yield name, Lock(what, age, held)
+
+
+def _leftovers(directory: Directory, names: list[str], now_ns: int) -> Iterator[tuple[str, Leftover]]:
+    for name in names:
+        if match := _LEFTOVER.fullmatch(name):
+            with suppress(FileNotFoundError):  # renamed meanwhile
+                age = (now_ns - directory.stat(name).st_mtime_ns) / _SECOND
+                yield name, Leftover(match["target"], age, _file(directory, name))
+
+
+def _threads(leslie: Directory) -> dict[str, ThreadDirectory]:
+    """Every entry below ``threads/``, with the names of what is in it."""
+    found: dict[str, ThreadDirectory] = {}
+    try:
+        threads = leslie.below(THREADS)
+    except OSError:
+        return found  # a link or a file: no thread has a directory there
+    with threads:
+        for name in sorted(entry.name for entry in threads.entries()):
+            what = kind_of(threads.stat(name).st_mode)
+            found[name] = _below(threads, name) if what == "a directory" else ThreadDirectory(what)
+    return found
+
+
+def _below(threads: Directory, thread: str) -> ThreadDirectory:
+    files: set[str] = set()
+    directories: set[str] = set()
+    todo = [""]
+    while todo:
+        above = todo.pop()
+        try:
+            opened = threads.below(f"{thread}/{above}" if above else thread)
+        except OSError:
+            continue  # went meanwhile, or may not be read: it is there all the same
+        with opened:
+            for entry in opened.entries():
+                path = f"{above}/{entry.name}" if above else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    directories.add(path)
+                    todo.append(path)
+                else:
+                    files.add(path)
+    return ThreadDirectory(files=frozenset(files), directories=frozenset(directories))
+
+
+def _storage(root: Directory, files: dict[str, File]) -> Iterator[str]:
+    """The directories inside the project that records name and that exist."""
+    content = files.get(RELATIONS, File()).content
+    document = None if content is None else read_relations(content)
+    for record in document.threads.values() if isinstance(document, Document) else ():
+        path = str(record.get("storage_path")).removesuffix("/")
+        if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
+            continue
+        try:
+            root.below(path).close()
+        except (OSError, ValueError):
+            continue
+        yield path
+
+
+def _written(now_ns: int) -> str:
+    moment = datetime.fromtimestamp(now_ns // _SECOND, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{now_ns // 1_000_000 % 1000:03}Z"

@@ -1,0 +1,95 @@
+"""The listing of Leslie's threads: by ``parent_id``, with status, references and objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import Fault
+from reconcile.errors import ReconcileError
+from reconcile.formats.leslie.document import (
+    DIRECTORY,
+    OBJECTIVES,
+    RELATIONS,
+    ObjectivesDocument,
+    read_objectives,
+    read_relations,
+    text,
+)
+from reconcile.formats.leslie.trees import cycles
+from reconcile.listing import drawn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.formats.leslie.document import Object
+    from reconcile.formats.leslie.found import Found
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """One thread of a listing, as the file says it; ``branch`` is the drawing in front of the title."""
+
+    thread: str
+    title: str | None
+    status: str | None
+    parent: str | None
+    objective: str | None
+    objective_title: str | None
+    references: tuple[str, ...]
+    branch: str = ""
+
+
+def listed(found: Found, *, tree: bool) -> tuple[ThreadRow, ...]:
+    """The threads in the order of the file, or as their tree; a `ReconcileError` where it can't be read."""
+    main = found.file(RELATIONS)
+    lacking = Fault(RELATIONS, main.instead or "nothing", "a file")
+    read = lacking if main.content is None else read_relations(main.content)
+    if isinstance(read, Fault):
+        raise ReconcileError(
+            f"{DIRECTORY}/{RELATIONS}: found {read.found}, expected {read.expected}",
+            "reconcile doctor --format leslie says what is left of it",
+        )
+    file = found.file(OBJECTIVES).content
+    aims = None if file is None else read_objectives(file)
+    titles = {
+        objective: text(record.get("title"))
+        for objective, record in (aims.objectives if isinstance(aims, ObjectivesDocument) else {}).items()
+    }
+    branches = _tree(read.threads) if tree else dict.fromkeys(read.threads, "")
+    relations = read.relations
+    return tuple(
+        _row(thread, read.threads[thread], titles, tuple(relations.get(thread, {}).get("references_to", ())), branch)
+        for thread, branch in branches.items()
+    )
+
+
+def _row(
+    thread: str, record: Object, titles: Mapping[str, str | None], references: tuple[str, ...], branch: str
+) -> ThreadRow:
+    objective = text(record.get("objective"))
+    return ThreadRow(
+        thread=thread,
+        title=text(record.get("title")),
+        status=text(record.get("status")),
+        parent=text(record.get("parent_id")),
+        objective=objective,
+        objective_title=titles.get(objective) if objective is not None else None,
+        references=references,
+        branch=branch,
+    )
+
+
+def _tree(threads: Mapping[str, Object]) -> dict[str, str]:
+    """Each thread with its drawing. One whose parent isn't there is a root, and so is the smallest of a cycle."""
+    parents = {thread: text(record.get("parent_id")) for thread, record in threads.items()}
+    above = {thread: [parent] if parent is not None else [] for thread, parent in parents.items()}
+    broken = {cycle[0] for cycle in cycles(above)}
+    children: dict[str, list[str]] = {}
+    starts = []
+    for thread, parent in parents.items():
+        if parent is None or parent not in threads or thread in broken:
+            starts.append(thread)
+        else:
+            children.setdefault(parent, []).append(thread)
+    return dict(drawn(starts, lambda thread: children.get(thread, [])))

@@ -1,0 +1,227 @@
+"""`doctor` and `ls` of Leslie: what is wrong in each folder of the corpus and nothing else, and its threads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conftest import COMMAND
+from tests.support.leslie import CORPUS, Leslie, corpus_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click import Group
+
+    from tests.conftest import Run
+
+needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}; set RECONCILE_CORPUS")
+
+
+def contents(path: Path) -> dict[str, tuple[bytes, int]]:
+    return {str(each): (each.read_bytes(), each.stat().st_mtime_ns) for each in path.rglob("*") if each.is_file()}
+
+
+def findings(run: Run, project: Path, *args: str, code: int) -> list[dict[str, Any]]:
+    before = contents(project)
+    result = run("doctor", "-w", project, "--json", *args)
+    assert result.exit_code == code, result.output
+    assert contents(project) == before, "something was written"
+    found: list[dict[str, Any]] = json.loads(result.stdout)["findings"]
+    return found
+
+
+@needs_corpus
+@pytest.mark.parametrize("scenario", ["small-tree", "references", "run-events", "concurrent-spawn"])
+def test_nothing_is_wrong(run: Run, tmp_path: Path, scenario: str) -> None:
+    project = corpus_project(scenario, tmp_path)
+    assert findings(run, project, code=0) == []
+    assert run("doctor", "-w", project, "--format", "leslie").stdout == "Nothing is wrong.\n"
+
+
+@needs_corpus
+def test_an_objective_lags_behind_a_transfer(run: Run, tmp_path: Path) -> None:
+    result = run("doctor", "-w", corpus_project("lifecycle", tmp_path))
+    assert (result.exit_code, result.stdout) == (
+        0,
+        (
+            "lag (1)\n"
+            "  Leslie doesn't look at the objective after a transfer; it does at the next change.\n"
+            "  note: objectives.json: obj-b8495837: status completed, its threads make it active by now\n"
+            "    nothing: a transfer leaves it so until the next change\n"
+            "\n"
+            "Nothing is wrong; 1 note.\n"
+        ),
+    )
+
+
+@needs_corpus
+def test_a_lost_operation(run: Run, tmp_path: Path) -> None:
+    (found,) = findings(run, corpus_project("recovered-from-bak", tmp_path), code=4)
+    assert (found["kind"], found["severity"], found["place"]) == ("F3", "warning", "threads/thread-ddd68a6a")
+    assert found["found"] == (
+        "thread-ddd68a6a: found no record, but an empty directory; the objective obj-3b10625e lists it; "
+        "expected a record, or nothing of it"
+    )
+    assert (found["repairable"], found["on_request"]) == (False, True)
+
+
+@needs_corpus
+def test_both_files_torn(run: Run, tmp_path: Path) -> None:
+    result = run("doctor", "-w", corpus_project("clobbered-bak", tmp_path))
+    assert (result.exit_code, result.stdout) == (
+        4,
+        (
+            "F2 (1)\n"
+            "  Every Leslie command fails; what is left can be put together again.\n"
+            "  error: thread_relations.json: found a truncated file, it ends in the middle of a value in line 51, "
+            "expected a JSON object; thread_relations.json.bak is no better\n"
+            "    run no Leslie command; what can be salvaged: the records of thread-6fefc192, thread-3777b6e5, "
+            "thread-3fc3f6a6; no operation; only the id of thread-ddd68a6a, by its directory or objective\n"
+            "\n"
+            "1 error; nothing was written: reconcile only looks at this format so far.\n"
+        ),
+    )
+    result = run("ls", "--tree", "-w", tmp_path / "clobbered-bak")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        (
+            "reconcile: .leslie/thread_relations.json: found a truncated file, it ends in the middle of a value in "
+            "line 51, expected a JSON object\n  hint: reconcile doctor --format leslie says what is left of it\n"
+        ),
+    )
+
+
+@needs_corpus
+def test_a_clone_has_no_empty_directories(run: Run, tmp_path: Path) -> None:
+    project = corpus_project("small-tree", tmp_path)
+    shutil.rmtree(project / ".leslie" / "threads" / "thread-ddd68a6a")
+    (found,) = findings(run, project, code=0)
+    assert (found["kind"], found["severity"], found["repairable"]) == ("F4", "note", True)
+
+
+@needs_corpus
+def test_the_tree(run: Run, tmp_path: Path) -> None:
+    project = corpus_project("small-tree", tmp_path)
+    shown = run("ls", "--tree", "--format", "leslie", "-w", project).stdout
+    assert shown == (
+        "Title                                 Id               Status  Objective  References\n"
+        "Design API                            thread-6fefc192  active  Build API\n"
+        "├── Write tests                       thread-3777b6e5  active  Build API\n"
+        "│   └── Fix flaky test                thread-ddd68a6a  active  Build API\n"
+        '└── Schreibe Übersicht — "docs" 文档  thread-3fc3f6a6  active  Build API\n'
+    )
+    assert run("ls", "--tree", "-w", project / ".leslie" / "threads").stdout == shown
+
+
+@needs_corpus
+def test_references_are_listed(run: Run, tmp_path: Path) -> None:
+    project = corpus_project("references", tmp_path)
+    found = json.loads(run("ls", "--json", "-w", project).stdout)
+    assert found["format"] == "reconcile.threads/1"
+    assert found["threads"][2] == {
+        "thread": "thread-4ae81ae8",
+        "title": "Implement client",
+        "status": "active",
+        "parent": None,
+        "objective": "obj-7d5aae15",
+        "objective_title": "Payment research",
+        "references": ["thread-0bcf49b1", "thread-fe2eeadd"],
+    }
+    assert "thread-0bcf49b1, thread-fe2eeadd" in run("ls", "-w", project).stdout
+
+
+def project_of(played: Leslie, directory: Path) -> Path:
+    leslie = directory / ".leslie"
+    for thread in played.threads:
+        (leslie / "threads" / thread).mkdir(parents=True)
+    leslie.mkdir(exist_ok=True)
+    (leslie / "thread_relations.json").write_bytes(played.relations_file())
+    (leslie / "objectives.json").write_bytes(played.objectives_file())
+    return directory
+
+
+def test_parents_that_go_round_are_drawn_all_the_same(run: Run, tmp_path: Path) -> None:
+    played = Leslie().play([("spawn", 0, 0, 1), ("spawn", 1, 0, 1), ("spawn", 0, 0, 1)])
+    first, second, third = played.threads
+    played.threads[first]["parent_id"], played.threads[third]["parent_id"] = second, "thread-x"
+    lines = run("ls", "--tree", "-w", project_of(played, tmp_path)).stdout.splitlines()
+    assert [line[:3].strip() for line in lines[1:]] == ["Übe", "└──", "Übe"]
+    assert [next(each for each in played.threads if each in line) for line in lines[1:]] == [first, second, third]
+
+
+def test_no_threads(run: Run, tmp_path: Path) -> None:
+    assert run("ls", "--tree", "-w", project_of(Leslie(), tmp_path)).stdout == "no threads\n"
+    (tmp_path / ".leslie" / "thread_relations.json").unlink()
+    result = run("ls", "-w", tmp_path)
+    assert "found nothing, expected a file" in result.stderr
+
+
+def test_jp_is_the_default_where_both_are(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".jp").mkdir()
+    (tmp_path / ".jp" / ".id").write_text("abcde")
+    project_of(Leslie(), tmp_path)
+    assert run("ls", "-w", tmp_path).stdout == "no conversations\n"
+    assert run("ls", "-w", tmp_path, "--format", "leslie").stdout == "no threads\n"
+    assert run("doctor", "-w", tmp_path, "--format", "leslie").stdout == "Nothing is wrong.\n"
+
+
+def others() -> list[str]:
+    assert COMMAND is not None
+    group: Group = COMMAND  # type: ignore[assignment]
+    return sorted({*group.commands, *group.list_commands(None)} - {"doctor", "ls", "brief"})  # type: ignore[arg-type]
+
+
+ARGUMENTS = {
+    "apply": ["plan.json"],
+    "diff": ["x"],
+    "fork": ["x"],
+    "local": ["x"],
+    "project": ["x"],
+    "resolve": ["x", "--keep"],
+    "restore": ["x"],
+    "rm": ["x", "--cascade"],
+    "set-parent": ["x", "--none"],
+    "show": ["x"],
+}
+
+
+@pytest.mark.parametrize("command", ["", *others()])
+@pytest.mark.parametrize("named", [True, False])
+def test_other_commands_say_that_they_do_not_know_it_yet(run: Run, tmp_path: Path, command: str, named: bool) -> None:
+    project = project_of(Leslie(), tmp_path)
+    (tmp_path / "plan.json").write_text("{}")
+    before = contents(project)
+    words = [command, *ARGUMENTS.get(command, [])] if command else []
+    result = run(*words, "-w", project, *(["--format", "leslie"] if named else []))
+    assert result.exit_code == 2, result.output
+    if command not in ("apply", "recover"):  # these look at their plan first, and for a JP project that is gone
+        assert result.stderr.startswith("reconcile: found the format leslie, which is only looked at so far, expected")
+    assert contents(project) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ls", "--root"], "leave out --root and --archived"),
+        (["ls", "--archived"], "leave out --root and --archived"),
+        (["ls", "--only", "x"], "leave out --only"),
+        (["doctor", "--repair"], "leave out --repair and --quarantine"),
+    ],
+)
+def test_what_is_only_for_conversations(run: Run, tmp_path: Path, arguments: list[str], words: str) -> None:
+    result = run(*arguments, "-w", project_of(Leslie(), tmp_path))
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize("command", ["doctor", "ls"])
+def test_no_leslie_there(run: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / ".leslie").mkdir()
+    (tmp_path / ".leslie" / "env").write_text("")
+    result = run(command, "--format", "leslie", "-w", tmp_path)
+    assert result.exit_code == 2
+    assert "found no .leslie/thread_relations.json in" in result.stderr
