@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
 SHOWN = 30
 """Files of the workspace that are shown without --verbose."""
+_FAR_MS = 10**15
+"""No calendar goes that far."""
 
 
 @click.command(name="brief")
@@ -33,19 +34,18 @@ def command(context: click.Context, name: str, limit: int, compat: bool) -> None
     WORKSPACE is its id or its name. Nothing is written: to read with the program itself is to write.
     """
     from reconcile.briefs import brief_of, compat_of, vault_at
+    from reconcile.formats.javascript import stringify
 
     options = options_of(context)
     if options.format not in (None, "claudesidian"):
         raise click.UsageError(f"brief is about claudesidian, and not about {options.format}")
     path = vault_at(options.workspace or os.getcwd())
     if compat:
-        from reconcile.formats.javascript import stringify
-
         click.echo(stringify(compat_of(path, name, limit)))
         return
     found = brief_of(path, name, limit)
     if options.json:
-        click.echo(json.dumps({"format": "reconcile.brief/1", **found}, indent=2, ensure_ascii=False))
+        click.echo(stringify({"format": "reconcile.brief/1", **found}))
         return
     for line in _lines(found, Style.choose(options.color), None if options.verbose else SHOWN):
         click.echo(line)
@@ -81,7 +81,9 @@ def _lines(found: Mapping[str, Any], style: Style, shown: int | None) -> Iterato
 
 
 def _when(time_ms: object) -> str:
-    return date(int(time_ms) * 1_000_000) if isinstance(time_ms, (int, float)) else "(no time)"
+    if isinstance(time_ms, (int, float)) and abs(time_ms) < _FAR_MS:
+        return date(int(time_ms) * 1_000_000)
+    return "(no time)"
 
 
 def _workflow(each: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile.formats import javascript
+from reconcile.formats.claudesidian.examine import examine
 from reconcile.formats.claudesidian.items import INDEX, Item, Kind, in_order, is_item, read_item
 from reconcile.formats.claudesidian.rebuild import rebuild
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, VaultFiles
@@ -103,6 +104,25 @@ def events(*values: Mapping[str, Any], device: str = "here") -> bytes:
 def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, str]]:
     """Findings in short: code, severity, file name."""
     return [(finding.code, finding.severity.value, finding.place.rpartition("/")[2]) for finding in findings]
+
+
+def carried_out(before: VaultFiles, *, on_request: bool = False) -> VaultFiles:
+    """The vault after all repairs that need no asking; with ``on_request`` only the others, one after the other."""
+    split = {kind: dict(each.files) for kind, each in before.split.items()}
+    streams = {kind: dict(each) for kind, each in before.nexus.events.items()} if before.nexus else {}
+    for finding in examine(before, NOW):
+        if finding.on_request is not on_request:
+            continue
+        for repair in finding.repairs:
+            top, *_, name = repair.path.split("/")
+            kind = next(kind for kind in Kind if kind.directory in (top, f".{repair.path.split('/')[1]}"))
+            target = streams[kind] if top == ".nexus" else split[kind]
+            target.pop(name, None)
+            if repair.content is not None:
+                target[name] = repair.content
+    nexus = NexusFiles(streams, before.nexus.status) if before.nexus else None
+    backups = {kind: each.backups for kind, each in before.split.items()}
+    return VaultFiles({kind: SplitFiles(each, backups[kind]) for kind, each in split.items()}, nexus)
 
 
 def _bytes(value: Any) -> bytes:

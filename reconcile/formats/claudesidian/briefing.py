@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconcile.formats import javascript
-from reconcile.formats.claudesidian.items import in_order, payload_of, sessions_of, states_of, traces_of
+from reconcile.formats.claudesidian.items import in_order, number, payload_of, sessions_of, states_of, traces_of
 from reconcile.formats.strict import InvalidContentError
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ def workflows(context: Mapping[str, Any]) -> Iterator[tuple[Any, Any, str]]:
 
 def key_files(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Names and paths of the key files, also in the older form by categories."""
-    for number, found in enumerate(_list(context.get("keyFiles"))):
+    for at, found in enumerate(_list(context.get("keyFiles"))):
         if isinstance(found, str):
-            yield short_name(found) or f"file_{number}", found
+            yield short_name(found) or f"file_{at}", found
         else:
             named = _object(_object(found).get("files"))
             yield from ((name, path) for name, path in named.items() if isinstance(path, str))
@@ -188,11 +188,7 @@ def _agent(context: Mapping[str, Any], agents: Sequence[Agent]) -> Value | None:
 
 
 def _newest(entries: Iterable[Value], by: str, limit: int) -> list[Value]:
-    def time(entry: Value) -> float:
-        found = entry[by]
-        return found if isinstance(found, (int, float)) else 0
-
-    return sorted(entries, key=time, reverse=True)[:limit]
+    return sorted(entries, key=lambda entry: number(entry[by]), reverse=True)[:limit]
 
 
 def _list(value: object) -> list[Any]:

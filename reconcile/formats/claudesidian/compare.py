@@ -16,7 +16,7 @@ from reconcile.formats.strict import kind as kind_of
 from reconcile.formats.strict import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 class Sort(StrEnum):
@@ -81,7 +81,9 @@ def compare(
     which `shape_problem` finds nothing.
     """
     old, new = stored[BLOCKS[kind]], rebuilt[BLOCKS[kind]]
-    words = {part: (_by_id(stored[part]), _by_id(rebuilt[part])) for part in BY_TOKEN[kind]}
+    # Most indexes are in order: a part that is equal as a whole isn't gone through.
+    parts = [part for part in BY_TOKEN[kind] if stored[part] != rebuilt[part]]
+    words = {part: (_by_id(stored[part]), _by_id(rebuilt[part])) for part in parts}
     folders = _by_id({folder: [at] for folder, at in stored.get("byFolder", {}).items()})
     found: list[Difference] = []
     for id_ in new:
@@ -95,7 +97,7 @@ def compare(
                 found += _folders(id_, stored, new[id_].get("rootFolder"), folders.get(id_, {}))
                 found += _sessions(id_, stored, rebuilt)
         found += _breaking(kind, id_, stored, rebuilt)
-    return (*found, *_ghosts(kind, stored, set(new) | unread))
+    return (*found, *_ghosts(kind, stored, parts, set(new) | unread))
 
 
 def _called(kind: Kind, entry: Mapping[str, Any]) -> str:
@@ -146,8 +148,8 @@ def _tokens(part: str, id_: str, old: Mapping[str, None], new: Mapping[str, None
 
 def _folders(id_: str, stored: Mapping[str, Any], own: object, leading: Iterable[str]) -> Iterator[Difference]:
     """Rule 3: of workspaces that share a folder any may be the one that it leads to (edge cases 4 and 5)."""
-    if own is not None and own not in stored["byFolder"]:
-        yield Difference(Sort.MISSING, id_, f"byFolder lacks {quoted(str(own))}")
+    if isinstance(own, str) and own not in stored["byFolder"]:
+        yield Difference(Sort.MISSING, id_, f"byFolder lacks {quoted(own)}")
     if stale := [folder for folder in leading if folder != own]:
         yield Difference(Sort.STALE_TOKEN, id_, f"byFolder still has {some(stale)}")
 
@@ -173,10 +175,10 @@ def _breaking(kind: Kind, id_: str, stored: Mapping[str, Any], rebuilt: Mapping[
         yield Difference(Sort.BREAKING, id_, f"the program could not index this: it throws at {some(words)}")
 
 
-def _ghosts(kind: Kind, stored: Mapping[str, Any], there: set[str]) -> Iterator[Difference]:
+def _ghosts(kind: Kind, stored: Mapping[str, Any], words: Sequence[str], there: set[str]) -> Iterator[Difference]:
     """Whatever leads to a record that isn't there."""
     parts: dict[str, dict[str, None]] = {}
-    for part, id_ in _leads(kind, stored):
+    for part, id_ in _leads(kind, stored, words):
         if isinstance(id_, str) and id_ not in there:
             parts.setdefault(id_, {})[part] = None
     for id_, at in parts.items():
@@ -184,10 +186,10 @@ def _ghosts(kind: Kind, stored: Mapping[str, Any], there: set[str]) -> Iterator[
         yield Difference(Sort.GHOST, id_, f"{', '.join(at)} {lead} to {id_}, which has no file")
 
 
-def _leads(kind: Kind, stored: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def _leads(kind: Kind, stored: Mapping[str, Any], words: Sequence[str]) -> Iterator[tuple[str, object]]:
     """Every id in an index, with the part that it is in; rule 5 for the date ranges."""
     yield from ((BLOCKS[kind], id_) for id_ in stored[BLOCKS[kind]])
-    for part in BY_TOKEN[kind]:
+    for part in words:
         yield from ((part, id_) for ids in stored[part].values() for id_ in ids)
     if kind is Kind.WORKSPACE:
         yield from (("byFolder", id_) for id_ in stored["byFolder"].values())

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from reconcile.formats.claudesidian.briefing import find_agent, key_files, preferences, session_memory, workflows
-from reconcile.formats.claudesidian.items import in_order, sessions_of, states_of, traces_of
+from reconcile.formats.claudesidian.items import in_order, number, sessions_of, states_of, traces_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ def load_workspace(workspace: Mapping[str, Any], around: Surroundings, limit: in
     context = workspace.get("context")
     context = context if isinstance(context, dict) else {}
     root = workspace.get("rootFolder")
-    listed = root == "/" or root in around.folders
+    listed = isinstance(root, str) and (root == "/" or root in around.folders)
     structure = _structure(around.files, str(root)) if listed else []
     activity = _activity(workspace, limit) or ["No recent activity"]
     told = {
@@ -83,7 +83,7 @@ def load_workspace(workspace: Mapping[str, Any], around: Surroundings, limit: in
 
 def _activity(workspace: Mapping[str, Any], limit: int) -> list[Any]:
     traces = [trace for session in sessions_of(workspace).values() for trace in traces_of(session).values()]
-    traces.sort(key=lambda trace: trace.get("timestamp") or 0, reverse=True)
+    traces.sort(key=lambda trace: number(trace.get("timestamp")), reverse=True)
     return [session_memory(each, schema=False) or each.get("content") or "Unknown activity" for each in traces[:limit]]
 
 

@@ -55,6 +55,17 @@ class Event:
         found = self.value.get("data")
         return found if isinstance(found, dict) else {}
 
+    @property
+    def made(self) -> str | None:
+        """The id of what the event makes, if it makes something."""
+        found = self.data.get("id")
+        return found if isinstance(found, str) else None
+
+    def named(self, member: str) -> str:
+        """The id in a member: whose the event is, or what it changes. Empty where there is none."""
+        found = self.value.get(member)
+        return found if isinstance(found, str) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:

@@ -12,6 +12,7 @@ from reconcile.formats.claudesidian.items import Item, Kind, sessions_of, states
 from reconcile.formats.claudesidian.replay import parsed
 from reconcile.formats.claudesidian.vault import NEXUS
 from reconcile.formats.claudesidian.words import counted, some
+from reconcile.formats.strict import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,22 +100,21 @@ def _payloads(path: str, file: EventFile, content: bytes, older: Mapping[str, It
     """C11: states of which only the name was migrated, once their content was called `snapshot`."""
     latest: dict[str, Event] = {}
     for event in sorted(file.events, key=lambda each: each.timestamp):
-        id_ = event.data.get("id") if event.type == "state_saved" else event.value.get("stateId")
-        if event.type == "state_saved" and isinstance(id_, str):
-            latest[id_] = event
+        if event.type == "state_saved" and event.made is not None:
+            latest[event.made] = event
         elif event.type == "state_deleted":
-            latest.pop(str(id_), None)
+            latest.pop(event.named("stateId"), None)
     empty = [event for event in latest.values() if parsed(event.data.get("stateJson")) is None]
     if not empty:
         return
-    ids = some(str(event.data["id"]) for event in empty)
+    ids = some(str(event.made) for event in empty)
     found = f"{counted(len(empty), 'state')} without content, which can't be opened: {ids}"
     again = [text for event in empty if (text := _saved_again(event, older, now_ms)) is not None]
     if not again:
         yield error("C11", path, found, "look for the .workspaces/ that they were migrated from: it has the content")
         return
     begun = content if content.endswith(b"\n") or not content else content + b"\n"
-    where = older[str(empty[0].value["workspaceId"])].path
+    where = older[empty[0].named("workspaceId")].path
     mend = (
         f"save {len(again)} of them again with the content that {where} has"
         if len(again) < len(empty)
@@ -125,9 +125,9 @@ def _payloads(path: str, file: EventFile, content: bytes, older: Mapping[str, It
 
 def _saved_again(event: Event, older: Mapping[str, Item], now_ms: int) -> bytes | None:
     """The event that a migration without the fault would have written, after all others."""
-    item = older.get(str(event.value.get("workspaceId")))
-    session = sessions_of(item.value).get(str(event.value.get("sessionId"))) if item else None
-    state = states_of(session).get(event.data["id"]) if session else None
+    item = older.get(event.named("workspaceId"))
+    session = sessions_of(item.value).get(event.named("sessionId")) if item else None
+    state = states_of(session).get(str(event.made)) if session else None
     payload = state.get("state", state.get("snapshot")) if state else None
     if not isinstance(payload, dict):
         return None
@@ -147,5 +147,5 @@ def _names(cache: Cache) -> Iterator[Finding]:
         by_name.setdefault(str(row.get("name")), []).append(id_)
     for name, ids in by_name.items():
         if len(ids) > 1:
-            found = f"{len(ids)} workspaces called {name!r}, of which the program shows the last: {some(ids)}"
+            found = f"{len(ids)} workspaces called {quoted(name)}, of which the program shows the last: {some(ids)}"
             yield note("C12", f"{NEXUS}/workspaces", found, "rename one of them")

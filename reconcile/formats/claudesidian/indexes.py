@@ -46,10 +46,11 @@ def check_index(records: Records, now_ms: int) -> list[Finding]:
     if not records.items and INDEX not in records.contents:
         return []
     index = rebuilt(records, now_ms)
-    repair = Repair(records.place(INDEX), written(index, records.index))
     if records.index is None:
-        return [_unreadable(records, repair)]
+        return [_unreadable(records, _written(records, index))]
     found = compare(records.kind, records.index, index, records.unread)
+    if not found:
+        return []
     evidence = any(each.sort in _EVIDENCE for each in found)
     if (few := _few(records, found)) is not None:
         found = tuple(each for each in found if each.sort is not Sort.UNINDEXED)
@@ -57,10 +58,15 @@ def check_index(records: Records, now_ms: int) -> list[Finding]:
     mend = "rebuild it from the files"
     if evidence:
         mend = "look for what is lost (a backup, another device), then rebuild it: until then it is the only evidence"
+    repair = _written(records, index)
     return [
         Finding(code, severity, repair.path, words, mend, (repair,), on_request=evidence)
         for code, severity, words in every
     ]
+
+
+def _written(records: Records, index: Value) -> Repair:
+    return Repair(records.place(INDEX), written(index, records.index))
 
 
 def _unreadable(records: Records, repair: Repair) -> Finding:

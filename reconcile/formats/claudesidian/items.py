@@ -118,6 +118,11 @@ def payload_of(state: Mapping[str, Any]) -> Value | None:
     return found if isinstance(found, dict) else None
 
 
+def number(value: object) -> float:
+    """A number of a record, for comparisons; 0 where there is none."""
+    return value if isinstance(value, (int, float)) else 0
+
+
 def _entries(owner: Mapping[str, Any], member: str) -> dict[str, Value]:
     found: dict[str, Value] = owner.get(member) or {}
     return {key: found[key] for key in javascript.keys(found)}

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reconcile.formats import javascript
-from reconcile.formats.claudesidian.items import Kind, messages_of, payload_of, sessions_of, states_of, traces_of
+from reconcile.formats.claudesidian.items import (
+    Kind,
+    messages_of,
+    number,
+    payload_of,
+    sessions_of,
+    states_of,
+    traces_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -57,7 +65,7 @@ def pruned(value: Value) -> Value:
 def united(kind: Kind, mine: Value, theirs: Value) -> Value:
     """All that two versions of a record hold, by id; where both have something, the later version's."""
     latest = "lastAccessed" if kind is Kind.WORKSPACE else "updated"
-    ours, others = _number(mine.get(latest)), _number(theirs.get(latest))
+    ours, others = number(mine.get(latest)), number(theirs.get(latest))
     newer, older = (mine, theirs) if ours >= others else (theirs, mine)
     part = united_sessions if kind is Kind.WORKSPACE else _united_messages
     return part(_more(newer, older), older)
@@ -72,14 +80,14 @@ def united_sessions(newer: Value, older: Value) -> Value:
 
 def lacking(value: Value, other: Mapping[str, Any]) -> dict[str, list[str]]:
     """The ids of sessions, traces and states of another version of a workspace that this one lacks."""
-    found: dict[str, list[str]] = {"sessions": [], "traces": [], "states": []}
+    found: dict[str, list[str]] = {"session": [], "trace": [], "state": []}
     mine = sessions_of(value)
     for key, session in sessions_of(other).items():
         if key not in mine:
-            found["sessions"].append(key)
+            found["session"].append(key)
         own = mine.get(key, {})
-        found["traces"] += [each for each in traces_of(session) if each not in traces_of(own)]
-        found["states"] += [each for each in states_of(session) if each not in states_of(own)]
+        found["trace"] += [each for each in traces_of(session) if each not in traces_of(own)]
+        found["state"] += [each for each in states_of(session) if each not in states_of(own)]
     return {what: ids for what, ids in found.items() if ids}
 
 
@@ -100,7 +108,7 @@ def _united_messages(newer: Value, older: Value) -> Value:
     more = [message for message in messages_of(older) if message.get("id") not in known]
     every = [*messages_of(newer), *more]
     if more:
-        every.sort(key=lambda message: _number(message.get("timestamp")))
+        every.sort(key=lambda message: number(message.get("timestamp")))
     return with_count({**newer, "messages": every})
 
 
@@ -139,7 +147,3 @@ def _pruned_state(state: Value) -> Value:
     envelope = state[member]
     inner = {**envelope["state"], "workspace": {**copy, "sessions": {}}}
     return {**state, member: {**envelope, "state": inner}}
-
-
-def _number(value: object) -> float:
-    return value if isinstance(value, (int, float)) else 0

@@ -81,9 +81,9 @@ def _unfinished(item: Item, name: str, missing: Mapping[str, list[str]], *, begu
 
 def _missing(item: Item, events: Iterable[Event]) -> dict[str, list[str]]:
     """The ids of what a record holds that no event makes."""
-    made: dict[str, set[object]] = {}
+    made: dict[str, set[str | None]] = {}
     for event in events:
-        made.setdefault(event.type, set()).add(event.data.get("id"))
+        made.setdefault(event.type, set()).add(event.made)
     lacks = {what: [id_ for id_ in ids if id_ not in made.get(_MADE_BY[what], ())] for what, ids in _held(item).items()}
     return {what: ids for what, ids in lacks.items() if ids}
 
@@ -101,7 +101,7 @@ def _held(item: Item) -> dict[str, list[str]]:
 
 def _left_out(item: Item, events: Iterable[Event]) -> Iterator[str]:
     """What the events of a migrated record don't say, in words."""
-    times = {event.data.get("id"): event.timestamp for event in events if event.type in ("trace_added", "message")}
+    times = {event.made: event.timestamp for event in events if event.type in ("trace_added", "message")}
     if item.kind is Kind.WORKSPACE:
         yield from (name for name in ("lastAccessed", "isActive") if name in item.value)
         sessions = sessions_of(item.value)
@@ -114,13 +114,13 @@ def _left_out(item: Item, events: Iterable[Event]) -> Iterator[str]:
     metadata = item.value.get("metadata")
     if isinstance(metadata, dict) and (more := [name for name in metadata if name != "chatSettings"]):
         yield f"{', '.join(more)} of its metadata"
-    yield from _of("the time", _moved([(message.get("id"), message) for message in messages], times), "message")
+    yield from _of("the time", _moved([(str(message.get("id")), message) for message in messages], times), "message")
     for name in _OF_MESSAGES:
         yield from _of(name, sum(name in message for message in messages), "message")
     yield from _of("tool results", sum(_has_results(message) for message in messages), "message")
 
 
-def _moved(entries: Iterable[tuple[object, Value]], times: Mapping[object, float]) -> int:
+def _moved(entries: Iterable[tuple[str, Value]], times: Mapping[str | None, float]) -> int:
     return sum(id_ in times and times[id_] != entry.get("timestamp") for id_, entry in entries)
 
 

@@ -71,8 +71,8 @@ def _workspaces(records: Iterable[Mapping[str, Any]], now_ms: int) -> Value:
         index["workspaces"][id_] = entry(Kind.WORKSPACE, record)
         _add(index["byName"], [record.get("name")], id_, again)
         _add(index["byDescription"], [record.get("description")], id_, again)
-        if "rootFolder" in record:
-            index["byFolder"][str(record["rootFolder"])] = id_
+        if isinstance(record.get("rootFolder"), str):
+            index["byFolder"][record["rootFolder"]] = id_
         index["sessionsByWorkspace"][id_] = list(sessions_of(record))
     return {**index, "lastUpdated": now_ms}
 

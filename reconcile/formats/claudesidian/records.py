@@ -199,7 +199,7 @@ def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
         if missing:
             together = united_sessions(together, copy)
     if gone:
-        told = "; ".join(f"{what} {some(ids)}" for what, ids in gone.items())
+        told = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in gone.items())
         found = f"states that hold what the workspace lacks: {told}"
         changed = rewritten(content, item.value, together)
         mend = "nothing, if they were deleted; on request they are put back from the states"

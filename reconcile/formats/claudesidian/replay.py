@@ -95,7 +95,7 @@ class _Replaying:
         self._name = name
         self._seen: dict[tuple[str, str], Event] = {}
         self._told: dict[tuple[Severity, str], list[int]] = {}
-        self._made: set[tuple[str, object]] = set()
+        self._made: set[tuple[str, str | None]] = set()
 
     def run(self, file: EventFile) -> None:
         """Apply the events, and keep what is to be said of them."""
@@ -113,7 +113,7 @@ class _Replaying:
             "message": self._message,
             "message_updated": self._message_updated,
         }
-        self._made = {(_MAKES[event.type], event.data.get("id")) for event in file.events if event.type in _MAKES}
+        self._made = {(_MAKES[event.type], event.made) for event in file.events if event.type in _MAKES}
         for event in sorted(file.events, key=lambda each: each.timestamp):
             if event.type in apply:
                 apply[event.type](event)
@@ -130,8 +130,8 @@ class _Replaying:
 
     def _make(self, event: Event, table: dict[str, Value], row: Value) -> None:
         """INSERT OR REPLACE: of what is made twice the later event counts."""
-        id_ = event.data.get("id")
-        if not isinstance(id_, str):
+        id_ = event.made
+        if id_ is None:
             self._tell(event, Severity.WARNING, f"a {event.type} without an id")
             return
         what = _MAKES[event.type]
@@ -144,8 +144,8 @@ class _Replaying:
         table.pop(id_, None)
         table[id_] = {"id": id_, **members, **row}
 
-    def _update(self, event: Event, table: dict[str, Value], id_: object, changes: Value) -> None:
-        row = table.get(id_) if isinstance(id_, str) else None
+    def _update(self, event: Event, table: dict[str, Value], id_: str, changes: Value) -> None:
+        row = table.get(id_)
         if row is not None:
             row.update(changes)
             return
@@ -156,7 +156,7 @@ class _Replaying:
         else:
             self._tell(event, Severity.NOTE, f"{event.type} of the {what} {id_}, which isn't there: it does nothing")
 
-    def _belong(self, event: Event, what: str, table: Mapping[str, Value], id_: object) -> None:
+    def _belong(self, event: Event, what: str, table: Mapping[str, Value], id_: str) -> None:
         """An event makes something of an owner; the program doesn't look whether there is one."""
         if id_ in table:
             return
@@ -171,34 +171,34 @@ class _Replaying:
         self._make(event, self._cache.workspaces, {"rootFolder": event.data.get("rootFolder", ""), **row})
 
     def _workspace_updated(self, event: Event) -> None:
-        self._update(event, self._cache.workspaces, event.value.get("workspaceId"), event.data)
+        self._update(event, self._cache.workspaces, event.named("workspaceId"), event.data)
 
     def _workspace_deleted(self, event: Event) -> None:
-        self._cache.workspaces.pop(str(event.value.get("workspaceId")), None)
+        self._cache.workspaces.pop(event.named("workspaceId"), None)
 
     def _session_created(self, event: Event) -> None:
         workspace = self._workspace_of(event)
         self._make(event, self._cache.sessions, {"workspaceId": workspace, "isActive": True})
 
     def _session_updated(self, event: Event) -> None:
-        self._update(event, self._cache.sessions, event.value.get("sessionId"), event.data)
+        self._update(event, self._cache.sessions, event.named("sessionId"), event.data)
 
     def _state_saved(self, event: Event) -> None:
         self._make(event, self._cache.states, self._in_session(event))
 
     def _state_deleted(self, event: Event) -> None:
-        self._cache.states.pop(str(event.value.get("stateId")), None)
+        self._cache.states.pop(event.named("stateId"), None)
 
     def _trace_added(self, event: Event) -> None:
         self._make(event, self._cache.traces, {**self._in_session(event), "timestamp": event.timestamp})
 
-    def _workspace_of(self, event: Event) -> object:
-        workspace = event.value.get("workspaceId")
+    def _workspace_of(self, event: Event) -> str:
+        workspace = event.named("workspaceId")
         self._belong(event, "workspace", self._cache.workspaces, workspace)
         return workspace
 
     def _in_session(self, event: Event) -> Value:
-        workspace, session = self._workspace_of(event), event.value.get("sessionId")
+        workspace, session = self._workspace_of(event), event.named("sessionId")
         if workspace in self._cache.workspaces:
             self._belong(event, "session", self._cache.sessions, session)
         return {"workspaceId": workspace, "sessionId": session}
@@ -209,19 +209,19 @@ class _Replaying:
 
     def _conversation_updated(self, event: Event) -> None:
         changes = {"updated": event.timestamp, **event.data}
-        self._update(event, self._cache.conversations, event.value.get("conversationId"), changes)
+        self._update(event, self._cache.conversations, event.named("conversationId"), changes)
 
     def _message(self, event: Event) -> None:
-        conversation = event.value.get("conversationId")
+        conversation = event.named("conversationId")
         self._belong(event, "conversation", self._cache.conversations, conversation)
         own = {"conversationId": conversation, "timestamp": event.timestamp}
         self._make(event, self._cache.messages, {"state": event.data.get("state", "complete"), **own})
-        row = self._cache.conversations.get(str(conversation))
+        row = self._cache.conversations.get(conversation)
         if row is not None:
             row.update(message_count=row["message_count"] + 1, updated=event.timestamp)
 
     def _message_updated(self, event: Event) -> None:
-        self._update(event, self._cache.messages, event.value.get("messageId"), event.data)
+        self._update(event, self._cache.messages, event.named("messageId"), event.data)
 
 
 _MAKES = {

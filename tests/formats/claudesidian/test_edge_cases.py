@@ -15,29 +15,21 @@ from reconcile.formats.claudesidian.items import INDEX, Kind, payload_of, read_i
 from reconcile.formats.claudesidian.mending import united
 from reconcile.formats.claudesidian.rebuild import rebuild
 from reconcile.formats.claudesidian.records import LARGE
-from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, VaultFiles
-from tests.support.claudesidian import NOW, conversation, events, files, index_of, session, told, vault, workspace
+from reconcile.formats.claudesidian.vault import NexusFiles, VaultFiles
+from tests.support.claudesidian import (
+    NOW,
+    carried_out,
+    conversation,
+    events,
+    files,
+    index_of,
+    session,
+    told,
+    vault,
+    workspace,
+)
 
 THREE = [workspace("ws_a", "Alpha notes"), workspace("ws_b", "Beta", rootFolder="B"), workspace("ws_c", rootFolder="C")]
-
-
-def carried_out(before: VaultFiles, *, on_request: bool = False) -> VaultFiles:
-    """The vault after all repairs that need no asking; with ``on_request`` only the others, one after the other."""
-    split = {kind: dict(each.files) for kind, each in before.split.items()}
-    streams = {kind: dict(each) for kind, each in before.nexus.events.items()} if before.nexus else {}
-    for finding in examine(before, NOW):
-        if finding.on_request is not on_request:
-            continue
-        for repair in finding.repairs:
-            top, *_, name = repair.path.split("/")
-            kind = next(kind for kind in Kind if kind.directory in (top, f".{repair.path.split('/')[1]}"))
-            target = streams[kind] if top == ".nexus" else split[kind]
-            target.pop(name, None)
-            if repair.content is not None:
-                target[name] = repair.content
-    nexus = NexusFiles(streams, before.nexus.status) if before.nexus else None
-    backups = {kind: each.backups for kind, each in before.split.items()}
-    return VaultFiles({kind: SplitFiles(each, backups[kind]) for kind, each in split.items()}, nexus)
 
 
 def stored(read: VaultFiles, kind: Kind = Kind.WORKSPACE) -> dict[str, Any]:

@@ -1,0 +1,282 @@
+"""The failures of formats/claudesidian.md 8, by number, where the edge cases don't show them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reconcile.core.model import Fault
+from reconcile.formats import javascript
+from reconcile.formats.claudesidian.compare import shape_problem
+from reconcile.formats.claudesidian.examine import examine
+from reconcile.formats.claudesidian.items import Item, Kind, messages_of, sessions_of
+from reconcile.formats.claudesidian.mending import rewritten, united
+from reconcile.formats.claudesidian.torn import contents, salvage
+from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles
+from tests.support.claudesidian import NOW, carried_out, conversation, events, files, session, told, vault, workspace
+
+if TYPE_CHECKING:
+    from reconcile.formats.claudesidian.finding import Finding
+
+WHOLE = workspace("ws_a", sessions={"s1": session("s1", "t1"), "s2": session("s2", "t2")})
+TORN = javascript.stringify(WHOLE)[:-200]
+
+
+def one(*directories: SplitFiles, nexus: NexusFiles | None = None) -> Finding:
+    (finding,) = examine(vault(*directories, nexus=nexus), NOW)
+    return finding
+
+
+def torn(**more: Any) -> SplitFiles:
+    return files(**{"ws_a.json": TORN, **more})
+
+
+def value_of(finding: Finding) -> Any:
+    (repair, *_) = finding.repairs
+    assert repair.content is not None
+    return json.loads(repair.content)
+
+
+def test_c2_a_backup_is_the_first_choice() -> None:
+    backups = {
+        "ws_a-2025-11-19T10-00-00-000Z.json.bak": workspace("ws_a"),
+        "ws_a-2025-11-20T10-00-00-000Z.json.bak": WHOLE,
+        "ws_a-2025-11-21T10-00-00-000Z.json.bak": b"{",
+        "ws_ab-2025-11-22T10-00-00-000Z.json.bak": workspace("ws_ab"),
+    }
+    finding = one(torn(backups=backups))
+    assert (finding.code, finding.severity.value, finding.on_request) == ("C2", "error", True)
+    assert finding.mend == (
+        "take the backup .workspaces/backups/ws_a-2025-11-20T10-00-00-000Z.json.bak (2 sessions and 2 traces)"
+    )
+    assert value_of(finding) == WHOLE
+
+
+def test_c2_then_another_file_of_the_same_id() -> None:
+    found = examine(vault(torn(**{"ws_a (conflict).json": WHOLE})), NOW)
+    assert told(found) == [("C2", "error", "ws_a.json"), ("C10", "warning", "ws_a (conflict).json")]
+    assert found[0].mend == "take .workspaces/ws_a (conflict).json (2 sessions and 2 traces)"
+    assert found[1].mend == "give the file the name of its id, or another id"
+
+
+def test_c2_then_what_is_left_of_it() -> None:
+    finding = one(torn())
+    assert finding.mend == "put a copy from elsewhere in its place; of what is torn 2 sessions and 1 trace can be read"
+    assert list(sessions_of(value_of(finding))) == ["s1", "s2"]
+
+
+def test_c2_the_events_that_it_was_migrated_to() -> None:
+    created = {"type": "workspace_created", "data": {"id": "ws_a", "name": "a", "created": 1}}
+    nexus = NexusFiles({Kind.WORKSPACE: {"ws_ws_a.jsonl": events(created)}}, b'{"completed": true}')
+    finding = one(torn(), nexus=nexus)
+    assert finding.mend.startswith(
+        "read it in .nexus/workspaces/ws_ws_a.jsonl, to which it was migrated, or put a copy"
+    )
+
+
+def test_c2_what_can_not_be_read_at_all() -> None:
+    fault = Fault("ws_a.json", "a symbolic link", "a regular file")
+    finding = one(SplitFiles({"ws_a.json": fault}))
+    assert (finding.found, finding.mend, finding.repairs) == (
+        "a symbolic link",
+        "put a copy from elsewhere in its place",
+        (),
+    )
+
+
+SALVAGED = [
+    (b'{"id": "c", "messages": [{"id": "m1"}, {"id": "m2", "con', ["m1", "m2"]),
+    (b'{"id": "c", "messages": [{"id": "m1"}', ["m1"]),
+    (b'{"id": "c", "title": "with \\" and } in it", "messages": [{"id": "m1"}], "updated": 17', ["m1"]),
+    (b'{"id": "c", "created": 12', []),
+    (b'{"id": "c"}\n\x00\x00', []),
+    (b'{"id": "c', None),
+    (b'{"title": "x", ', None),
+    (b"", None),
+    (b'"text', None),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), SALVAGED)
+def test_c2_what_a_torn_file_still_says(content: bytes, expected: list[str] | None) -> None:
+    item = salvage(Kind.CONVERSATION, "c.json", content)
+    assert (None if item is None else [message["id"] for message in messages_of(item.value)]) == expected
+    if item is not None and expected is not None:
+        assert contents(item) == f"{len(expected)} message{'' if len(expected) == 1 else 's'}"
+
+
+def test_c2_every_beginning_of_a_file_is_read_without_inventing_anything() -> None:
+    whole = javascript.stringify(WHOLE)
+    for end in range(len(whole)):
+        item = salvage(Kind.WORKSPACE, "ws_a.json", whole[:end])
+        if isinstance(item, Item):
+            assert united(Kind.WORKSPACE, WHOLE, item.value) == WHOLE, end
+
+
+def test_c6_what_only_a_state_remembers() -> None:
+    copy = workspace("ws_a", lastAccessed=1, sessions={"s1": session("s1", "t1", "t2"), "s9": session("s9", "t9")})
+    states = {"st": {"id": "st", "created": 5, "state": {"state": {"workspace": copy}}}}
+    value = workspace("ws_a", sessions={"s1": session("s1", "t1", states=states)})
+    before = vault(files(value))
+    (finding,) = examine(before, NOW)
+    assert (finding.code, finding.severity.value, finding.on_request) == ("C6", "warning", True)
+    assert finding.found == ('states that hold what the workspace lacks: 1 session ("s9"); 2 traces ("t2", "t9")')
+    after = value_of(finding)
+    assert {key: list(each["memoryTraces"]) for key, each in after["sessions"].items()} == {
+        "s1": ["t1", "t2"],
+        "s9": ["t9"],
+    }
+    assert after["lastAccessed"] == 2000
+    assert after["sessions"]["s1"]["states"] == states
+
+
+def test_c6_a_copy_that_is_none() -> None:
+    copies: list[Any] = [None, [], {"id": "ws_z"}, {"id": "ws_a", "sessions": []}, {"id": "ws_a", "sessions": {"s": 1}}]
+    for copy in copies:
+        states = {"st": {"id": "st", "created": 5, "snapshot": {"state": {"workspace": copy}}}}
+        value = workspace("ws_a", sessions={"s1": session("s1", states=states)})
+        assert examine(vault(files(value)), NOW) == ()
+
+
+def test_a_file_that_the_program_did_not_write_is_not_rewritten() -> None:
+    by_hand = json.dumps(conversation("c", "text", message_count=5), indent=4).encode()
+    finding = next(each for each in examine(vault(files(), files(**{"c.json": by_hand}, index=None)), NOW))
+    assert finding.code == "C1" or not finding.repairs
+    assert rewritten(by_hand, json.loads(by_hand), {}) is None
+
+
+def test_c9_the_same_message_twice_in_a_row() -> None:
+    finding = one(files(), files(conversation("c", "hello", "hello", "", "")))
+    assert (finding.code, finding.severity.value, finding.repairs) == ("C9", "warning", ())
+    assert finding.found == 'the same message twice in a row: msg_0 and msg_1, "hello"'
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"workspaceId": "ws_a", "sessionId": "s1"}, None),
+        ({"workspaceId": "ws_a", "sessionId": "current"}, None),
+        ({"workspaceId": "ws_a"}, None),
+        ({"workspaceId": "ws_a", "sessionId": "s9"}, 'session "s9" in its chatSettings, unknown in workspace ws_a'),
+        (
+            {"workspaceId": "ws_z", "sessionId": "s9"},
+            'session "s9" in its chatSettings, unknown in ws_z, which is no workspace here',
+        ),
+    ],
+)
+def test_c14_a_session_that_is_nowhere(settings: dict[str, str], words: str | None) -> None:
+    found = examine(vault(files(WHOLE), files(conversation("c", metadata={"chatSettings": settings}))), NOW)
+    assert [each.found for each in found] == ([] if words is None else [words])
+
+
+def test_an_index_that_can_not_be_gone_through() -> None:
+    plain: dict[str, Any] = {name: {} for name in ("conversations", "byTitle", "byContent", "byVault")}
+    assert shape_problem(Kind.CONVERSATION, plain) is None
+    assert shape_problem(Kind.CONVERSATION, {**plain, "byTitle": None}) == "null as byTitle"
+    assert shape_problem(Kind.CONVERSATION, {**plain, "byTitle": {"x": "c"}}) == "something that is no list in byTitle"
+    words = "something that is no object in conversations"
+    assert shape_problem(Kind.CONVERSATION, {**plain, "conversations": {"c": 1}}) == words
+
+
+def test_an_index_without_records_is_compared_too() -> None:
+    empty: dict[str, Any] = {name: {} for name in ("workspaces", "byName", "byDescription", "byFolder")}
+    index = {**empty, "sessionsByWorkspace": {"ws_gone": []}, "byName": {"gone": ["ws_gone"]}}
+    finding = one(files(index=index))
+    assert finding.found == "ws_gone: byName, sessionsByWorkspace lead to ws_gone, which has no file"
+
+
+CREATED = {"type": "workspace_created", "data": {"id": "ws_a", "name": "a", "created": 1}}
+SESSION = {"type": "session_created", "workspaceId": "ws_a", "data": {"id": "s", "name": "s", "startTime": 1}}
+STATE = {"type": "state_saved", "workspaceId": "ws_a", "sessionId": "s", "data": {"id": "st", "name": "st"}}
+
+
+def streams(*contents: bytes, status: bytes | None = None) -> NexusFiles:
+    names = (f"ws_ws_{letter}.jsonl" for letter in "abc")
+    return NexusFiles({Kind.WORKSPACE: dict(zip(names, contents, strict=False))}, status)
+
+
+def found(*contents: bytes) -> list[tuple[str, str]]:
+    return [(each.severity.value, each.found) for each in examine(vault(nexus=streams(*contents)), NOW)]
+
+
+def test_c11_a_state_is_saved_again_only_where_it_is_empty() -> None:
+    again = {**STATE, "data": {**STATE["data"], "stateJson": "{}"}}  # type: ignore[dict-item]
+    deleted = {"type": "state_deleted", "workspaceId": "ws_a", "sessionId": "s", "stateId": "st"}
+    assert found(events(CREATED, SESSION, STATE, again)) == []
+    assert found(events(CREATED, SESSION, STATE, deleted)) == []
+    assert found(events(CREATED, SESSION, STATE)) == [
+        ("error", '1 state without content, which can\'t be opened: "st"')
+    ]
+
+
+def test_c11_some_of_the_states_are_in_the_older_form() -> None:
+    other = {**STATE, "data": {"id": "st2", "name": "st2"}}
+    older = workspace("ws_a", sessions={"s": session("s", states={"st": {"id": "st", "snapshot": {"a": 1}}})})
+    nexus = streams(events(CREATED, SESSION, STATE, other), status=b'{"completed": true}')
+    first, *_ = examine(vault(files(older), nexus=nexus), NOW)
+    assert first.mend == "save 1 of them again with the content that .workspaces/ws_a.json has"
+    assert len(first.repairs) == 1
+
+
+def test_c12_events_that_are_there_twice() -> None:
+    twice = events(CREATED, SESSION) + events(CREATED, SESSION).splitlines(keepends=True)[1]
+    before = vault(nexus=streams(twice))
+    (finding,) = examine(before, NOW)
+    assert (finding.severity.value, finding.found, finding.repairable) == (
+        "warning",
+        "events that are there already, in line 3",
+        True,
+    )
+    assert examine(carried_out(before), NOW) == ()
+
+
+def test_c12_two_events_of_one_id() -> None:
+    other = {**SESSION, "data": {"id": "s2", "name": "s2", "startTime": 1}, "id": "e2"}
+    assert found(events(CREATED, SESSION, other)) == [("warning", 'events that share an id and differ: "e2"')]
+
+
+def test_c12_a_line_that_is_no_event() -> None:
+    nexus = streams(events(CREATED) + b"nonsense\n" + events(SESSION))
+    first, *_ = examine(vault(nexus=nexus), NOW)
+    assert first.found.startswith("no event in line 2 (")
+    assert first.on_request
+
+
+def test_c12_events_of_an_unknown_type_and_without_an_id() -> None:
+    assert found(events(CREATED, {"type": "workspace_painted"}, {**SESSION, "data": {}})) == [
+        ("note", "an event of the unknown type workspace_painted, which the program skips (line 2)"),
+        ("warning", "a session_created without an id (line 3)"),
+    ]
+
+
+def test_c12_a_file_without_its_beginning() -> None:
+    assert found(events(SESSION)) == [
+        ("warning", "session_created of the workspace ws_a, which was never made: it is shown nowhere (line 1)")
+    ]
+
+
+def test_c12_entities_that_are_made_again() -> None:
+    again = {**SESSION, "data": {"id": "s", "name": "renamed", "startTime": 1}}
+    assert found(events(CREATED, SESSION, again)) == [("note", "session s again: the last by time is taken (line 3)")]
+
+
+def test_c12_two_workspaces_of_one_name() -> None:
+    other = {"type": "workspace_created", "data": {"id": "ws_b", "name": "a", "created": 2}}
+    assert found(events(CREATED), events(other)) == [
+        ("note", '2 workspaces called "a", of which the program shows the last: "ws_a", "ws_b"')
+    ]
+
+
+def test_c12_an_event_file_that_can_not_be_read() -> None:
+    fault = Fault("ws_ws_a.jsonl", "a directory", "a regular file")
+    finding = one(nexus=NexusFiles({Kind.WORKSPACE: {"ws_ws_a.jsonl": fault}}))
+    assert (finding.code, finding.found) == ("C12", "a directory, expected a regular file")
+
+
+@pytest.mark.parametrize(("status", "words"), [(b"[]", "no JSON object"), (b"{", "a truncated file")])
+def test_a_status_of_the_migration_that_says_nothing(status: bytes, words: str) -> None:
+    finding = one(nexus=streams(status=status))
+    assert (finding.code, finding.severity.value) == ("migration", "note")
+    assert words in finding.found
