@@ -548,3 +548,49 @@ def test_a_part_is_judged_by_what_is_known_of_the_sides_as_wholes() -> None:
     assert not folded(stored(), here(), memory).agreed
     whole = Whole(Sides(store_emptied=False, store_replaced=False, workspace_emptied=False), 1)
     assert fold(stored(), here(), memory, PLAN, RULES, whole=whole).agreed == {"jp-c1": None}
+
+
+def carrying(*conversations: str) -> Plan:
+    """Return a plan about the first, of which a directory moves with those of all."""
+    move = Action(
+        id="1",
+        kind=Kind.MOVE,
+        conversation=conversations[0],
+        title="A",
+        unit=WHOLE,
+        reason=Reason.LAYOUT,
+        source=Place(Side.WORKSPACE, "1-x"),
+        target=Place(Side.WORKSPACE, "1-a"),
+        touches=conversations,
+    )
+    return replace(PLAN, actions=(move,), about=frozenset(conversations[:1]))
+
+
+def test_what_was_carried_along_lies_elsewhere_now() -> None:
+    before, nested = agreed_on(f"1-x{ONE[3:]}", f"1-x/conversations/{TWO}"), f"1-a/conversations/{TWO}"
+    agreed = folded(stored(ONE, TWO), here(ONE, nested), before, carrying("jp-c1", "jp-c2")).agreed["jp-c2"]
+    assert agreed is not None
+    assert agreed.place == "1-a/conversations/2-b"
+
+
+def test_of_what_was_carried_along_and_never_agreed_on_nothing_is() -> None:
+    sides = stored(ONE, TWO), here(ONE, f"1-a/conversations/{TWO}")
+    assert "jp-c2" not in folded(*sides, agreed_on(ONE), carrying("jp-c1", "jp-c2")).agreed
+
+
+def test_what_was_carried_along_and_is_gone_since_is_agreed_on_as_ever() -> None:
+    before = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    assert "jp-c2" not in folded(stored(ONE, TWO), here(ONE), before, carrying("jp-c1", "jp-c2")).agreed
+
+
+def test_the_parent_of_what_only_the_store_has_is_remembered_by_every_run() -> None:
+    changes = folded(stored(ONE, TWO), here(ONE), agreed_on(ONE), carrying("jp-c1"))
+    assert changes.parents == {"jp-c2": "jp-c1"}
+    assert not folded(
+        stored(ONE, TWO), here(ONE, f"1-a/conversations/{TWO}"), agreed_on(ONE), carrying("jp-c1")
+    ).parents
+
+
+def test_what_is_local_stays_so_with_all_that_is_known_of_that() -> None:
+    memory = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.LOCAL, run="r1")})
+    assert not folded(stored(ONE), here(ONE), memory).intents
