@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LOCK = ".lock"
+RUNTIME, EVENTS = "runtime", "events.ndjson"
 _LEFTOVER = re.compile(r"(?P<target>thread_relations\.json|objectives\.json)\.tmp-[0-9]+-[0-9a-f-]{36}")
 _SECOND = 10**9
 
@@ -66,6 +67,7 @@ def read_leslie(project: str, now_ns: int) -> Found:
                 leftovers=dict(_leftovers(leslie, names, now_ns)),
                 storage=frozenset(_storage(root, files)),
                 now=_written(now_ns),
+                ran=_ran(leslie, now_ns),
             )
 
 
@@ -153,6 +155,16 @@ def _storage(root: Directory, files: dict[str, File]) -> Iterator[str]:
         except (OSError, ValueError):
             continue
         yield path
+
+
+def _ran(leslie: Directory, now_ns: int) -> float | None:
+    """How long ago a run has written its last event; None: there is no run."""
+    ages = []
+    with suppress(OSError), leslie.below(RUNTIME) as runs:
+        for run in [entry.name for entry in runs.entries()]:
+            with suppress(OSError):
+                ages.append((now_ns - runs.stat(f"{run}/{EVENTS}").st_mtime_ns) / _SECOND)
+    return min(ages, default=None)
 
 
 def _written(now_ns: int) -> str:

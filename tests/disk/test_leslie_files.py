@@ -94,6 +94,23 @@ def test_locks_and_what_is_left_over(tmp_path: Path, leslie: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ages", "busy"),
+    [((3,), "a run was at work 3 seconds ago"), ((700,), ""), ((9000, 60), "a run was at work 60"), ((), "")],
+)
+def test_a_run_that_is_under_way(tmp_path: Path, leslie: Path, ages: tuple[int, ...], busy: str) -> None:
+    for age in ages:
+        events = leslie / "runtime" / f"obj-1-{age}" / "events.ndjson"
+        events.parent.mkdir(parents=True)
+        events.write_text("")
+        os.utime(events, ns=(NOW, NOW - age * 10**9))
+    (leslie / "runtime").mkdir(exist_ok=True)
+    (leslie / "runtime" / "stray").write_text("")
+    found = read_leslie(str(tmp_path), NOW)
+    assert found.busy.startswith(busy)
+    assert bool(found.busy) == bool(busy)
+
+
+@pytest.mark.parametrize(
     ("path", "there"),
     [
         ("elsewhere/x", True),

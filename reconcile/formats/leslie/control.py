@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reconcile.core.model import Fault
@@ -82,7 +82,7 @@ def _leftovers(found: Found, name: str) -> Iterator[Finding]:
         if each.age <= OLD:
             yield Finding(Kind.LEFTOVER, Severity.NOTE, path, words, "leave it: it may still be written")
             continue
-        repair = Repair((Remove(path, each.file.content),), (f"{path} removed",))
+        repair = Repair.of(Remove(path, each.file.content), f"{path} removed")
         yield Finding(Kind.LEFTOVER, Severity.WARNING, path, words, f"remove it: {name} is whole", repair=repair)
 
 
@@ -96,18 +96,33 @@ def _damaged(found: Found, name: str, content: bytes | None) -> Finding:
         decide = "decide in the file, then look again: " + "; ".join(mended.conflicts)
         return Finding(Kind.DAMAGED, Severity.ERROR, name, said, decide)
     if mended is not None and mended.content is not None:
-        repair = Repair((Rewrite(name, content, mended.content),), mended.words)
+        repair = Repair.of(Rewrite(name, content, mended.content), *mended.words)
         advice = "mend it in place, nothing is lost: " + "; ".join(mended.words)
         return Finding(Kind.DAMAGED, Severity.ERROR, name, said, advice, repair=repair)
     copies = list(_copies(found, name))
+    by_hand = _by_hand(name, content)
     if not copies:
+        if by_hand:
+            return Finding(Kind.DAMAGED, Severity.ERROR, name, said, by_hand)
         return _lost(found, name, content, said)
     place, best = max(copies, key=lambda copy: (_weight(copy[1]), copy[0].endswith(BACKUP)))
     loss = _loss(found, content, best)
     words = (f"{name} taken from {place}", *loss)
     advice = f"take {place}, which is whole" + (f"; what that loses: {'; '.join(loss)}" if loss else "")
-    repair = Repair((Rewrite(name, content, best.content),), words)
+    repair = Repair.of(Rewrite(name, content, best.content), *words)
+    if by_hand:
+        repair = replace(repair, on_request="correcting the file by hand loses nothing")
+        advice = f"{by_hand}; or, on request, {advice}"
     return Finding(Kind.DAMAGED, Severity.ERROR, name, said, advice, repair=repair)
+
+
+def _by_hand(name: str, content: bytes | None) -> str:
+    """What a person can do about a file that is whole, but for values that nothing tells; empty: it isn't."""
+    read = None if content is None else _read(name, content)
+    if read is None or isinstance(read, Fault):
+        return ""
+    violations = read.damage if isinstance(read, Document) else read.violations
+    return f"correct it by hand: {listed(map(str, violations))}"
 
 
 def _said(name: str, content: bytes | None) -> str:
@@ -169,7 +184,8 @@ def known_elsewhere(found: Found) -> list[str]:
 
 def _lost(found: Found, name: str, content: bytes | None, said: str) -> Finding:
     torn = [each for each in (content, found.backup(name).content) if each]
-    said += f"; {name}{BACKUP} is no better"
+    backup = found.backup(name)
+    said += f"; {name}{BACKUP} is no better" if backup.content is not None else f"; there is no {name}{BACKUP}"
     if name != RELATIONS:
         return _salvaged(name, content, said, *_lost_objectives(torn))
     after = proposal(*torn)
@@ -198,7 +214,7 @@ def _salvaged(name: str, content: bytes | None, said: str, after: bytes | None, 
     repair = None
     if after is not None:
         asks = "what is put together from a torn file is a proposal"
-        repair = Repair((Rewrite(name, content, after),), (what,), on_request=asks)
+        repair = replace(Repair.of(Rewrite(name, content, after), what), on_request=asks)
     return Finding(Kind.LOST, Severity.ERROR, name, said, advice, repair=repair)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reconcile.formats.leslie.found import Step
 
 
@@ -108,12 +110,23 @@ _MATTERS = {
 class Repair:
     """What mends a finding: steps in order, and what they change in words.
 
-    ``on_request``: never done unless somebody asks for this very finding; it says why.
+    ``on_request``: never done unless somebody asks for this very finding; it says why. ``make`` makes the steps: a file
+    anew for each of a thousand findings would fill the memory.
     """
 
-    steps: tuple[Step, ...]
+    make: Callable[[], tuple[Step, ...]] = field(compare=False)
     words: tuple[str, ...]
     on_request: str = ""
+
+    @classmethod
+    def of(cls, step: Step, *words: str) -> Repair:
+        """A repair of one step."""
+        return cls(lambda: (step,), words)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What is to be done, in order; the same every time."""
+        return self.make()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,16 +19,19 @@ if TYPE_CHECKING:
     from reconcile.formats.leslie.found import Found
 
 
-def examine(found: Found) -> tuple[Finding, ...]:
-    """Every finding, by kind. While a control file can't be read, nothing is concluded from what it might say."""
+def examine(found: Found, wanted: Collection[str] = ()) -> tuple[Finding, ...]:
+    """Every finding, by kind. While a control file can't be read, nothing is concluded from what it might say.
+
+    ``wanted`` are the ids of findings that somebody has asked to mend: their repairs need no question any more.
+    """
     relations, objectives = read_control(found, RELATIONS), read_control(found, OBJECTIVES)
     findings = [*relations.findings, *objectives.findings, *lock_findings(found)]
     document = relations.document
     if isinstance(document, Document):
         aims = objectives.document if isinstance(objectives.document, ObjectivesDocument) else None
         replayed = replay(document)
-        findings += record_findings(found, document, replayed)
-        findings += place_findings(found, document, replayed, aims)
+        findings += record_findings(found, document, replayed, wanted)
+        findings += place_findings(found, document, replayed, aims, wanted)
         if aims is not None or not objectives.findings:
             findings += objective_findings(document, replayed, aims)
     order = list(Kind)
@@ -38,8 +41,7 @@ def examine(found: Found) -> tuple[Finding, ...]:
 def mend(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Repair, ...], Found]:
     """The repairs that lead from here to where nothing is left to be done by itself, and what there is then.
 
-    ``wanted`` are the ids of findings whose repair is done on request only. One repair can bring another to light:
-    a file that can be read again says what it lacks.
+    ``wanted`` as for `examine`. One repair can bring another to light: a file that can be read says what it lacks.
     """
     repairs: list[Repair] = []
     while (repair := _next(found, wanted)) is not None:
@@ -50,7 +52,7 @@ def mend(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Repair, ...]
 
 
 def _next(found: Found, wanted: Collection[str]) -> Repair | None:
-    for finding in examine(found):
+    for finding in examine(found, wanted):
         repair = finding.repair
         if repair is not None and (not repair.on_request or finding.id in wanted):
             return repair

@@ -16,6 +16,8 @@ LEAD = 1.005
 """Seconds that the time of a lock that was just taken may lie ahead (7.2)."""
 OLD = 3600.0
 """Seconds after which nobody writes into a temporary file any more (F14)."""
+RUNNING = 600.0
+"""Seconds after which a run that has written nothing is taken for ended; an agent may think for minutes."""
 STANDARD = ("context/inherited", "context/live", ".meta/transcripts")
 """The directories that a thread's has from the beginning."""
 
@@ -70,7 +72,7 @@ class Found:
 
     ``files`` holds the two control files and their backups, ``locks`` what stands at the place of their locks,
     ``leftovers`` temporary files by name. ``storage`` are the directories that records name and that exist,
-    ``now`` the time as the program would write it.
+    ``now`` the time as the program would write it, ``ran`` how many seconds ago a run last said something.
     """
 
     files: Mapping[str, File]
@@ -79,6 +81,17 @@ class Found:
     leftovers: Mapping[str, Leftover] = field(default_factory=dict)
     storage: frozenset[str] = frozenset()
     now: str = ""
+    ran: float | None = None
+
+    @property
+    def busy(self) -> str:
+        """Why nothing may be written now, in words; empty: nobody is at work, as far as can be seen."""
+        for place, lock in self.locks.items():
+            if lock.is_live:
+                return f"{place} is held"
+        if self.ran is not None and self.ran <= RUNNING:
+            return f"a run was at work {max(0.0, self.ran):.0f} seconds ago"
+        return ""
 
     def file(self, name: str) -> File:
         """A control file or a backup."""

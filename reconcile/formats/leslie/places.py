@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.formats.leslie.control import known_elsewhere, listed
@@ -14,7 +15,7 @@ from reconcile.formats.leslie.rebuild import rebuild, storage_path
 from reconcile.formats.leslie.replay import replay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
     from reconcile.formats.leslie.found import ThreadDirectory
@@ -25,10 +26,14 @@ _ASKS = "where it came from is not known, and a running scheduler starts an agen
 
 
 def place_findings(
-    found: Found, document: Document, replayed: Replayed, objectives: ObjectivesDocument | None
+    found: Found,
+    document: Document,
+    replayed: Replayed,
+    objectives: ObjectivesDocument | None,
+    wanted: Collection[str],
 ) -> Iterator[Finding]:
     """Directories and records that lack each other."""
-    yield from _orphans(found, document, replayed, objectives)
+    yield from _orphans(found, document, replayed, objectives, wanted)
     for thread, record in document.threads.items():
         if not is_safe(thread):
             continue
@@ -36,7 +41,7 @@ def place_findings(
             yield from _copies(found.threads[thread], thread, replayed)
         elif str(record.get("storage_path")).removesuffix("/") not in found.storage:
             step = Make(tuple(f"{THREADS}/{thread}/{name}" for name in STANDARD))
-            repair = Repair((step,), (f"{THREADS}/{thread} made, empty",))
+            repair = Repair.of(step, f"{THREADS}/{thread} made, empty")
             words = f"{thread}: found no directory, expected {THREADS}/{thread}"
             advice = "make it, empty; look in git for what was in it"
             yield Finding(Kind.NO_DIRECTORY, Severity.NOTE, f"{THREADS}/{thread}", words, advice, thread, repair)
@@ -61,29 +66,47 @@ def lock_findings(found: Found) -> Iterator[Finding]:
             yield Finding(kind, severity, place, words, "see to the clock; nobody ever takes over such a lock")
         else:
             words = f"found a lock, {age} and empty, expected one not older than {STALE_AFTER:.0f} seconds"
-            repair = Repair((RemoveLock(place),), (f"{place} removed",))
+            repair = Repair.of(RemoveLock(place), f"{place} removed")
             yield Finding(kind, severity, place, words, "remove it: its holder is gone", repair=repair)
 
 
 def _orphans(
-    found: Found, document: Document, replayed: Replayed, objectives: ObjectivesDocument | None
+    found: Found,
+    document: Document,
+    replayed: Replayed,
+    objectives: ObjectivesDocument | None,
+    wanted: Collection[str],
 ) -> Iterator[Finding]:
-    for thread in known_elsewhere(found):
-        if thread in document.threads or thread in replayed.courses:
-            continue
+    """F3. Those that are wanted are adopted together."""
+    orphans = {
+        thread: _aims(thread, objectives)
+        for thread in known_elsewhere(found)
+        if thread not in document.threads and thread not in replayed.courses
+    }
+    homes = {thread: aims or _only_aim(objectives) for thread, aims in orphans.items()}
+    able = document.dialect is Dialect.PROGRAM and found.now
+    adoptable = {thread: aims[0] for thread, aims in homes.items() if aims and is_safe(thread) and able}
+    chosen = {thread: aim for thread, aim in adoptable.items() if f"{Kind.ORPHAN.number}:{thread}" in wanted}
+    for thread, aims in orphans.items():
         directory = found.threads.get(thread)
-        aims = _aims(thread, objectives)
         seen = [_content(directory)] if directory is not None else ["no directory"]
         seen += [f"the objective {aim} lists it" for aim in aims]
         words = f"{thread}: found no record, but {'; '.join(seen)}; expected a record, or nothing of it"
         place = f"{THREADS}/{thread}" if directory is not None else RELATIONS
-        transcripts = bool(directory and directory.files) and all(
-            map(_TRANSCRIPT.fullmatch, directory.files if directory else ())
-        )
-        severity = Severity.NOTE if transcripts and not aims else Severity.WARNING
-        repair = _adopted(found, document, thread, aims or _only_aim(objectives))
-        advice = f"adopt it, on request: {_ASKS}" if repair else "look at it, and move it away"
+        severity = Severity.NOTE if not aims and _is_transcripts(directory) else Severity.WARNING
+        repair, advice = None, "look at it, and move it away"
+        if thread in adoptable:
+            adopted = chosen if thread in chosen else {thread: adoptable[thread]}
+            told = tuple(f"{each}: adopted for {aim}, by a spawn of the system" for each, aim in adopted.items())
+            asks = "" if thread in chosen else _ASKS
+            repair = Repair(partial(_adopted, found, document, adopted), told, on_request=asks)
+            advice = f"adopt it, on request: {_ASKS}"
         yield Finding(Kind.ORPHAN, severity, place, words, advice, thread, repair)
+
+
+def _is_transcripts(directory: ThreadDirectory | None) -> bool:
+    """Leslie writes those for any id, also one that never was (case 23)."""
+    return directory is not None and bool(directory.files) and all(map(_TRANSCRIPT.fullmatch, directory.files))
 
 
 def _content(directory: ThreadDirectory) -> str:
@@ -100,39 +123,38 @@ def _only_aim(objectives: ObjectivesDocument | None) -> list[str]:
     return list(objectives.objectives) if objectives is not None and len(objectives.objectives) == 1 else []
 
 
-def _adopted(found: Found, document: Document, thread: str, aims: list[str]) -> Repair | None:
-    """A spawn by the system at the end of the log, and what follows from it; no parent is known."""
-    if not is_safe(thread) or not aims or document.dialect is Dialect.TEXT or not found.now:
-        return None
-    directory = found.threads.get(thread)
-    queries = sorted(
-        match["query"] for file in (directory.files if directory else ()) if (match := _TRANSCRIPT.fullmatch(file))
-    )
-    intent = queries[0] if queries else f"recovered {thread}"
-    params = {"thread_id": thread, "parent_id": None, "intent": intent, "objective": aims[0], "inherit": "none"}
-    entry: Object = {"id": _new_id(thread, document), "timestamp": found.now, "command": "spawn", "operator": "system"}
-    entry |= {"params": {**params, "inherit_scope": [], "recovered": True}}
-    record = {"id": thread, "title": intent, "objective": aims[0], "created_at": found.now, "status": "active"}
-    record |= {"parent_id": None, "storage_path": storage_path(thread, Dialect.PROGRAM), "executor": "agent"}
-    value = {
-        **document.value,
-        "threads": {**document.threads, thread: record | {"updated_at": found.now}},
-        "operations": [*document.operations, entry],
-    }
+def _adopted(found: Found, document: Document, orphans: Mapping[str, str]) -> tuple[Rewrite]:
+    """A spawn of each by the system at the end of the log, and what follows from it; no parent is known."""
+    threads, operations = dict(document.threads), list(document.operations)
+    taken = {Operation(entry).id for entry in operations}
+    for thread, aim in orphans.items():
+        intent = _intent(thread, found.threads.get(thread))
+        params = {"thread_id": thread, "parent_id": None, "intent": intent, "objective": aim, "inherit": "none"}
+        entry: Object = {"id": _new_id(thread, taken), "timestamp": found.now, "command": "spawn"}
+        operations.append(entry | {"operator": "system", "params": params | {"inherit_scope": [], "recovered": True}})
+        record: Object = {"id": thread, "title": intent, "objective": aim, "created_at": found.now, "status": "active"}
+        record |= {"parent_id": None, "storage_path": storage_path(thread, Dialect.PROGRAM), "executor": "agent"}
+        threads[thread] = record | {"updated_at": found.now}
+    value = {**document.value, "threads": threads, "operations": operations}
     made = type(document)(written(value), value, document.dialect, ())
-    after = rebuild(made, replay(made), found.threads).content
-    words = (f"{thread}: adopted as {intent!r} of {aims[0]}, by a spawn of the system",)
-    return Repair((Rewrite(RELATIONS, document.content, after),), words, on_request=_ASKS)
+    return (Rewrite(RELATIONS, document.content, rebuild(made, replay(made), found.threads).content),)
 
 
-def _new_id(thread: str, document: Document) -> str:
+def _intent(thread: str, directory: ThreadDirectory | None) -> str:
+    """What the first transcript is called after."""
+    names = sorted(directory.files) if directory is not None else []
+    queries = (match["query"] for name in names if (match := _TRANSCRIPT.fullmatch(name)))
+    return next(queries, f"recovered {thread}")
+
+
+def _new_id(thread: str, taken: set[str]) -> str:
     """An id that is the same each time: made of the thread's."""
-    taken = {Operation(entry).id for entry in document.operations}
-    base = f"op-{thread.removeprefix('thread-')}"
-    number, found = 1, base
+    base = found = f"op-{thread.removeprefix('thread-')}"
+    number = 1
     while found in taken:
         number += 1
         found = f"{base}-{number}"
+    taken.add(found)
     return found
 
 

@@ -201,8 +201,9 @@ class _Builder:
 
 def _changes(before: list[str], after: list[str]) -> Iterator[str]:
     """How a list of ids becomes another, in words."""
-    added = [each for each in after if each not in before]
-    removed = [each for each in before if each not in after]
+    old, new = set(before), set(after)
+    added = [each for each in after if each not in old]
+    removed = [each for each in before if each not in new]
     for sign, members in (("+", added), ("-", removed)):
         for each in members:
             yield f"{sign} {each}"

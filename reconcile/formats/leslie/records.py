@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.formats import times
@@ -18,7 +20,7 @@ from reconcile.formats.leslie.schema import unknown_keys
 from reconcile.formats.leslie.trees import cycles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from reconcile.formats.leslie.document import ObjectivesDocument
 
@@ -30,12 +32,13 @@ _KINDS = {
     Subject.RELATIONS: Kind.RELATIONS,
     Subject.COUNT: Kind.RELATIONS,
 }
+_ASKABLE = (Kind.STATE.number, Kind.NO_RECORD.number)
 _FROM_THE_LOG = "rebuild it from the log"
 
 
-def record_findings(found: Found, document: Document, replayed: Replayed) -> Iterator[Finding]:
+def record_findings(found: Found, document: Document, replayed: Replayed, wanted: Collection[str]) -> Iterator[Finding]:
     """Everything about one relations file that can be read."""
-    yield from _derived(found, document, replayed)
+    yield from _derived(found, document, replayed, wanted)
     yield from _trees(document, replayed)
     yield from _twice(document)
     yield from _places(found, document)
@@ -48,7 +51,7 @@ def objective_findings(
     """What ``objectives.json`` says of the threads (F8, F9)."""
     if objectives is not None:
         rebuilt = rebuild_objectives(objectives, document.threads, replayed.refreshed)
-        repair = Repair((Rewrite(OBJECTIVES, objectives.content, rebuilt.content),), rebuilt.differences)
+        repair = Repair.of(Rewrite(OBJECTIVES, objectives.content, rebuilt.content), *rebuilt.differences)
         for words in rebuilt.differences:
             advice, subject = "work it out from the threads again", words.partition(":")[0]
             yield Finding(Kind.OBJECTIVE, Severity.WARNING, OBJECTIVES, words, advice, subject, repair)
@@ -74,20 +77,25 @@ def objective_findings(
         )
 
 
-def _derived(found: Found, document: Document, replayed: Replayed) -> Iterator[Finding]:
-    """F5 to F7: each difference for itself; what needs no question is mended by one rewriting."""
-    rebuilt = rebuild(document, replayed, found.threads)
-    safe = Repair((Rewrite(RELATIONS, document.content, rebuilt.content),), tuple(each.words for each in rebuilt.done))
+def _derived(found: Found, document: Document, replayed: Replayed, wanted: Collection[str]) -> Iterator[Finding]:
+    """F5 to F7: each difference for itself; what needs no question, or was asked for, is mended by one rewriting."""
+    asked = {subject for kind, _, subject in (each.partition(":") for each in wanted) if kind in _ASKABLE}
+    rebuilt = rebuild(document, replayed, found.threads, asked)
+    done = tuple(each.words for each in rebuilt.done)
+    together = Repair.of(Rewrite(RELATIONS, document.content, rebuilt.content), *done)
     for each in rebuilt.differences:
-        repair, advice = safe, _FROM_THE_LOG
-        if each.asks:
-            assert each.thread is not None  # noqa: S101 - only a thread can be asked about
-            alone = rebuild(document, replayed, found.threads, {each.thread})
-            step = Rewrite(RELATIONS, document.content, alone.content)
-            repair = Repair((step,), tuple(words.words for words in alone.done), on_request=each.asks)
+        repair, advice = together, _FROM_THE_LOG
+        if each.asks and each.thread is not None and each.thread not in asked:
+            alone = partial(_for_one, found, document, replayed, each.thread)
+            repair = Repair(alone, (each.words,), on_request=each.asks)
             advice = f"{_FROM_THE_LOG}, on request: {each.asks}"
         subject = each.thread or "metadata"
         yield Finding(_KINDS[each.subject], Severity.WARNING, RELATIONS, each.words, advice, subject, repair)
+
+
+def _for_one(found: Found, document: Document, replayed: Replayed, thread: str) -> tuple[Rewrite]:
+    rebuilt = rebuild(document, replayed, found.threads, {thread})
+    return (Rewrite(RELATIONS, document.content, rebuilt.content),)
 
 
 def _trees(document: Document, replayed: Replayed) -> Iterator[Finding]:
@@ -125,7 +133,7 @@ def _twice(document: Document) -> Iterator[Finding]:
         kept = [entry for number, entry in enumerate(entries) if number not in places[1:]]
         step = Rewrite(RELATIONS, document.content, written({**document.value, "operations": kept}))
         asks = "only a merge leaves copies, and nobody knows whether there was one"
-        repair = Repair((step,), (f"{operation} once",), on_request=asks)
+        repair = replace(Repair.of(step, f"{operation} once"), on_request=asks)
         yield Finding(
             Kind.TWICE, Severity.WARNING, RELATIONS, words, f"keep one, on request: {asks}", operation, repair
         )

@@ -128,6 +128,7 @@ class _Player:
         self._unfinished: dict[str, set[str]] = {}
         self._refreshed: dict[str, str] = {}
         self._frozen: dict[str, list[str]] = {}
+        self._edges: set[tuple[str, str, str]] = set()
 
     def seed(self) -> None:
         """Threads without a spawn are there from the beginning (4.4), with the references between them (case 29)."""
@@ -229,8 +230,7 @@ class _Player:
         if target is None or source not in self._relations or target not in self._relations:
             return
         for thread, name, other in ((source, "references_to", target), (target, "referenced_by", source)):
-            if other not in (members := self._relations[thread][name]):
-                members.append(other)
+            self._add(thread, name, other)
 
     def _transfer(self, course: Course, operation: Operation) -> None:
         direction = operation.text("direction")
@@ -267,9 +267,10 @@ class _Player:
         if "parent_id" in changes:
             parent = text(changes["parent_id"])
             changes["parent_id"] = parent
-            for entry in self._relations.values():
+            for above, entry in self._relations.items():
                 if thread in entry["children"]:
                     entry["children"].remove(thread)
+                    self._edges -= {(above, "children", thread)}
             course.fields["parent_id"] = parent
             self._adopt(thread)
         course.fields |= changes
@@ -278,9 +279,14 @@ class _Player:
         """The thread is among the children of its parent."""
         fields = self._courses[thread].fields
         parent = fields["parent_id"] if "parent_id" in fields else text(self._stored[thread].get("parent_id"))
-        entry = self._relations.get(parent) if parent is not None else None
-        if entry is not None and thread not in entry["children"]:
-            entry["children"].append(thread)
+        if parent is not None and parent in self._relations:
+            self._add(parent, "children", thread)
+
+    def _add(self, thread: str, name: str, other: str) -> None:
+        """Each id is once in a list."""
+        if (thread, name, other) not in self._edges:
+            self._edges.add((thread, name, other))
+            self._relations[thread][name].append(other)
 
     def _settle(self, thread: str) -> None:
         """Whether its objective still waits for it."""

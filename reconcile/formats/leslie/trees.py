@@ -11,27 +11,36 @@ if TYPE_CHECKING:
 def cycles(edges: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
     """A cycle of every knot, each beginning with the smallest of its members, in the order of those."""
     links = {node: {other for other in others if other in edges} for node, others in edges.items()}
+    before: dict[str, list[str]] = {node: [] for node in links}
+    for node, others in links.items():
+        for other in others:
+            before[other].append(node)
+    _drop(links, before, [node for node, others in links.items() if not others])
     found = []
-    while _trim(links):
-        walk = [min(links)]
-        while (following := min(links[walk[-1]])) not in walk:
-            walk.append(following)
-        cycle = walk[walk.index(following) :]
-        start = cycle.index(min(cycle))
-        found.append((*cycle[start:], *cycle[:start]))
-        _drop(links, set(cycle))
+    for start in sorted(links):
+        if start not in links:
+            continue  # it went with a cycle before
+        walk = {start: None}
+        node = start
+        while (node := min(links[node])) not in walk:
+            walk[node] = None
+        path = list(walk)
+        cycle = path[path.index(node) :]
+        first = cycle.index(min(cycle))
+        found.append((*cycle[first:], *cycle[:first]))
+        _drop(links, before, cycle)
     return sorted(found)
 
 
-def _trim(links: dict[str, set[str]]) -> dict[str, set[str]]:
-    """What neither begins nor ends anything goes, until only what leads back into cycles is left."""
-    while ends := {node for node, others in links.items() if not others}:
-        _drop(links, ends)
-    return links
-
-
-def _drop(links: dict[str, set[str]], gone: set[str]) -> None:
-    for node in gone:
-        del links[node]
-    for others in links.values():
-        others.difference_update(gone)
+def _drop(links: dict[str, set[str]], before: Mapping[str, Iterable[str]], gone: list[str]) -> None:
+    """Take nodes out, and with them everything that leads nowhere then."""
+    todo = list(gone)
+    while todo:
+        node = todo.pop()
+        if links.pop(node, None) is None:
+            continue
+        for above in before[node]:
+            if above in links:
+                links[above].discard(node)
+                if not links[above]:
+                    todo.append(above)

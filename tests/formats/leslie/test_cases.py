@@ -387,6 +387,7 @@ def test_20_a_lock(age: float, severity: Severity, words: str, removed: bool) ->
     assert finding.found.startswith(words)
     steps = [step for repair in mend(locked)[0] for step in repair.steps]
     assert steps == ([RemoveLock(RELATIONS + ".lock")] if removed else [])
+    assert locked.busy == (f"{RELATIONS}.lock is held" if severity is Severity.NOTE else "")
 
 
 @pytest.mark.parametrize("lock", [Lock("a directory", 99.0, ("pid",)), Lock("a file", 99.0)])
