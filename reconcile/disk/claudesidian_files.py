@@ -27,8 +27,12 @@ _AT_MOST = 256 << 20
 def read_vault(path: str) -> VaultFiles:
     """Every file that the format is about, as it is now."""
     with Directory.open_root(path) as root:
-        split = {kind: _split(root, kind) for kind in Kind if _is_directory(root, kind.directory)}
-        return VaultFiles(split, _nexus(root) if _is_directory(root, NEXUS) else None)
+        faults = {
+            name: _fault(root, name) for name in (*(kind.directory for kind in Kind), NEXUS) if _exists(root, name)
+        }
+        split = {kind: _split(root, kind) for kind in Kind if faults.get(kind.directory, ...) is None}
+        nexus = _nexus(root) if faults.get(NEXUS, ...) is None else None
+        return VaultFiles(split, nexus, tuple(each for each in faults.values() if each is not None))
 
 
 def read_surroundings(path: str) -> Surroundings:
@@ -115,6 +119,12 @@ def _content(directory: Directory, name: str) -> Content:
         return Fault(name, found, "a smaller file")
     found_ = read_each(directory, {name: whole})
     return found_ if isinstance(found_, Fault) else found_[name][0]
+
+
+def _fault(directory: Directory, name: str) -> Fault | None:
+    """What is wrong with an entry that should be a directory: a link is not followed, wherever it leads."""
+    mode = directory.stat(name).st_mode
+    return None if stat.S_ISDIR(mode) else Fault(name, kind_of(mode), "a directory")
 
 
 def _is_directory(directory: Directory, name: str) -> bool:

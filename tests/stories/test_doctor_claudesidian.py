@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile.disk.claudesidian_files import read_vault
+from reconcile.formats.claudesidian.examine import examine
 from tests.conftest import COMMAND
-from tests.support.claudesidian import copied, needs_corpus
+from tests.support.claudesidian import NOW, carried_out, copied, needs_corpus, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +73,17 @@ def test_index_drift(run: Run, tmp_path: Path) -> None:
         assert words in each["found"]
     assert {each["kind"] for each in found if each["repairable"]} == {"C3", "C4", "C5", "C8"}
     assert {each["kind"] for each in found if each["on_request"]} == {"C10"}
+
+
+@needs_corpus
+def test_index_drift_after_its_repairs(tmp_path: Path) -> None:
+    before = read_vault(str(copied("index-drift", tmp_path / "vault")))
+    after = carried_out(before)
+    left = [("C2", "error", "conv_z.json"), ("C4", "note", "my-index.json")]
+    conflict, marker = ("C10", "warning", "ws_b (conflict).json"), ("C13", "note", ".trace-schema.json")
+    assert told(examine(after, NOW)) == [*left, conflict, marker]
+    assert told(examine(carried_out(after, on_request=True), NOW)) == [*left, marker]
+    assert carried_out(after) == after, "a second time does nothing"
 
 
 CLEAN = ["job-search-2025-11", "job-search-2025-12", "hybrid-from-2025-12"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile.formats.claudesidian.items import Kind
 from reconcile.formats.claudesidian.rebuild import BLOCKS, BREAKING, BY_TOKEN
+from reconcile.formats.claudesidian.union import LATEST
 from reconcile.formats.claudesidian.words import some
 from reconcile.formats.strict import kind as kind_of
 from reconcile.formats.strict import quoted
@@ -50,7 +51,6 @@ class Difference:
     fields: tuple[str, ...] = ()
 
 
-_LATEST = {Kind.WORKSPACE: "lastAccessed", Kind.CONVERSATION: "updated"}
 _COUNTS = {Kind.WORKSPACE: ("sessionCount", "traceCount"), Kind.CONVERSATION: ("message_count",)}
 _COUNTED = {"sessionCount": "sessions", "traceCount": "traces", "message_count": "messages"}
 
@@ -116,7 +116,7 @@ def _entry(kind: Kind, id_: str, old: Mapping[str, Any], new: Mapping[str, Any])
         if field in _COUNTS[kind] and surplus:
             words = f"{ours} {_COUNTED[field]} in the index, {theirs} in the file: {surplus} may be lost"
             yield Difference(Sort.LOST, id_, words, (field,))
-        elif field == _LATEST[kind] and surplus:
+        elif field == LATEST[kind] and surplus:
             words = f"{field} is {ours} in the index and {theirs} in the file, which an older copy has replaced"
             yield Difference(Sort.REPLACED, id_, words, (field,))
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reconcile.formats.claudesidian.finding import error
 from reconcile.formats.claudesidian.hybrid import check_events, read_nexus
 from reconcile.formats.claudesidian.indexes import check_index
 from reconcile.formats.claudesidian.items import Kind
@@ -23,7 +24,10 @@ def examine(vault: VaultFiles, now_ms: int) -> tuple[Finding, ...]:
     """All findings, by code and place; the repairs write times of ``now_ms``."""
     records = {kind: read_records(kind, vault.split.get(kind, SplitFiles({}))) for kind in Kind}
     nexus = vault.nexus
-    found: list[Finding] = []
+    found: list[Finding] = [
+        error("C2", each.file, f"{each.found}, expected {each.expected}", "put the directory itself there")
+        for each in vault.faults
+    ]
     if nexus is not None:
         found += _hybrid(nexus, records, now_ms)
     archived = nexus is not None and is_completed(nexus.status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.formats.claudesidian.compare import Difference, Sort, compare
@@ -37,36 +38,66 @@ def rebuilt(records: Records, now_ms: int) -> Value:
     return rebuild(records.kind, values, now_ms, buckets=isinstance(ranges, list) and bool(ranges))
 
 
-def check_index(records: Records, now_ms: int) -> list[Finding]:
-    """Everything that is wrong with one index. All findings have one repair: the index, written anew.
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """An index that isn't what its records say: the file as it should be, and why, in words.
 
-    An index that knows more than the files is the last evidence of what was lost: then it is overwritten on request
-    only (edge case 20).
+    ``before`` is None where there is no file that can be read. ``reads`` are the files that ``after`` was derived
+    from. ``evidence``: the index knows more than the files, so it is the last trace of what was lost, and is
+    overwritten on request only (edge case 20).
     """
+
+    path: str
+    before: bytes | None
+    after: bytes
+    reads: tuple[str, ...]
+    problem: str | None
+    differences: tuple[Difference, ...]
+
+    @property
+    def evidence(self) -> bool:
+        """It is to be looked at before it is overwritten."""
+        return any(each.sort in _EVIDENCE for each in self.differences)
+
+
+def rebuild_of(records: Records, now_ms: int) -> Rebuild | None:
+    """What is to be done about one index; None where it is in order, or where there is nothing to index."""
     if not records.items and INDEX not in records.contents:
-        return []
+        return None
     index = rebuilt(records, now_ms)
-    if records.index is None:
-        return [_unreadable(records, _written(records, index))]
-    found = compare(records.kind, records.index, index, records.unread)
-    if not found:
+    differences = () if records.index is None else compare(records.kind, records.index, index, records.unread)
+    if records.index is not None and not differences:
+        return None
+    before = records.contents.get(INDEX)
+    return Rebuild(
+        records.place(INDEX),
+        before if isinstance(before, bytes) else None,
+        written(index, records.index),
+        tuple(item.path for item in records.current.values()),
+        records.index_problem,
+        differences,
+    )
+
+
+def check_index(records: Records, now_ms: int) -> list[Finding]:
+    """Everything that is wrong with one index. All findings have one repair: the index, written anew."""
+    found = rebuild_of(records, now_ms)
+    if found is None:
         return []
-    evidence = any(each.sort in _EVIDENCE for each in found)
-    if (few := _few(records, found)) is not None:
-        found = tuple(each for each in found if each.sort is not Sort.UNINDEXED)
-    every = [*([few] if few else []), *_spoken(found)]
+    repair = Repair(found.path, found.after)
+    if found.problem is not None:
+        return [_unreadable(records, repair)]
+    differences = found.differences
+    if (few := _few(records, differences)) is not None:
+        differences = tuple(each for each in differences if each.sort is not Sort.UNINDEXED)
+    every = [*([few] if few else []), *_spoken(differences)]
     mend = "rebuild it from the files"
-    if evidence:
+    if found.evidence:
         mend = "look for what is lost (a backup, another device), then rebuild it: until then it is the only evidence"
-    repair = _written(records, index)
     return [
-        Finding(code, severity, repair.path, words, mend, (repair,), on_request=evidence)
+        Finding(code, severity, repair.path, words, mend, (repair,), on_request=found.evidence)
         for code, severity, words in every
     ]
-
-
-def _written(records: Records, index: Value) -> Repair:
-    return Repair(records.place(INDEX), written(index, records.index))
 
 
 def _unreadable(records: Records, repair: Repair) -> Finding:

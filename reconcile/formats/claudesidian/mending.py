@@ -1,4 +1,4 @@
-"""Values of records made better: what is counted, what is missing, what several versions hold together."""
+"""Values of records made better: what is counted, what is missing, the copies that states hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from reconcile.formats import javascript
 from reconcile.formats.claudesidian.items import (
     Kind,
     messages_of,
-    number,
     payload_of,
     sessions_of,
     states_of,
@@ -62,22 +61,6 @@ def pruned(value: Value) -> Value:
     return {**value, "sessions": {key: _pruned_session(each) for key, each in sessions_of(value).items()}}
 
 
-def united(kind: Kind, mine: Value, theirs: Value) -> Value:
-    """All that two versions of a record hold, by id; where both have something, the later version's."""
-    latest = "lastAccessed" if kind is Kind.WORKSPACE else "updated"
-    ours, others = number(mine.get(latest)), number(theirs.get(latest))
-    newer, older = (mine, theirs) if ours >= others else (theirs, mine)
-    part = united_sessions if kind is Kind.WORKSPACE else _united_messages
-    return part(_more(newer, older), older)
-
-
-def united_sessions(newer: Value, older: Value) -> Value:
-    """A workspace with the sessions, traces and states of an older version that it lacks."""
-    mine, theirs = sessions_of(newer), sessions_of(older)
-    sessions = {key: _united_session(mine.get(key, {}), theirs.get(key, {})) for key in dict.fromkeys((*mine, *theirs))}
-    return {**newer, "sessions": sessions}
-
-
 def lacking(value: Value, other: Mapping[str, Any]) -> dict[str, list[str]]:
     """The ids of sessions, traces and states of another version of a workspace that this one lacks."""
     found: dict[str, list[str]] = {"session": [], "trace": [], "state": []}
@@ -89,27 +72,6 @@ def lacking(value: Value, other: Mapping[str, Any]) -> dict[str, list[str]]:
         found["trace"] += [each for each in traces_of(session) if each not in traces_of(own)]
         found["state"] += [each for each in states_of(session) if each not in states_of(own)]
     return {what: ids for what, ids in found.items() if ids}
-
-
-def _united_session(newer: Value, older: Value) -> Value:
-    return {
-        **_more(newer, older),
-        "memoryTraces": _more(traces_of(newer), traces_of(older)),
-        "states": _more(states_of(newer), states_of(older)),
-    }
-
-
-def _more(newer: Value, older: Value) -> Value:
-    return {**newer, **{key: value for key, value in older.items() if key not in newer}}
-
-
-def _united_messages(newer: Value, older: Value) -> Value:
-    known = {message.get("id") for message in messages_of(newer)}
-    more = [message for message in messages_of(older) if message.get("id") not in known]
-    every = [*messages_of(newer), *more]
-    if more:
-        every.sort(key=lambda message: number(message.get("timestamp")))
-    return with_count({**newer, "messages": every})
 
 
 def _copy_in(state: Mapping[str, Any]) -> Value | None:

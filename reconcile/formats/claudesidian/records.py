@@ -25,11 +25,10 @@ from reconcile.formats.claudesidian.mending import (
     lacking,
     pruned,
     rewritten,
-    united,
-    united_sessions,
     with_count,
 )
 from reconcile.formats.claudesidian.torn import contents, salvage
+from reconcile.formats.claudesidian.union import united, with_sessions_of
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, event_file
 from reconcile.formats.claudesidian.words import counted, some
 from reconcile.formats.strict import quoted
@@ -197,7 +196,7 @@ def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
         for what, ids in missing.items():
             gone.setdefault(what, {}).update(dict.fromkeys(ids))
         if missing:
-            together = united_sessions(together, copy)
+            together = with_sessions_of(together, copy)
     if gone:
         told = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in gone.items())
         found = f"states that hold what the workspace lacks: {told}"

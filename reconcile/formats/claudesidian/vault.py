@@ -49,6 +49,8 @@ class VaultFiles:
 
     split: Mapping[Kind, SplitFiles] = field(default_factory=dict)
     nexus: NexusFiles | None = None
+    faults: tuple[Fault, ...] = ()
+    """What stands in the place of one of the directories: nothing behind it was looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from reconcile.formats.claudesidian import compat
 from reconcile.formats.claudesidian.briefing import Surroundings, VaultFile, brief
 from reconcile.formats.claudesidian.examine import examine
 from reconcile.formats.claudesidian.items import INDEX, Kind, payload_of, read_item, sessions_of, states_of
-from reconcile.formats.claudesidian.mending import united
 from reconcile.formats.claudesidian.rebuild import rebuild
 from reconcile.formats.claudesidian.records import LARGE
+from reconcile.formats.claudesidian.union import united
 from reconcile.formats.claudesidian.vault import NexusFiles, VaultFiles
 from tests.support.claudesidian import (
     NOW,

@@ -11,10 +11,12 @@ from reconcile.core.model import Fault
 from reconcile.formats import javascript
 from reconcile.formats.claudesidian.compare import shape_problem
 from reconcile.formats.claudesidian.examine import examine
+from reconcile.formats.claudesidian.indexes import rebuild_of
 from reconcile.formats.claudesidian.items import Item, Kind, messages_of, sessions_of
-from reconcile.formats.claudesidian.mending import rewritten, united
+from reconcile.formats.claudesidian.mending import rewritten
 from reconcile.formats.claudesidian.torn import contents, salvage
-from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles
+from reconcile.formats.claudesidian.union import united
+from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, read_records
 from tests.support.claudesidian import NOW, carried_out, conversation, events, files, session, told, vault, workspace
 
 if TYPE_CHECKING:
@@ -178,6 +180,19 @@ def test_an_index_that_can_not_be_gone_through() -> None:
     assert shape_problem(Kind.CONVERSATION, {**plain, "byTitle": {"x": "c"}}) == "something that is no list in byTitle"
     words = "something that is no object in conversations"
     assert shape_problem(Kind.CONVERSATION, {**plain, "conversations": {"c": 1}}) == words
+
+
+def test_an_index_as_a_rebuild_is_an_action() -> None:
+    split = files(WHOLE, index=b"{")
+    records = read_records(Kind.WORKSPACE, split)
+    found = rebuild_of(records, NOW)
+    assert found is not None
+    assert (found.path, found.before, found.reads) == (".workspaces/index.json", b"{", (".workspaces/ws_a.json",))
+    assert found.problem is not None
+    assert not found.evidence
+    done = read_records(Kind.WORKSPACE, SplitFiles({**split.files, "index.json": found.after}))
+    assert rebuild_of(done, NOW + 5) is None, "the time of a write is no difference"
+    assert rebuild_of(read_records(Kind.CONVERSATION, SplitFiles({})), NOW) is None
 
 
 def test_an_index_without_records_is_compared_too() -> None:

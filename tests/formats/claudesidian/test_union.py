@@ -1,0 +1,98 @@
+"""Two versions of a record in one: nothing is lost, and with a common past nothing comes back."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+from reconcile.formats.claudesidian.items import Kind, messages_of, sessions_of, states_of, traces_of
+from reconcile.formats.claudesidian.union import united
+from tests.support.claudesidian import conversation, session, workspace
+
+BASE = workspace("ws", description="old", sessions={"s1": session("s1", "t1", "t2"), "s2": session("s2", "t3")})
+
+
+def copied(value: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(value))
+    return {**found, **changes}
+
+
+def test_both_have_written_over_each_other() -> None:
+    mine, theirs = copied(BASE, lastAccessed=5000), copied(BASE, description="new", lastAccessed=4000)
+    mine["sessions"]["s1"]["memoryTraces"]["t9"] = {"id": "t9"}
+    together = united(Kind.WORKSPACE, mine, theirs, BASE)
+    assert (together["description"], together["lastAccessed"]) == ("new", 5000)
+    assert list(traces_of(sessions_of(together)["s1"])) == ["t1", "t2", "t9"]
+    assert united(Kind.WORKSPACE, mine, theirs)["description"] == "old", "without a past the later one is right"
+
+
+def test_what_was_deleted_stays_deleted_only_where_the_past_is_known() -> None:
+    mine, theirs = copied(BASE), copied(BASE, lastAccessed=4000)
+    del mine["sessions"]["s2"]
+    del mine["sessions"]["s1"]["memoryTraces"]["t1"]
+    with_past, without = united(Kind.WORKSPACE, mine, theirs, BASE), united(Kind.WORKSPACE, mine, theirs)
+    assert {key: list(traces_of(each)) for key, each in sessions_of(with_past).items()} == {"s1": ["t2"]}
+    assert {key: sorted(traces_of(each)) for key, each in sessions_of(without).items()} == {
+        "s1": ["t1", "t2"],
+        "s2": ["t3"],
+    }
+
+
+def test_what_one_deleted_and_the_other_went_on_with_is_kept() -> None:
+    mine, theirs = copied(BASE), copied(BASE)
+    del mine["sessions"]["s2"]
+    theirs["sessions"]["s2"]["memoryTraces"]["t4"] = {"id": "t4"}
+    assert list(traces_of(sessions_of(united(Kind.WORKSPACE, mine, theirs, BASE))["s2"])) == ["t3", "t4"]
+
+
+def test_messages_of_both_by_their_time() -> None:
+    base = conversation("c", "one", "two")
+    mine, theirs = copied(base, updated=9), copied(base, updated=8)
+    mine["messages"].append({"id": "mine", "content": "a", "timestamp": 20})
+    theirs["messages"].append({"id": "theirs", "content": "b", "timestamp": 10})
+    del theirs["messages"][0]
+    together = united(Kind.CONVERSATION, mine, theirs, base)
+    assert [message["id"] for message in messages_of(together)] == ["msg_1", "theirs", "mine"]
+    assert (together["message_count"], together["updated"]) == (3, 9)
+
+
+def test_messages_that_share_an_id_are_all_kept() -> None:
+    value = conversation("c", "one", "two")
+    for message in value["messages"]:
+        message["id"] = "same"
+    assert united(Kind.CONVERSATION, value, copied(value)) == value
+
+
+def changed(value: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    found = copied(value, lastAccessed=chance.randrange(2000, 2004))
+    sessions = found["sessions"]
+    for _ in range(chance.randrange(4)):
+        key = chance.choice(["s1", "s2", "s3", "7"])
+        traces = sessions.setdefault(key, session(key))["memoryTraces"]
+        trace = chance.choice(["t1", "t2", "t3", "t4"])
+        if chance.random() < 0.3:
+            traces.pop(trace, None)
+        elif chance.random() < 0.2:
+            del sessions[key]
+        else:
+            traces[trace] = {"id": trace, "content": chance.choice("ab")}
+    return found
+
+
+def ids(value: dict[str, Any]) -> set[tuple[str, str]]:
+    found = {(key, id_) for key, each in sessions_of(value).items() for id_ in (*traces_of(each), *states_of(each))}
+    return found | {(key, "") for key in sessions_of(value)}
+
+
+def test_of_any_two_versions() -> None:
+    for seed in range(400):
+        chance = random.Random(seed)
+        mine, theirs = changed(BASE, chance), changed(BASE, chance)
+        without, with_past = united(Kind.WORKSPACE, mine, theirs), united(Kind.WORKSPACE, mine, theirs, BASE)
+        assert united(Kind.WORKSPACE, theirs, mine) == without
+        assert united(Kind.WORKSPACE, theirs, mine, BASE) == with_past
+        assert ids(without) == ids(mine) | ids(theirs)
+        assert (ids(mine) - ids(BASE)) | (ids(theirs) - ids(BASE)) <= ids(with_past) <= ids(without)
+        assert united(Kind.WORKSPACE, mine, BASE, BASE) == mine, "one side alone has changed something"
+        assert united(Kind.WORKSPACE, without, mine) == {**without}, "again changes nothing"
