@@ -59,6 +59,10 @@ _LEADING_BASE = "config_delta"
 _EVENTS_EXPECTED = "an array of events, each with timestamp and type"
 
 
+_EXPONENT = re.compile(r"(?<= )-?[0-9.]+e[-+][0-9]+(?=,?$)", re.MULTILINE)
+"""In indented JSON: what ends a line and isn't in quotes is no part of a text."""
+_LEAST_WITHOUT = -5
+
 _KNOWN_BASES, _KNOWN_SIZE = 64, 64 << 10
 """So many base configurations of so many bytes, the last ones, are not checked again."""
 
@@ -324,4 +328,14 @@ def _word(value: object) -> str:
 
 def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> bytes:
     """The bytes that JP writes for an object (formats/jp.md 3.3)."""
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(errors=errors)
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return (_EXPONENT.sub(_as_rust_writes, text) + "\n").encode(errors=errors)
+
+
+def _as_rust_writes(number: re.Match[str]) -> str:
+    """A float that Python writes with an exponent: five places are none for Rust, and it needs no plus and no zeros."""
+    digits, _, exponent = number[0].partition("e")
+    if int(exponent) != _LEAST_WITHOUT:
+        return f"{digits}e{int(exponent)}"
+    sign = "-" if digits.startswith("-") else ""
+    return f"{sign}0.0000{digits.lstrip('-').replace('.', '')}"
