@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> object:
     """Import the library where it is asked for: the command doesn't need it, and starts the faster."""
-    if not name.startswith("_"):
+    if name == "__all__" or not name.startswith("_"):
         from importlib import import_module
 
         library = import_module("reconcile.library")
-        if name in library.__all__:
+        if name in ("__all__", *library.__all__):
             return getattr(library, name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

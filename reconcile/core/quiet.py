@@ -82,6 +82,7 @@ def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Po
         or workspace.foreign
         or memory.asides
         or memory.localizing
+        or memory.renames
         or policy.decisions
         or policy.missing is Missing.REPROJECT
         or memory.layout != policy.layout.value

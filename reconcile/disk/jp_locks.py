@@ -65,11 +65,15 @@ class LockRoots:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """A lock that was not had. ``pid`` is the holder's by its own account; ``detail`` says what happened."""
+    """A lock that was not had. ``pid`` is the holder's by its own account; ``detail`` says what happened.
+
+    ``impossible``: nobody holds it, as far as is known, but its file can't be made or opened.
+    """
 
     name: str
     pid: int | None
     detail: str
+    impossible: bool = False
 
 
 class Lease(Protocol):
@@ -113,11 +117,11 @@ class HeldLock:
         for _ in range(ATTEMPTS):
             path = roots.path(name)
             if path is None:
-                return Busy(name, None, "there is neither a store nor a workspace to lock in")
+                return Busy(name, None, "there is neither a store nor a workspace to lock in", impossible=True)
             try:
                 lock = cls(name, roots, path, _open(path))
             except OSError as error:
-                return Busy(name, None, f"{path}: {error.strerror}")
+                return Busy(name, None, f"{path}: {error.strerror}", impossible=True)
             taken = False
             try:
                 lock_exclusively(lock._fd)
@@ -161,8 +165,9 @@ class HeldLock:
         if self._link is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self._link)
-        os.close(self._fd)
-        self._fd = -1
+        # Forgotten first: who is interrupted in between must not close what has that number by then.
+        fd, self._fd = self._fd, -1
+        os.close(fd)
 
     def _settle(self, session: str | None = None) -> bool:
         """After flock: whether the name still is ours; if so, say who holds it and make the second link."""

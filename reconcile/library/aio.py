@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from reconcile.library.errors import BusyError
@@ -19,7 +20,10 @@ T = TypeVar("T")
 
 async def in_thread(call: Callable[[], T]) -> T:
     """Run something in a thread, to its end: a task that is cancelled meanwhile ends only after it."""
-    running = asyncio.get_running_loop().run_in_executor(None, call)
+    # One of its own: those of the loop may all be waiting for the lock that goes when this has ended.
+    one = ThreadPoolExecutor(1, "reconcile")
+    running = asyncio.get_running_loop().run_in_executor(one, call)
+    one.shutdown(wait=False)
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
         try:
@@ -36,7 +40,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 class Locking:
     """To be awaited for a lock or None, or for ``async with``, which raises `BusyError` where there is None."""
 
-    def __init__(self, handle: ConversationHandle, wait: Callable[[], Wait]) -> None:
+    def __init__(self, handle: ConversationHandle, wait: Callable[[], Wait[ConversationLock]]) -> None:
         self._handle = handle
         self._wait = wait
         self._lock: ConversationLock | None = None
@@ -49,7 +53,7 @@ class Locking:
         self._lock = await self._take(wait)
         if self._lock is None:
             raise BusyError(wait.words())
-        return self._lock
+        return await self._lock.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -57,7 +61,7 @@ class Locking:
         if self._lock is not None:
             await self._lock.__aexit__(kind, error, trace)
 
-    async def _take(self, wait: Wait | None = None) -> ConversationLock | None:
+    async def _take(self, wait: Wait[ConversationLock] | None = None) -> ConversationLock | None:
         wait = wait or self._wait()
         # No event comes when another process lets go.
         while (lock := wait.attempt()) is None and not wait.is_over():  # noqa: ASYNC110

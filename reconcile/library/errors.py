@@ -30,8 +30,12 @@ class BusyError(LibraryError, TimeoutError):
     """Somebody else has a conversation, and kept it for as long as was waited."""
 
 
+class LockError(LibraryError):
+    """A lock that nobody could have, however long he waits: its file can't be made, on a read-only disk for one."""
+
+
 class ReleasedError(LibraryError, RuntimeError):
-    """A lock or a scope was used after it was closed, or given away."""
+    """A lock, a scope or a workspace was used after it was closed, or given away."""
 
 
 class MisuseError(LibraryError, RuntimeError):

@@ -10,9 +10,10 @@ from weakref import WeakValueDictionary
 from reconcile.library.errors import MisuseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
+_LOOK_AGAIN_S = 1.0
 _inside = threading.local()
 
 
@@ -32,56 +33,97 @@ def is_inside() -> bool:
 
 
 class Exclusion:
-    """Of one conversation. ``owner`` is held by who has its lock, for as long; reading and writing are short."""
+    """Of one conversation. One may claim it, for as long as he has its lock; reading and writing are short.
+
+    Ctrl-C comes at any moment: who ends takes his own name out first, in one step and without the mutex, and tells the
+    others then. Those look by themselves now and then, in case that he came no further.
+    """
 
     def __init__(self, conversation: str) -> None:
         """Have nobody at it."""
-        self.owner = threading.Lock()
-        self._conversation = conversation
+        self.conversation = conversation
+        self._owner: object = None
         self._changed = threading.Condition(threading.RLock())
-        self._readers = 0
+        self._readers: set[object] = set()
         self._writer: int | None = None
-        self._waiting = 0
+        self._waiting: set[object] = set()
+
+    def claim(self, who: Claim) -> bool:
+        """Tell whether it is this one's now: it was nobody's, or his already."""
+        with self._changed:
+            if self._owner is None:
+                self._owner = who
+            return self._owner is who
+
+    def give_up(self, who: Claim) -> None:
+        """Have it be nobody's, where it was this one's."""
+        if self._owner is who:
+            self._owner = None
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Wait until nobody writes. Raises `MisuseError` where this thread does."""
-        with self._changed:
-            self._refuse_inside()
-            # Who waits to write goes first, or readers that overlap would keep him out for ever.
-            self._changed.wait_for(lambda: self._writer is None and not self._waiting)
-            self._readers += 1
+        me = object()
         try:
+            with self._changed:
+                self.refuse_inside()
+                # Who waits to write goes first, or readers that overlap would keep him out for ever.
+                self._wait(lambda: self._writer is None and not self._waiting)
+                self._readers.add(me)
             yield
         finally:
-            with self._changed:
-                self._readers -= 1
-                self._changed.notify_all()
+            self._readers.discard(me)
+            self._tell()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Wait until nobody reads or writes. Raises `MisuseError` where this thread writes already."""
-        with self._changed:
-            self._refuse_inside()
-            self._waiting += 1
-            try:
-                self._changed.wait_for(lambda: self._writer is None and not self._readers)
-            finally:
-                self._waiting -= 1
-            self._writer = threading.get_ident()
+        me, mine = threading.get_ident(), False
         try:
+            with self._changed:
+                self.refuse_inside()
+                self._waiting.add(me)
+                self._wait(lambda: self._writer is None and not self._readers)
+                self._writer, mine = me, True
+                self._waiting.discard(me)
             yield
         finally:
-            with self._changed:
+            if mine:
                 self._writer = None
-                self._changed.notify_all()
+            self._waiting.discard(me)
+            self._tell()
 
-    def _refuse_inside(self) -> None:
+    def _wait(self, is_over: Callable[[], bool]) -> None:
+        while not self._changed.wait_for(is_over, _LOOK_AGAIN_S):
+            pass
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def refuse_inside(self) -> None:
+        """Raise `MisuseError` where this thread is in a callback that changes the conversation."""
         if self._writer == threading.get_ident():
             raise MisuseError(
-                f"{self._conversation}: a callback that changes it has asked for it again; "
+                f"{self.conversation}: a callback that changes it has asked for it again; "
                 "use what the callback was given"
             )
+
+
+class Claim:
+    """One attempt to have a conversation, and what came of it."""
+
+    def __init__(self, exclusion: Exclusion) -> None:
+        """Claim nothing yet."""
+        self.exclusion = exclusion
+
+    def make(self) -> bool:
+        """Tell whether nobody else has it."""
+        return self.exclusion.claim(self)
+
+    def give_up(self) -> None:
+        """Leave it to others; more than once does nothing."""
+        self.exclusion.give_up(self)
 
 
 class Exclusions:

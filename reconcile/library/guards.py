@@ -41,6 +41,7 @@ class Guard:
 
     def __init__(self, scope: Scope, *, owns: bool) -> None:
         self._scope = scope
+        self._owns = owns
         self._open = True
         self._finalizer = weakref.finalize(self, drop, scope, self._WHAT, owns=owns)
 
@@ -81,9 +82,12 @@ class Guard:
     def close(self) -> None:
         """Write what is dirty, and let go; more than once does nothing. Raises `PersistError`."""
         if self._open:
-            self._open = False
-            self._finalizer.detach()
-            self._leave()
+            self._scope.refuse_in_callback()
+            try:
+                self._leave()
+            finally:
+                if self._scope.released or not self._owns:  # else Ctrl-C has come before anything; it stays open
+                    self._ended()
 
     def __enter__(self) -> Self:
         self._demanded()
@@ -101,7 +105,11 @@ class Guard:
             error.add_note(f"and what {self._WHAT} had to write is not written: {failure}")
 
     async def __aenter__(self) -> Self:
-        return self.__enter__()
+        from reconcile.library.aio import in_thread
+
+        self._demanded()
+        await in_thread(self._scope.read_ahead)
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -112,6 +120,10 @@ class Guard:
 
     def _leave(self) -> None:
         self._scope.close()
+
+    def _ended(self) -> None:
+        self._open = False
+        self._finalizer.detach()
 
     def _demanded(self) -> Scope:
         if not self._open:
@@ -147,9 +159,9 @@ class ConversationLock(Guard):
         scope = self._demanded()
         if self._mut is not None and (mut := self._mut()) is not None and not mut.closed:
             raise MisuseError(f"{self.id}: there is a mutable scope of this lock already; close that first")
-        self._open = False
-        self._finalizer.detach()
-        return ConversationMut(scope, None)
+        found = ConversationMut(scope, None)
+        self._ended()
+        return found
 
 
 class ConversationMut(Guard):
@@ -200,8 +212,7 @@ class ConversationMut(Guard):
         """Remove the conversation, and be closed: `Workspace.remove_conversation`."""
         scope = self._demanded()
         scope.remove(strategy)
-        self._open = False
-        self._finalizer.detach()
+        self._ended()
         if self._lock is not None:
             self._lock.close()
 

@@ -21,6 +21,7 @@ from reconcile.core.withholding import renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from reconcile.core.format import Format
     from reconcile.core.look import Look
@@ -69,7 +70,8 @@ def plan_change(
     intents = {}
     if before is None:
         intents[change.conversation] = Intent(IntentKind.LOCAL if change.local else IntentKind.PROJECTED)
-    look = _with(ground.look, after, history, intents, rules)
+    renames = {(Side.STORE, after.conversation)} if before is not None and _title(before) != _title(after) else set()
+    look = _with(ground.look, after, history, intents, renames, rules)
     look = look if ground.at_rest else with_events(look)
     then = plan_run(replace(ground, look=look), after.conversation, policy, rules, now_ns)
     needs = tuple(action.id for action in writes)
@@ -132,6 +134,10 @@ def _changed(draft: Draft, before: Copy, change: Change, rules: Rules, now_ns: i
     return replace(before, files=tuple(files), metadata=metadata, stream=stream)
 
 
+def _title(copy: Copy) -> str | None:
+    return None if copy.metadata is None or isinstance(copy.metadata, Fault) else copy.metadata.title
+
+
 def _facts(change: Change, rules: Rules) -> tuple[Metadata | Fault, Stream | Fault]:
     fmt = rules.format
     stream = {name: change.after[name] for name in fmt.stream_files if name in change.after}
@@ -169,16 +175,25 @@ def _with(
     after: Copy,
     history: Mapping[tuple[str, str], tuple[Digest, ...]],
     intents: Mapping[str, Intent],
+    renames: AbstractSet[tuple[Side, str]],
     rules: Rules,
 ) -> Look:
-    """Return a look as it will be once the store is written."""
+    """Return a look as it will be once the store is written.
+
+    ``renames``: what was never in sync gets the name of its new title, too, as at JP's next write of it.
+    """
     memory = look.memory
     known = {key: (*(d for d in memory.history.get(key, ()) if d not in new), *new) for key, new in history.items()}
     copies = sorted(_replaced(look, after), key=lambda copy: (rules.format.order(copy.conversation), copy.path))
     return replace(
         look,
         store=replace(look.store, copies=tuple(copies)),
-        memory=replace(memory, history={**memory.history, **known}, intents={**memory.intents, **intents}),
+        memory=replace(
+            memory,
+            history={**memory.history, **known},
+            intents={**memory.intents, **intents},
+            renames=memory.renames | renames,
+        ),
     )
 
 

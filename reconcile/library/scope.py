@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import threading
 import warnings
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from reconcile.core.model import Fault
+from reconcile.core.model import Fault, ParentKind
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
 from reconcile.library.errors import (
     InvalidValueError,
+    LibraryError,
     MisuseError,
     PersistError,
     ReleasedError,
@@ -22,9 +24,9 @@ from reconcile.library.exclusion import entered, is_inside
 from reconcile.library.persisting import Change, Removal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from reconcile.library.exclusion import Exclusion
+    from reconcile.library.exclusion import Claim
     from reconcile.library.locking import Lease
     from reconcile.library.persisting import Strategy
     from reconcile.library.storage import Storage
@@ -53,26 +55,27 @@ class Scope:
     def __init__(
         self,
         storage: Storage,
-        exclusion: Exclusion,
-        conversation: str,
+        claim: Claim,
         lease: Lease,
         keeps: object,
-        created: Contents | None = None,
-        *,
-        local: bool = False,
     ) -> None:
-        """Take over the lock. ``created``: what a new conversation begins with, which is nowhere yet."""
-        self.conversation = conversation
+        """Take over the lock: the claim to it in this process, and what keeps other processes out."""
+        self.conversation = claim.exclusion.conversation
         self.waiting: tuple[str, ...] = ()
         self.released = False
-        self._storage, self._exclusion, self._lease, self._keeps = storage, exclusion, lease, keeps
-        self._read: Contents | None = None if created is None else {}
-        self._now: Contents = created or {}
-        self._local = local
+        self._storage, self._exclusion, self._claim = storage, claim.exclusion, claim
+        self._lease, self._keeps = lease, keeps
+        self._read: Contents | None = None
+        self._now: Contents = {}
+        self._local = False
         self._behind = False
         """The store has it all, and the workspace could not be written."""
         self._shown: dict[str, tuple[bytes, View]] = {}
         self._pid = os.getpid()
+
+    def begin(self, contents: Contents, *, local: bool) -> None:
+        """Have this be a new conversation, which is nowhere yet."""
+        self._read, self._now, self._local = {}, contents, local
 
     @property
     def dirty(self) -> bool:
@@ -89,8 +92,7 @@ class Scope:
 
     def update(self, change: Callable[[Draft], T]) -> T:
         """Have a callback change everything; what it raises, and what can't be written, leaves all as it was."""
-        self._demand()
-        with entered(), self._exclusion.writing():
+        with self._writing():
             before = self._contents()
             draft = self._draft(before)
             result = change(draft)
@@ -102,55 +104,83 @@ class Scope:
 
     def flush(self) -> None:
         """Write what is dirty. Raises `PersistError`; it is still dirty then."""
-        self._demand()
-        with entered(), self._exclusion.writing():
-            if not self.dirty:
-                return
-            assert self._read is not None  # noqa: S101 - it is dirty
-            change = Change(
-                conversation=self.conversation,
-                before=self._read,
-                after=self._now,
-                local=self._local,
-                lease=self._lease,
-            )
-            try:
-                self.waiting = self._storage.persist(change)
-            except PersistError as error:
-                if error.saved:
-                    self._read, self._behind = self._now, True
-                raise
-            self._read, self._behind = self._now, False
+        with self._writing():
+            self._write()
 
     def remove(self, strategy: Strategy | None) -> None:
         """Remove the conversation, and let go of the lock. What is dirty is written first: the vault keeps it."""
-        self.flush()
-        with entered(), self._exclusion.writing():
+        with self._writing():
+            self._write()
             removal = Removal(conversation=self.conversation, strategy=strategy, lease=self._lease)
             self.waiting = self._storage.remove(removal)
-        self.release()
+            self.release()
+
+    def close(self) -> None:
+        """Write what is dirty, then let go, whatever comes of it. Raises `MisuseError` in a callback, and does nothing.
+
+        Both are one: what another thread changes in between would be taken over, and never written.
+        """
+        if self.released:
+            return
+        self.refuse_in_callback()
+        try:
+            if self.is_ours():
+                with entered(), self._exclusion.writing():
+                    try:
+                        if not self.released:
+                            self._write()
+                    finally:
+                        self.release()
+        finally:
+            self.release()
 
     def release(self) -> None:
         """Let go of the lock; more than once does nothing. After a fork it isn't the child's to let go."""
         if not self.released:
-            self.released = True
-            if self._pid == os.getpid():
+            if self.is_ours():
                 self._lease.release()
-                self._exclusion.owner.release()
+                self._claim.give_up()
+            self.released = True
 
-    def close(self) -> None:
-        """Write what is dirty, then let go, whatever comes of it."""
-        if not self.released:
-            try:
-                if self._pid == os.getpid():
-                    self.flush()
-            finally:
-                self.release()
+    def read_ahead(self) -> None:
+        """Read now what will be asked for; what is wrong with it is said by then."""
+        with contextlib.suppress(LibraryError), entered(), self._exclusion.reading():
+            self._contents()
+
+    def refuse_in_callback(self) -> None:
+        """Raise `MisuseError` in a callback of this conversation: it can't be closed before that has ended."""
+        self._exclusion.refuse_inside()
+
+    def is_ours(self) -> bool:
+        """Tell whether this is the process that has the lock, and no fork of it."""
+        return self._pid == os.getpid()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._demand()
+        with entered(), self._exclusion.writing():
+            self._demand()  # it may have been closed while this was waiting
+            yield
+
+    def _write(self) -> None:
+        if not self.dirty:
+            return
+        assert self._read is not None  # noqa: S101 - it is dirty
+        change = Change(
+            conversation=self.conversation, before=self._read, after=self._now, local=self._local, lease=self._lease
+        )
+        try:
+            self.waiting = self._storage.persist(change)
+        except PersistError as error:
+            if error.saved:
+                self._read, self._behind = self._now, True
+            raise
+        self._read, self._behind = self._now, False
 
     def _demand(self) -> None:
         if self.released:
             raise ReleasedError(f"{self.conversation}: its lock was released; lock it again to read or change it")
-        if self._pid != os.getpid():
+        if not self.is_ours():
             raise ReleasedError(f"{self.conversation}: its lock is that of the process that was forked; lock it anew")
 
     def _contents(self) -> Contents:
@@ -188,8 +218,10 @@ class Scope:
                     f"{self.conversation}: {name}: found {type(value).__name__}; nothing was changed"
                 )
             if name == METADATA_FILE:
-                value = values.as_jp_orders(cast("Metadata", value), self._metadata(before))
-            content = values.encoded(name, value)
+                value, known = cast("Metadata", value), self._metadata(before)
+                value = values.as_jp_orders(value, known)
+                values.check_keys(self.conversation, value, known)
+            content = values.encoded(self.conversation, name, value)
             if content != before[name] and content != self._again(name, before[name]):
                 after[name] = content
         if after != before:
@@ -201,14 +233,24 @@ class Scope:
         return cast("Metadata", values.decoded(self.conversation, METADATA_FILE, contents[METADATA_FILE]))
 
     def _again(self, name: str, content: bytes) -> bytes:
-        return values.encoded(name, cast("Metadata | Events", values.decoded(self.conversation, name, content)))
+        return values.encoded(
+            self.conversation, name, cast("Metadata | Events", values.decoded(self.conversation, name, content))
+        )
 
     def _check_parent(self, before: Contents, after: Contents) -> None:
         """Refuse a parent that isn't there, or is below. Raises `InvalidValueError`."""
         read = self._storage.format.read_metadata
         old, new = read(before[METADATA_FILE]), read(after[METADATA_FILE])
-        if isinstance(new, Fault) or (not isinstance(old, Fault) and old.parent == new.parent) or new.parent.id is None:
+        if isinstance(new, Fault) or (not isinstance(old, Fault) and old.parent == new.parent):
             return
+        if new.parent.kind is ParentKind.UNREADABLE:
+            raise InvalidValueError(
+                f'{self.conversation}: parent_id: found what names no conversation, expected an id such as "jp-c17"; '
+                "nothing was changed"
+            )
+        if new.parent.id is None:
+            return
+        self._storage.refresh()  # others may have made that one, or moved something below this one
         parent, tree = new.parent.id, self._storage.tree
         words = "isn't there" if parent not in tree else ""
         words = "is below it" if not words and tree.is_below(parent, self.conversation) else words
@@ -218,7 +260,7 @@ class Scope:
 
 def drop(scope: Scope, what: str, *, owns: bool) -> None:
     """Close a scope that nobody has closed, and say so: a last resort. ``owns``: the lock goes with it."""
-    if scope.released:
+    if scope.released or not scope.is_ours():
         return
     if is_inside():  # the garbage collector came by while this thread may hold what closing has to wait for
         threading.Thread(target=_drop, args=(scope, what, owns), name="reconcile-last-resort").start()

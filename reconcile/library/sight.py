@@ -7,6 +7,8 @@ doesn't matter to this conversation, or what is remembered of it says so.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -100,7 +102,7 @@ class Sight:
 
     def ground(self, conversation: str, parent: str | None = None) -> Ground:
         """Look at one conversation, or at everything where that can't suffice; ``parent``: what it is to be below."""
-        if self._look_again(conversation):
+        if not self._has_come(conversation) and self._look_again(conversation):
             with self._mutex:
                 self._known.relate({conversation}, self._remembered({conversation}))
                 near = self._known.above(conversation) | self._above(parent)
@@ -159,6 +161,16 @@ class Sight:
         kept, here = (side.of(conversation) for side in self._known.sides.values())
         agreed = memory.agreed.get(conversation)
         return len(kept) == len(here) == 1 and agreed is not None and here[0].path == agreed.place
+
+    def _has_come(self, conversation: str) -> bool:
+        """Tell whether the store has a directory of what was nowhere: another process has made it since."""
+        with self._mutex:
+            if any(conversation in known for known in self._known.sides.values()):
+                return False
+        store, id_of = self.session.site.conversations(Side.STORE), self.session.format.id_of
+        with contextlib.suppress(FileNotFoundError):
+            return any(id_of(name) == conversation for name in os.listdir(store))
+        return False
 
     def _look_again(self, conversation: str, made: Mapping[Side, Sequence[str]] | None = None) -> bool:
         """Know what is in the directories of one conversation now; False where one of them is gone."""

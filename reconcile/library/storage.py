@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from reconcile.core.model import Metadata, ParentKind
 from reconcile.formats import get_format
 from reconcile.library.errors import has_children
 from reconcile.library.filesystem import FileSystemBackend
-from reconcile.library.loading import load
+from reconcile.library.loading import Source, load
 from reconcile.library.persisting import Strategy
 from reconcile.library.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from reconcile.core.format import Format
     from reconcile.disk.jp_locks import Lease, Locks
@@ -44,8 +45,8 @@ class Storage(Protocol):
     def refresh(self) -> None:
         """Look at everything again."""
 
-    def load(self, conversation: str) -> Contents:
-        """Read without a lock; {} where it is nowhere."""
+    def load(self, conversation: str) -> Mapping[str, Source]:
+        """Find its files without a lock; {} where it is nowhere."""
 
     def prepare(self, conversation: str, lease: Lease) -> Contents:
         """Read what is to be changed, with its lock held."""
@@ -86,8 +87,8 @@ class Disk:
         """Look at both sides again."""
         self._sight.refresh()
 
-    def load(self, conversation: str) -> Contents:
-        """Read what both sides hold, whatever a run has still to do about it."""
+    def load(self, conversation: str) -> Mapping[str, Source]:
+        """Find what both sides hold, whatever a run has still to do about it."""
         return load(self._sight, conversation)
 
     def prepare(self, conversation: str, lease: Lease) -> Contents:
@@ -132,16 +133,17 @@ class Memory:
             self._below.refresh()
         self.tree = self._new_tree()
 
-    def load(self, conversation: str) -> Contents:
-        """Read what was changed, or what is below."""
+    def load(self, conversation: str) -> Mapping[str, Source]:
+        """Find what was changed, or what is below."""
         with self._mutex:
             if conversation in self._changed or self._below is None:
-                return self._changed.get(conversation, {})
+                changed = self._changed.get(conversation, {})
+                return {name: Source(content, partial(bytes, content)) for name, content in changed.items()}
         return self._below.load(conversation)
 
     def prepare(self, conversation: str, lease: Lease) -> Contents:  # noqa: ARG002 - nothing is written
         """Read."""
-        return self.load(conversation)
+        return self._read(conversation)
 
     def persist(self, change: Change) -> tuple[str, ...]:
         """Pass a change on, and show it."""
@@ -157,7 +159,7 @@ class Memory:
         words = self.backend.remove(removal)
         above = self.tree.parent_of(gone)
         for child in children if removal.strategy is Strategy.PROMOTE else ():
-            contents = self.load(child)
+            contents = self._read(child)
             metadata = contents[self.format.metadata_file]
             promoted = self.format.with_parent(metadata, above) or metadata
             self._show(child, {**contents, self.format.metadata_file: promoted})
@@ -171,6 +173,9 @@ class Memory:
         """Close what is below."""
         if self._below:
             self._below.close()
+
+    def _read(self, conversation: str) -> Contents:
+        return {name: source.read() for name, source in self.load(conversation).items()}
 
     def _new_tree(self) -> Tree:
         below = self._below.tree if self._below else None

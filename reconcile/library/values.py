@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from reconcile.core.model import Fault
-from reconcile.formats import strict
+from reconcile.formats import strict, times
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, serialised
 from reconcile.library.errors import InvalidValueError, UnreadableError
 
@@ -32,6 +33,20 @@ Contents: TypeAlias = "Mapping[str, bytes]"
 
 _METADATA = ("title", "last_activated_at", "pinned_at", "archived_at", "expires_at", "labels")
 """The keys that JP writes, in its order (formats/jp.md 3.1)."""
+_EXPECTED: dict[str, tuple[Callable[[Json], bool], str]] = {
+    "title": (lambda value: isinstance(value, str), "a text"),
+    "labels": (
+        lambda value: isinstance(value, dict) and all(isinstance(each, str) for each in value.values()),
+        "texts",
+    ),
+    **dict.fromkeys(
+        ("pinned_at", "archived_at", "expires_at"),
+        (lambda value: isinstance(value, str) and times.is_readable(value), "a time such as 2026-01-31 12:00:00.0"),
+    ),
+}
+"""What of JP's keys it can read, and in words; the other ones are checked with the file as a whole."""
+_HUGE = re.compile(rb"(?<= )-?[0-9]{309,}(?=,?$)", re.MULTILINE)
+"""An integer that is no float either, for a reader that makes one of those that are too long."""
 _OVERLAYS = ("config_delta", "compaction")
 _CODED = {"tool_call_request": ("arguments",), "tool_call_response": ("content",)}
 
@@ -129,7 +144,11 @@ def _from_base64(text: str) -> str:
 
 
 def as_jp_orders(metadata: Metadata, before: Metadata) -> Metadata:
-    """Return metadata with what it has more than before in the order in which JP writes its keys, and sorts labels."""
+    """Return metadata with what it has more than before in the order in which JP writes its keys, and sorts labels.
+
+    Of JP's own keys those are left out that say nothing: it doesn't write them.
+    """
+    metadata = {key: each for key, each in metadata.items() if key not in _METADATA or each not in (None, {})}
     labels = metadata.get("labels")
     if isinstance(labels, dict) and labels != before.get("labels"):
         metadata = {**metadata, "labels": dict(sorted(labels.items()))}
@@ -150,12 +169,27 @@ def decoded(conversation: str, name: str, content: bytes) -> Json:
     return cast("Json", value)
 
 
-def encoded(name: str, value: Metadata | Events) -> bytes:
+def encoded(conversation: str, name: str, value: Metadata | Events) -> bytes:
     """Return the bytes that JP would write. Raises `InvalidValueError`."""
     try:
-        return serialised(cast("dict[str, Any] | list[Any]", value))
+        content = serialised(cast("dict[str, Any] | list[Any]", value))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidValueError(f"{name}: found {error}, expected what JSON can hold; nothing was changed") from None
+        raise InvalidValueError(
+            f"{conversation}: {name}: found {error}, expected what JSON can hold; nothing was changed"
+        ) from None
+    if _HUGE.search(content):
+        raise InvalidValueError(f"{conversation}: {name}: found a number that is out of range; nothing was changed")
+    return content
+
+
+def check_keys(conversation: str, metadata: Metadata, before: Metadata) -> None:
+    """Make sure that JP could read the keys that were changed (formats/jp.md 3.1). Raises `InvalidValueError`."""
+    for key, (is_readable, expected) in _EXPECTED.items():
+        if key in metadata and metadata[key] != before.get(key) and not is_readable(metadata[key]):
+            raise InvalidValueError(
+                f"{conversation}: {METADATA_FILE}: found {strict.kind(metadata[key])} as {key}, expected {expected}; "
+                "nothing was changed"
+            )
 
 
 def check(fmt: Format, conversation: str, contents: Contents) -> None:

@@ -4,55 +4,57 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from reconcile.library.errors import LockError
 from reconcile.library.exclusion import entered
 from reconcile.library.locking import Busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reconcile.library.exclusion import Exclusion
-    from reconcile.library.guards import ConversationLock
+    from reconcile.library.exclusion import Claim
     from reconcile.library.locking import Lease, LockBackend
 
+T = TypeVar("T")
 _FIRST_S, _LONGEST_S = 0.001, 0.05
 
 
-class Wait:
+class Wait(Generic[T]):
     """One wait for one lock. ``timeout``: seconds, 0 for one attempt, None for as long as it takes."""
 
     def __init__(
         self,
-        conversation: str,
-        exclusion: Exclusion,
+        claim: Claim,
         locks: LockBackend,
         session: str | None,
         timeout: float | None,
-        made: Callable[[Exclusion, Lease], ConversationLock],
+        made: Callable[[Claim, Lease], T],
     ) -> None:
-        self._conversation, self._exclusion, self._locks, self._session = conversation, exclusion, locks, session
-        self._made = made
+        self._claim, self._locks, self._session, self._made = claim, locks, session, made
+        self._conversation = claim.exclusion.conversation
         self._ends = None if timeout is None else time.monotonic() + timeout
         self._pause = _FIRST_S
         self._busy: Busy | None = None
 
-    def attempt(self) -> ConversationLock | None:
-        """Try once."""
-        if not self._exclusion.owner.acquire(blocking=False):
-            self._busy = None
-            return None
+    def attempt(self) -> T | None:
+        """Try once. Raises `LockError` where nobody could have it."""
+        lock, found = None, None
         try:
-            with entered():
-                found = self._locks.take(self._conversation, self._session)
-                if not isinstance(found, Busy):
-                    return self._made(self._exclusion, found)
-        except BaseException:
-            self._exclusion.owner.release()
-            raise
-        self._busy = found
-        self._exclusion.owner.release()
-        return None
+            if self._claim.make():
+                with entered():
+                    found = self._locks.take(self._conversation, self._session)
+                    if not isinstance(found, Busy):
+                        lock = self._made(self._claim, found)
+        finally:
+            if lock is None:
+                if found is not None and not isinstance(found, Busy):
+                    found.release()
+                self._claim.give_up()
+        self._busy = found if isinstance(found, Busy) else None
+        if self._busy is not None and self._busy.impossible:
+            raise LockError(f"{self._conversation}: can't be locked: {self._busy.detail}")
+        return lock
 
     def is_over(self) -> bool:
         """Tell whether there is no time left."""

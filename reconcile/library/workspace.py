@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from reconcile.config import load_settings
-from reconcile.core.policy import Policy
-from reconcile.disk.roots import LocateError, locate, refuse_state_inside
-from reconcile.disk.state_place import state_directory
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
-from reconcile.library.errors import BusyError, UnknownConversationError
-from reconcile.library.exclusion import Exclusions, entered
+from reconcile.library.errors import BusyError, ReleasedError, UnknownConversationError, UnreadableError
+from reconcile.library.exclusion import Claim, Exclusions, entered
 from reconcile.library.guards import ConversationHandle, ConversationLock, ConversationMut
-from reconcile.library.locking import JpLocks, NoLocks
+from reconcile.library.locking import NoLocks
+from reconcile.library.opening import open_storage
 from reconcile.library.persisting import NullBackend
 from reconcile.library.scope import Scope
-from reconcile.library.sight import Sight
-from reconcile.library.storage import Disk, Memory
+from reconcile.library.snapshots import Snapshots
+from reconcile.library.storage import Memory
 from reconcile.library.waiting import Wait
-from reconcile.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import os
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
     from reconcile.library.aio import Locking
-    from reconcile.library.exclusion import Exclusion
     from reconcile.library.locking import Lease, LockBackend
     from reconcile.library.persisting import PersistBackend, Strategy
     from reconcile.library.storage import Storage
+    from reconcile.library.tree import Tree
     from reconcile.library.values import Contents, Events, Metadata, View
 
+T = TypeVar("T")
 TIMEOUT = 10.0
 """Seconds that a lock is waited for, as JP does."""
 
@@ -50,11 +46,11 @@ class Workspace:
 
     def __init__(self, storage: Storage, locks: LockBackend) -> None:
         """Use `open` or `in_memory`."""
-        self._storage = storage
+        self._opened = storage
         self._locks = locks
         self._exclusions = Exclusions()
         self._scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
-        self._shown: dict[str, tuple[Contents, dict[str, View]]] = {}
+        self._snapshots = Snapshots(self._exclusions)
         self._closer = weakref.finalize(self, storage.close)
 
     @classmethod
@@ -77,26 +73,7 @@ class Workspace:
             ConfigError: the configuration can't be used.
             StateError: reconcile's own state can't be used.
         """
-        where = None if path is None else os.fspath(path)
-        roots = locate(None, where, None if store is None else os.fspath(store), os.getcwd(), os.environ, sys.platform)
-        if roots.format != "jp":
-            raise LocateError(f"{roots.workspace}: found the format {roots.format}, expected JP's, which has locks")
-        settings = load_settings(os.environ, roots.workspace_id)
-        directory = state_directory(roots.key, os.environ, sys.platform)
-        refuse_state_inside(roots, directory)
-        session = Session(roots, directory, readonly=backend is not None, ignore=settings.ignore)
-        policy = Policy(
-            layout=settings.layout, stream=settings.stream, diverged=settings.diverged, missing=settings.missing
-        )
-        try:
-            with entered():
-                sight = Sight(session, policy)
-        except BaseException:
-            session.state.close()
-            raise
-        locks = locks or (JpLocks(roots) if backend is None else NoLocks())
-        disk = Disk(sight, locks.others)
-        return cls(disk if backend is None else Memory(disk, backend), locks)
+        return cls(*open_storage(path, store, backend, locks))
 
     @classmethod
     def in_memory(cls, *, backend: PersistBackend | None = None) -> Self:
@@ -106,16 +83,18 @@ class Workspace:
     @property
     def backend(self) -> PersistBackend:
         """Where changes go: the one given, or that of the file system."""
-        return self._storage.backend
+        return self._opened.backend
 
     def close(self) -> None:
         """Close what is still open, with a `ResourceWarning`, and give everything back.
 
         Raises:
-            PersistError: something that was dirty could not be written.
+            PersistError: something that was dirty could not be written; a note tells of everything else that couldn't.
         """
         failures = []
-        left = [scope for scope in list(self._scopes) if not scope.released]
+        left = [scope for scope in list(self._scopes) if not scope.released and scope.is_ours()]
+        for scope in left:
+            scope.refuse_in_callback()
         for scope in left:
             try:
                 scope.close()
@@ -123,6 +102,8 @@ class Workspace:
                 failures.append(failure)
         self._closer()
         if failures:
+            for other in failures[1:]:
+                failures[0].add_note(f"and {other}")
             raise failures[0]
         if left:
             ids = ", ".join(scope.conversation for scope in left)
@@ -134,7 +115,13 @@ class Workspace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except Exception as failure:
+            if error is None:
+                raise
+            for words in (str(failure), *getattr(failure, "__notes__", ())):
+                error.add_note(f"and the workspace was closed with what is not written: {words}")
 
     def refresh(self) -> None:
         """Look at both sides as a whole again: what others have made or removed is known then."""
@@ -148,9 +135,7 @@ class Workspace:
             UnknownConversationError: no live conversation has it.
         """
         found = self._storage.format.parse_id(conversation)
-        if found is not None and found not in self._storage.tree:
-            self.refresh()  # it may have been made since
-        if found is None or found not in self._storage.tree:
+        if found is None or not self._is_there(found):
             raise UnknownConversationError(
                 f"{conversation!r}: found no live conversation of that id", "`reconcile ls` lists them"
             )
@@ -162,35 +147,35 @@ class Workspace:
 
     def metadata(self, handle: ConversationHandle) -> Mapping[str, View]:
         """Return the metadata as it is on the disk: a snapshot, which can't be changed and doesn't change."""
-        found = self._snapshot(handle, METADATA_FILE)
+        found = self._snapshots.value(self._storage, handle.id, METADATA_FILE)
         assert isinstance(found, dict)  # noqa: S101 - it was checked
         return found
 
     def events(self, handle: ConversationHandle) -> Sequence[Mapping[str, View]]:
         """Return the events as they are on the disk: a snapshot, which can't be changed and doesn't change."""
-        found: Any = self._snapshot(handle, EVENTS_FILE)
+        found: Any = self._snapshots.value(self._storage, handle.id, EVENTS_FILE)
         return found  # type: ignore[no-any-return]
 
     def parent_of(self, handle: ConversationHandle) -> ConversationHandle | None:
         """Return the parent; None for a root."""
-        parent = self._storage.tree.parent_of(handle.id)
+        parent = self._tree(handle).parent_of(handle.id)
         return None if parent is None else ConversationHandle(parent)
 
     def children_of(self, handle: ConversationHandle) -> list[ConversationHandle]:
         """Return the children, in the order of their ids."""
-        return [ConversationHandle(each) for each in self._storage.tree.children_of(handle.id)]
+        return [ConversationHandle(each) for each in self._tree(handle).children_of(handle.id)]
 
     def has_children(self, handle: ConversationHandle) -> bool:
         """Tell whether there are any."""
-        return bool(self._storage.tree.children_of(handle.id))
+        return bool(self._tree(handle).children_of(handle.id))
 
     def ancestors_of(self, handle: ConversationHandle) -> list[ConversationHandle]:
         """Return parent, grandparent and so on, up to a root."""
-        return [ConversationHandle(each) for each in self._storage.tree.ancestors_of(handle.id)]
+        return [ConversationHandle(each) for each in self._tree(handle).ancestors_of(handle.id)]
 
     def descendants_of(self, handle: ConversationHandle) -> list[ConversationHandle]:
         """Return everything below, parents before children."""
-        return [ConversationHandle(each) for each in self._storage.tree.descendants_of(handle.id)]
+        return [ConversationHandle(each) for each in self._tree(handle).descendants_of(handle.id)]
 
     def lock_conversation(
         self, handle: ConversationHandle, *, session: str | None = None, timeout: float | None = TIMEOUT
@@ -199,8 +184,11 @@ class Workspace:
 
         ``timeout`` is in seconds: 0 is one attempt, None waits as long as it takes. ``session`` is what others are told
         of who holds it.
+
+        Raises:
+            LockError: nobody could have it; waiting would be in vain.
         """
-        wait = self._wait(handle, session, timeout)
+        wait = self._wait(handle.id, session, timeout, self._lock)
         while (lock := wait.attempt()) is None and not wait.is_over():
             time.sleep(wait.pause())
         return lock
@@ -214,7 +202,7 @@ class Workspace:
         """
         from reconcile.library.aio import Locking
 
-        return Locking(handle, lambda: self._wait(handle, session, timeout))
+        return Locking(handle, lambda: self._wait(handle.id, session, timeout, self._lock))
 
     def create_conversation(
         self,
@@ -236,7 +224,7 @@ class Workspace:
             InvalidValueError: JP could not read it.
         """
         storage = self._storage
-        if parent is not None and parent.id not in storage.tree:
+        if parent is not None and not self._is_there(parent.id):
             raise UnknownConversationError(f"{parent.id}: found no live conversation of that id to be the parent")
         metadata: Metadata = {} if title is None else {"title": title}
         metadata["last_activated_at"] = values.timestamp()
@@ -244,13 +232,15 @@ class Workspace:
             metadata["labels"] = dict(sorted(labels.items()))
         if parent is not None:
             metadata["parent_id"] = parent.id
+        new = "a new conversation"
+        values.check_keys(new, metadata, {})
         contents = {
-            METADATA_FILE: values.encoded(METADATA_FILE, metadata),
-            BASE_FILE: values.encoded(BASE_FILE, base_config or {}),
-            EVENTS_FILE: values.encoded(EVENTS_FILE, events or []),
+            METADATA_FILE: values.encoded(new, METADATA_FILE, metadata),
+            BASE_FILE: values.encoded(new, BASE_FILE, base_config or {}),
+            EVENTS_FILE: values.encoded(new, EVENTS_FILE, events or []),
         }
-        values.check(storage.format, "a new conversation", contents)
-        return self._new(contents, session, local=local).into_mut()
+        values.check(storage.format, new, contents)
+        return self._new(contents, session, local=local)
 
     def remove_conversation(self, mut: ConversationMut, strategy: Strategy | None = None) -> None:
         """Remove a conversation from the store and the workspace; it stays in the vault. ``mut`` is closed by that.
@@ -261,44 +251,55 @@ class Workspace:
         """
         mut.removed(strategy)
 
-    def _new(self, contents: Contents, session: str | None, *, local: bool) -> ConversationLock:
+    @property
+    def _storage(self) -> Storage:
+        if not self._closer.alive:
+            raise ReleasedError("the workspace was closed; open it again")
+        return self._opened
+
+    def _is_there(self, conversation: str) -> bool:
+        """Tell whether a conversation is live, also where it was made since everything was looked at."""
+        if conversation not in self._storage.tree:
+            self.refresh()
+        return conversation in self._storage.tree
+
+    def _tree(self, handle: ConversationHandle) -> Tree:
+        if not self._is_there(handle.id):
+            raise UnknownConversationError(f"{handle.id}: found no live conversation of that id", "it was removed")
+        return self._storage.tree
+
+    def _new(self, contents: Contents, session: str | None, *, local: bool) -> ConversationMut:
         """Lock an id that nobody has, neither now nor at the same moment."""
         storage, taken = self._storage, set(self._storage.taken())
         for _ in range(1000):
             new = storage.format.new_id(time.time_ns(), taken)
-            lock = self._wait(ConversationHandle(new), session, 0, contents, local=local).attempt()
-            if lock is not None:
-                with entered():
-                    if not storage.load(new):
-                        return lock
-                lock.close()
+            scope = self._wait(new, session, 0, self._scope).attempt()
+            if scope is not None:
+                mut = ConversationMut(scope, None)
+                if self._is_nowhere(new):
+                    scope.begin(contents, local=local)
+                    return mut
+                mut.close()
             taken.add(new)
         raise BusyError("found no id for a new conversation: other processes take one after the other")
 
+    def _is_nowhere(self, conversation: str) -> bool:
+        with entered():
+            try:
+                return not self._storage.load(conversation)
+            except UnreadableError:
+                return False
+
     def _wait(
-        self,
-        handle: ConversationHandle,
-        session: str | None,
-        timeout: float | None,
-        created: Contents | None = None,
-        *,
-        local: bool = False,
-    ) -> Wait:
-        def made(exclusion: Exclusion, lease: Lease) -> ConversationLock:
-            scope = Scope(self._storage, exclusion, handle.id, lease, self, created, local=local)
-            self._scopes.add(scope)
-            return ConversationLock(scope)
+        self, conversation: str, session: str | None, timeout: float | None, made: Callable[[Claim, Lease], T]
+    ) -> Wait[T]:
+        claim = Claim(self._exclusions.of(conversation))
+        return Wait(claim, self._locks, session, timeout, made)
 
-        return Wait(handle.id, self._exclusions.of(handle.id), self._locks, session, timeout, made)
+    def _scope(self, claim: Claim, lease: Lease) -> Scope:
+        scope = Scope(self._storage, claim, lease, self)
+        self._scopes.add(scope)
+        return scope
 
-    def _snapshot(self, handle: ConversationHandle, name: str) -> View:
-        with entered(), self._exclusions.of(handle.id).reading():
-            contents = self._storage.load(handle.id)
-        if name not in contents:
-            raise UnknownConversationError(f"{handle.id} is on neither side any more", "it was removed meanwhile")
-        known = self._shown.get(handle.id)
-        if known is None or known[0] != contents:
-            known = self._shown[handle.id] = contents, {}
-        if name not in known[1]:
-            known[1][name] = values.frozen(values.decoded(handle.id, name, contents[name]))
-        return known[1][name]
+    def _lock(self, claim: Claim, lease: Lease) -> ConversationLock:
+        return ConversationLock(self._scope(claim, lease))

@@ -205,6 +205,12 @@ WHOLE: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
         replace(KNOWN, localizing=frozenset({"jp-c1"})),
         Policy(),
     ),
+    "a directory that is still to be renamed": (
+        stored(*STORE),
+        here(*NESTED),
+        replace(KNOWN, renames=frozenset({(Side.STORE, "jp-c1")})),
+        Policy(),
+    ),
     "an intent for what is here": (
         stored(*STORE),
         here(*NESTED),

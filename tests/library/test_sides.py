@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile import PersistError, UnreadableError, Workspace
+from reconcile import LockError, PersistError, UnreadableError, Workspace
 from tests.support.library import check, directory, mutable, read, say
 from tests.support.three import FIRST, SECOND_ID
 from tests.support.world import make_project
@@ -95,3 +95,18 @@ def test_what_nobody_can_read(world: World, workspace: Workspace) -> None:
         say(mut, "hello")
     assert world.event_count(SECOND_ID) == 4
     assert broken.read_text() == "<<<<<<< ours\n[]\n"
+
+
+def test_a_lock_that_nobody_can_have(world: World, workspace: Workspace) -> None:
+    """Waiting would be in vain, and None would say that somebody has it."""
+    handle = workspace.acquire(str(FIRST))
+    shutil.rmtree(world.silo / "locks")
+    (world.silo / "locks").write_text("no directory")
+    with pytest.raises(LockError, match=rf"jp-c{FIRST}: can't be locked: .*Not a directory"):
+        workspace.lock_conversation(handle, timeout=None)
+    with pytest.raises(LockError):
+        workspace.create_conversation()
+    (world.silo / "locks").unlink()
+    with mutable(workspace) as mut:
+        say(mut, "hello")
+    check(world)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile import BusyError, Events, PersistError, Workspace
+from reconcile import BusyError, Events, PersistError, UnreadableError, Workspace
 from reconcile.disk.durable import Durability
 from reconcile.library.exclusion import Exclusion
 from tests.support.jp_process import JpProcess
 from tests.support.library import check, directory, locked, mutable, say, texts
 from tests.support.three import FIRST, SECOND_ID, THIRD
+from tests.support.world import LONG_AGO, append
 
 if TYPE_CHECKING:
     from tests.support.world import World
@@ -233,3 +235,75 @@ def test_what_fails_in_a_coroutine_raises_there(world: World, workspace: Workspa
 
     with pytest.raises(PersistError):
         asyncio.run(story())
+
+
+def test_a_write_does_not_wait_for_the_loops_own_threads(world: World, workspace: Workspace) -> None:
+    """All of those may wait for the very lock that goes with it."""
+    handle = workspace.acquire(str(FIRST))
+
+    def wait() -> None:
+        lock = workspace.lock_conversation(handle, timeout=20)
+        assert lock is not None
+        lock.close()
+
+    async def story() -> float:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(2))
+        async with workspace.lock_async(handle) as lock, lock.as_mut() as mut:
+            say(mut, "hello")
+            waiting = [loop.run_in_executor(None, wait) for _ in range(4)]
+            await asyncio.sleep(0.02)
+            began = time.monotonic()
+        took = time.monotonic() - began
+        await asyncio.gather(*waiting)
+        return took
+
+    assert asyncio.run(story()) < 5
+    check(world)
+
+
+def test_asyncio_goes_on_while_what_came_before_is_brought_together(
+    world: World, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = workspace.acquire(str(FIRST))
+    append(directory(world.workspace, FIRST), 2, "h", LONG_AGO)
+    flush, slow_s = Durability.flush_all, 0.3
+
+    def slow(durability: Durability, *args: Any) -> None:
+        time.sleep(slow_s)
+        flush(durability, *args)
+
+    async def story() -> float:
+        ticks = [time.monotonic()]
+
+        async def tick() -> None:
+            while True:
+                await asyncio.sleep(0.005)
+                ticks.append(time.monotonic())
+
+        ticking = asyncio.create_task(tick())
+        async with workspace.lock_async(handle) as lock:
+            assert len(lock.events) == 5
+            await asyncio.sleep(0.01)
+            mut = lock.into_mut()
+        async with mut:
+            say(mut, "hello")
+        await asyncio.sleep(0.01)
+        ticking.cancel()
+        return max(after - before for before, after in itertools.pairwise(ticks))
+
+    monkeypatch.setattr(Durability, "flush_all", slow)
+    assert asyncio.run(story()) < slow_s
+    assert world.event_count(FIRST) == 6
+
+
+def test_what_can_not_be_read_is_said_where_it_is_asked_for(world: World, workspace: Workspace) -> None:
+    handle = workspace.acquire(str(FIRST))
+    (directory(world.store, FIRST) / "events.json").write_text("<<<<<<< ours\n")
+
+    async def story() -> None:
+        async with workspace.lock_async(handle) as lock, lock.as_mut() as mut:
+            with pytest.raises(UnreadableError):
+                say(mut, "hello")
+
+    asyncio.run(story())

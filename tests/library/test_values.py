@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile import Json, new_event, plain, timestamp
+from reconcile import InvalidValueError, Json, new_event, plain, timestamp
 from reconcile.library.values import as_jp_orders, decoded, encoded
 from tests.support.library import directory, mutable, read
 from tests.support.three import FIRST
@@ -75,6 +75,55 @@ def test_a_first_title_comes_first(world: World, workspace: Workspace) -> None:
     assert list(read(directory(world.workspace, FIRST) / "metadata.json"))[:2] == ["title", "last_activated_at"]
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0001, "0.0001"), (0.00001, "0.00001"), (-0.0000123, "-0.0000123"), (1e-6, "1e-6"), (-1.5e-7, "-1.5e-7"),
+        (5e-324, "5e-324"), (1e15, "1000000000000000.0"), (1e16, "1e16"), (1.25e22, "1.25e22"), (-0.0, "-0.0"),
+        (2**64 - 1, "18446744073709551615"), ("x 1e-07", '"x 1e-07"'), ('": 1e+16', r'"\": 1e+16"'),
+    ],
+)  # fmt: skip
+def test_numbers_as_rust_writes_them(number: Json, text: str) -> None:
+    content = encoded("x", "metadata.json", {"a": number, "b": [number]})
+    assert content.decode() == f'{{\n  "a": {text},\n  "b": [\n    {text}\n  ]\n}}\n'
+    assert encoded("x", "metadata.json", json.loads(content)) == content
+
+
+@pytest.mark.parametrize("number", [10**309, -(10**400), 10**5000], ids=["long", "negative", "longer"])
+def test_a_number_that_rust_can_not_hold(number: int) -> None:
+    """JP would put the whole conversation away."""
+    with pytest.raises(InvalidValueError, match=r"jp-c1: events\.json: found"):
+        encoded("jp-c1", "events.json", [{"n": number}])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("title", 3), ("title", ["x"]), ("labels", "x"), ("labels", {"a": 1}), ("pinned_at", 3), ("archived_at", "x"),
+        ("expires_at", "tomorrow"), ("last_activated_at", 3), ("parent_id", "x"), ("parent_id", 1.5),
+    ],
+)  # fmt: skip
+def test_keys_that_jp_could_not_read_are_refused(world: World, workspace: Workspace, key: str, value: Json) -> None:
+    with mutable(workspace) as mut:
+        with pytest.raises(InvalidValueError, match=rf"jp-c{FIRST}: .*{key}.*nothing was changed"):
+            mut.update_metadata(lambda metadata: metadata.update({key: value}))
+        assert not mut.dirty
+
+
+def test_keys_that_say_nothing_are_left_out(world: World, workspace: Workspace) -> None:
+    with mutable(workspace) as mut:
+        mut.update_metadata(lambda metadata: metadata.update(title=None, labels={}, pinned_at=None, mine=None))
+    assert list(read(directory(world.workspace, FIRST) / "metadata.json")) == ["last_activated_at", "mine"]
+
+
+def test_what_is_wrong_already_is_no_obstacle(world: World, workspace: Workspace) -> None:
+    path = directory(world.store, FIRST) / "metadata.json"
+    path.write_text(json.dumps({**read(path), "labels": 3}))
+    with mutable(workspace) as mut:
+        mut.update_metadata(lambda metadata: metadata.update(title="Another"))
+    assert read(directory(world.store, FIRST) / "metadata.json")["labels"] == 3
+
+
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
 def test_real_files_come_out_as_they_are() -> None:
     """The small ones; the largest have megabytes."""
@@ -84,4 +133,4 @@ def test_real_files_come_out_as_they_are() -> None:
         content = path.read_bytes()
         value = decoded("x", path.name, content)
         assert isinstance(value, dict | list)
-        assert encoded(path.name, json.loads(json.dumps(value))) in (content, content + b"\n"), path
+        assert encoded("x", path.name, json.loads(json.dumps(value))) in (content, content + b"\n"), path

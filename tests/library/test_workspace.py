@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,11 +16,16 @@ from reconcile import (
     UnknownConversationError,
     Workspace,
 )
+from reconcile.disk.reading import read_files
+from reconcile.library import loading
 from tests.support.library import check, directory, locked, mutable, read, say
 from tests.support.three import FIRST, SECOND_ID, THIRD
 from tests.support.world import LONG_AGO, append, set_key, write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reconcile.disk.tree import Directory
     from tests.support.world import World
 
 
@@ -88,6 +93,40 @@ def test_a_title_renames_and_carries_the_children_along(world: World, workspace:
     assert (world.store / f"{FIRST}-another-one").is_dir()
     assert (world.workspace / f"{FIRST}-another-one" / "conversations" / f"{SECOND_ID}-it").is_dir()
     check(world)
+
+
+def test_a_title_renames_what_is_in_the_store_alone(world: World, workspace: Workspace) -> None:
+    """It was never in sync; JP renames it at its next write."""
+    with workspace.create_conversation(title="Private", local=True) as private:
+        private.flush()
+        private.update_metadata(lambda metadata: metadata.update(title="Another one"))
+    number = int(private.id.removeprefix("jp-c"))
+    assert directory(world.store, number).name == f"{number}-another-one"
+    check(world)
+    with mutable(workspace, number) as mut:
+        mut.update_metadata(lambda metadata: metadata.pop("title"))
+    assert directory(world.store, number).name == f"{number}"
+    check(world)
+
+
+def test_metadata_is_read_without_the_events(
+    world: World, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what has not changed isn't read again."""
+    handle, names = workspace.acquire(str(FIRST)), []
+
+    def noted(directory: Directory, wanted: Iterable[str]) -> Any:
+        names.append([*wanted])
+        return read_files(directory, names[-1])
+
+    monkeypatch.setattr(loading, "read_files", noted)
+    for _ in range(2):
+        assert workspace.metadata(handle)["title"] == "It"
+    for _ in range(2):
+        assert len(workspace.events(handle)) == 3
+    append(directory(world.store, FIRST), 1, "s", LONG_AGO + 9)
+    assert len(workspace.events(handle)) == 4
+    assert names == [["metadata.json"], ["events.json"], ["events.json"]]
 
 
 def test_a_parent_moves_it(world: World, workspace: Workspace) -> None:

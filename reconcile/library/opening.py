@@ -1,0 +1,51 @@
+"""Finding a workspace and its store, and opening them: to be written to, or only read with changes going elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from reconcile.config import load_settings
+from reconcile.core.policy import Policy
+from reconcile.disk.roots import LocateError, locate, refuse_state_inside
+from reconcile.disk.state_place import state_directory
+from reconcile.library.exclusion import entered
+from reconcile.library.locking import JpLocks, NoLocks
+from reconcile.library.sight import Sight
+from reconcile.library.storage import Disk, Memory
+from reconcile.session import Session
+
+if TYPE_CHECKING:
+    from reconcile.library.locking import LockBackend
+    from reconcile.library.persisting import PersistBackend
+    from reconcile.library.storage import Storage
+
+
+def open_storage(
+    path: str | os.PathLike[str] | None,
+    store: str | os.PathLike[str] | None,
+    backend: PersistBackend | None,
+    locks: LockBackend | None,
+) -> tuple[Storage, LockBackend]:
+    """Return what `Workspace.open` works with."""
+    where = None if path is None else os.fspath(path)
+    roots = locate(None, where, None if store is None else os.fspath(store), os.getcwd(), os.environ, sys.platform)
+    if roots.format != "jp":
+        raise LocateError(f"{roots.workspace}: found the format {roots.format}, expected JP's, which has locks")
+    settings = load_settings(os.environ, roots.workspace_id)
+    directory = state_directory(roots.key, os.environ, sys.platform)
+    refuse_state_inside(roots, directory)
+    session = Session(roots, directory, readonly=backend is not None, ignore=settings.ignore)
+    policy = Policy(
+        layout=settings.layout, stream=settings.stream, diverged=settings.diverged, missing=settings.missing
+    )
+    try:
+        with entered():
+            sight = Sight(session, policy)
+    except BaseException:
+        session.state.close()
+        raise
+    locks = locks or (JpLocks(roots) if backend is None else NoLocks())
+    disk = Disk(sight, locks.others)
+    return disk if backend is None else Memory(disk, backend), locks
