@@ -27,9 +27,8 @@ _AT_MOST = 256 << 20
 def read_vault(path: str) -> VaultFiles:
     """Every file that the format is about, as it is now."""
     with Directory.open_root(path) as root:
-        faults = {
-            name: _fault(root, name) for name in (*(kind.directory for kind in Kind), NEXUS) if _exists(root, name)
-        }
+        names = [*(kind.directory for kind in Kind), NEXUS]
+        faults = {name: _fault(root, name) for name in names if _exists(root, name)}
         split = {kind: _split(root, kind) for kind in Kind if faults.get(kind.directory, ...) is None}
         nexus = _nexus(root) if faults.get(NEXUS, ...) is None else None
         return VaultFiles(split, nexus, tuple(each for each in faults.values() if each is not None))

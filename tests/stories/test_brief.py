@@ -160,7 +160,7 @@ def test_one_clear_line(run: Run, tmp_path: Path, args: list[str], error: str, h
 def test_outside_of_a_vault(run: Run, tmp_path: Path) -> None:
     result = run("brief", "x", "-w", tmp_path)
     assert result.exit_code == 2
-    assert "found no vault: looked for .workspaces, .conversations, .nexus in" in result.stderr
+    assert "found no vault: looked for .workspaces/, .conversations/, .nexus/ in" in result.stderr
 
 
 @needs_corpus
