@@ -1,0 +1,164 @@
+"""Leslie's own lock of a control file: an empty directory beside it (formats/leslie.md 7).
+
+Its program waits 2.5 seconds for one and then fails, so it is held for a moment: what is to be written is worked out
+before, and compared with what is there under the lock. Nothing is ever put into the directory, and one that somebody
+may hold is never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.disk.posix import RENAME_NOREPLACE, rename_with
+from reconcile.disk.tree import kind_of
+from reconcile.errors import ReconcileError
+from reconcile.formats.leslie.found import LEAD, STALE_AFTER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SUFFIX = ".lock"
+PATIENCE = 2.5
+"""Seconds that Leslie itself waits."""
+_PAUSE = 0.05
+_REFRESH = 4.0
+"""Seconds after which a lock is touched; its program does it after five, and takes over after ten."""
+_SECOND = 10**9
+
+
+class LeslieBusyError(ReconcileError):
+    """The lock can't be had: who or what is in the way, for how long it was waited, what to do next."""
+
+    exit_code = 4
+
+
+class LockLostError(ReconcileError):
+    """Somebody has taken the lock away while it was held: nothing more may be written."""
+
+    exit_code = 4
+
+
+@dataclass(slots=True)
+class Held:
+    """A lock that is held. `check` it before each thing that is written."""
+
+    path: str
+    inode: int
+    mtime_ns: int
+
+    def check(self) -> None:
+        """Raise `LockLostError` unless the lock is still ours; keep it from growing stale."""
+        try:
+            status = os.lstat(self.path)
+        except FileNotFoundError:
+            status = None
+        if status is None or (status.st_ino, status.st_mtime_ns) != (self.inode, self.mtime_ns):
+            raise LockLostError(
+                f"{self.path}: found {'no lock' if status is None else 'the lock of another process'}, "
+                "expected the one that is held",
+                "look at what was written last, then run again",
+            )
+        if time.time_ns() - self.mtime_ns > _REFRESH * _SECOND:
+            os.utime(self.path)
+            self.mtime_ns = os.lstat(self.path).st_mtime_ns
+
+    def release(self) -> None:
+        """Give it back, if it is still ours."""
+        with contextlib.suppress(LockLostError):
+            self.check()
+            with contextlib.suppress(OSError):
+                os.rmdir(self.path)
+
+
+@contextlib.contextmanager
+def leslie_locks(paths: Sequence[str], patience: float = PATIENCE) -> Iterator[tuple[Held, ...]]:
+    """Hold the locks of control files while the block runs: taken in this order, given back the other way round.
+
+    The order is that of the relations before the objectives; Leslie itself never holds both (7.6).
+    Raises `LeslieBusyError` where one can't be had for ``patience`` seconds.
+    """
+    with contextlib.ExitStack() as stack:
+        held = []
+        for path in paths:
+            lock = acquire(path, patience)
+            stack.callback(lock.release)
+            held.append(lock)
+        yield tuple(held)
+
+
+def acquire(path: str, patience: float = PATIENCE) -> Held:
+    """Take the lock of the control file at ``path``, which need not be there itself; its directory must be."""
+    lock = path + SUFFIX
+    end = time.monotonic() + patience
+    while True:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(lock)
+            status = os.lstat(lock)
+            return Held(lock, status.st_ino, status.st_mtime_ns)
+        in_the_way = _look(lock)
+        if in_the_way is None:
+            continue  # it went, or was taken away: at once again
+        if time.monotonic() >= end:
+            raise LeslieBusyError(f"{lock}: found {in_the_way}", "let it finish and run again; or see reconcile doctor")
+        time.sleep(_PAUSE)
+
+
+def _look(lock: str) -> str | None:
+    """What is in the way, in words; None where it is worth another try at once."""
+    try:
+        status = os.lstat(lock)
+        if not stat.S_ISDIR(status.st_mode):
+            raise LeslieBusyError(
+                f"{lock}: found {kind_of(status.st_mode)}, expected nothing or an empty directory",
+                "see whose it is, and remove it by hand; Leslie can't get past it either",
+            )
+        age = (time.time_ns() - status.st_mtime_ns) / _SECOND
+        if age < -LEAD:
+            return f"a lock {-age:.0f} seconds ahead of the clock, expected one that grows old"
+        if age <= STALE_AFTER:
+            return f"a lock that is held, {max(0.0, age):.0f} seconds old"
+        if names := sorted(os.listdir(lock)):
+            raise LeslieBusyError(
+                f"{lock}: found {names[0]} in it, expected it empty",
+                "see whose that is, and remove it by hand; Leslie can't get past it either",
+            )
+    except FileNotFoundError:
+        return None
+    return _take_over(lock, status)
+
+
+def _take_over(lock: str, seen: os.stat_result) -> str | None:
+    """Take a stale lock away, by a rename: of several that find it stale, one alone has it then (7, hole 8)."""
+    aside = f"{lock}.stale-{uuid.uuid4()}"
+    try:
+        os.rename(lock, aside)
+    except FileNotFoundError:
+        return None
+    found = os.lstat(aside)
+    if (found.st_ino, found.st_mtime_ns) == (seen.st_ino, seen.st_mtime_ns):
+        with contextlib.suppress(OSError):
+            os.rmdir(aside)
+        return None
+    # Somebody was quicker, and has taken it anew meanwhile: it is put back, unless a third one has it by now.
+    with contextlib.suppress(OSError):
+        _put_back(aside, lock)
+    with contextlib.suppress(OSError):
+        os.rmdir(aside)
+    return "a lock that was just taken"
+
+
+def _put_back(aside: str, lock: str) -> None:
+    """Rename without replacing: an empty directory would give way to another one."""
+    directory = os.open(os.path.dirname(lock) or ".", os.O_RDONLY)
+    try:
+        done = rename_with(RENAME_NOREPLACE, directory, os.path.basename(aside), directory, os.path.basename(lock))
+    finally:
+        os.close(directory)
+    if not done and not os.path.lexists(lock):
+        os.rename(aside, lock)
