@@ -43,7 +43,7 @@ def vault_at(start: str) -> str:
 
 def brief_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
     """The briefing of the workspace with that id or name, from the form that is the truth in this vault."""
-    files = read_vault(path)
+    files = read_vault(path, [Kind.WORKSPACE])
     values = _workspaces(files)
     named = [id_ for id_, value in values.items() if value.get("name") == wanted]
     if wanted not in values and len(named) != 1:
@@ -53,7 +53,7 @@ def brief_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
 
 def compat_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
     """What the program of the split era answers, also to an id that isn't there."""
-    values = {id_: item.value for id_, item in _split(read_vault(path)).current.items()}
+    values = {id_: item.value for id_, item in _split(read_vault(path, [Kind.WORKSPACE])).current.items()}
     version = compat.version_of(values.values())
     found = values.get(wanted)
     if found is None and version is compat.Version.DECEMBER:

@@ -14,7 +14,7 @@ from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFi
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from reconcile.formats.claudesidian.vault import Content
 
@@ -24,13 +24,13 @@ _AT_MOST = 256 << 20
 """Bytes of one file that are read: states that hold copies of copies double with each one (edge case 16)."""
 
 
-def read_vault(path: str) -> VaultFiles:
-    """Every file that the format is about, as it is now."""
+def read_vault(path: str, kinds: Collection[Kind] = tuple(Kind)) -> VaultFiles:
+    """Every file that the format is about, as it is now; or those of some kinds of records only."""
     with Directory.open_root(path) as root:
-        names = [*(kind.directory for kind in Kind), NEXUS]
+        names = [*(kind.directory for kind in kinds), NEXUS]
         faults = {name: _fault(root, name) for name in names if _exists(root, name)}
-        split = {kind: _split(root, kind) for kind in Kind if faults.get(kind.directory, ...) is None}
-        nexus = _nexus(root) if faults.get(NEXUS, ...) is None else None
+        split = {kind: _split(root, kind) for kind in kinds if faults.get(kind.directory, ...) is None}
+        nexus = _nexus(root, kinds) if faults.get(NEXUS, ...) is None else None
         return VaultFiles(split, nexus, tuple(each for each in faults.values() if each is not None))
 
 
@@ -83,9 +83,9 @@ def _split(root: Directory, kind: Kind) -> SplitFiles:
         return SplitFiles(_files(directory), _files_below(directory, BACKUPS))
 
 
-def _nexus(root: Directory) -> NexusFiles:
+def _nexus(root: Directory, kinds: Collection[Kind]) -> NexusFiles:
     with root.below(NEXUS) as directory:
-        events = {kind: _files_below(directory, f"{kind}s", ".jsonl") for kind in Kind}
+        events = {kind: _files_below(directory, f"{kind}s", ".jsonl") for kind in kinds}
         return NexusFiles(events, _content(directory, STATUS) if _exists(directory, STATUS) else None)
 
 
