@@ -141,7 +141,7 @@ def test_what_is_no_file_is_named(run: Run, tmp_path: Path) -> None:
     vault = a_vault(tmp_path / "vault")
     (vault / ".workspaces" / "ws_a.json").symlink_to(tmp_path / "elsewhere.json")
     (found,) = findings(run, vault, code=4)
-    assert (found["kind"], found["found"]) == ("C2", "a symbolic link")
+    assert (found["kind"], found["found"]) == ("C2", "a symbolic link, expected a regular file")
 
 
 COMMANDS = {

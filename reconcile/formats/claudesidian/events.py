@@ -6,6 +6,7 @@ without being known: what is torn or unreadable is kept apart, so that it can be
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -183,8 +184,8 @@ def _once(events: Iterable[Event]) -> list[Event]:
 
 def _by_time(left: Sequence[Event], right: Sequence[Event]) -> Iterator[Event]:
     """Both sequences in one, the older next event first; neither's own order changes."""
-    first, second = list(left), list(right)
+    first, second = deque(left), deque(right)
     while first and second:
         ours, others = first[0], second[0]
-        yield (first if (ours.timestamp, ours.text) <= (others.timestamp, others.text) else second).pop(0)
+        yield (first if (ours.timestamp, ours.text) <= (others.timestamp, others.text) else second).popleft()
     yield from first or second

@@ -17,10 +17,14 @@ from reconcile.formats.strict import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reconcile.formats.claudesidian.events import Event, EventFile
+    from reconcile.formats.claudesidian.events import Event, EventFile, Unreadable
     from reconcile.formats.claudesidian.items import Value
     from reconcile.formats.claudesidian.replay import Cache
     from reconcile.formats.claudesidian.vault import NexusFiles
+
+
+_LAST_MS = 2**53 - 2
+"""Beyond, a number of the program's can't be counted up by one."""
 
 
 def read_nexus(nexus: NexusFiles) -> dict[Kind, dict[str, EventFile]]:
@@ -50,8 +54,7 @@ def check_events(
                 found = f"{content.found}, expected {content.expected}"
                 yield error("C12", place(kind, name), found, "put a copy from elsewhere in its place")
             else:
-                yield from _lines(place(kind, name), files[kind][name])
-                yield from _payloads(place(kind, name), files[kind][name], content, older, now_ms)
+                yield from _Checking(place(kind, name), content, files[kind][name], older, now_ms).findings()
     for remark in cache.remarks:
         where = f"line {', '.join(map(str, remark.lines))}"
         mend = "nothing is lost in the file; write it again in the program, if it matters"
@@ -61,66 +64,75 @@ def check_events(
     yield from _names(cache)
 
 
-def _lines(path: str, file: EventFile) -> Iterator[Finding]:
-    """C12: lines that the program skips, and events that are there twice."""
-    kept = joined(event.text for event in file.events)
-    for each in file.unreadable:
-        if each.torn:
-            found = f"a torn last line ({each.found}), which the program skips"
-            yield warning(
-                "C12", path, found, "set it aside: the next event would be written behind it", Repair(path, kept)
-            )
-        else:
-            found = f"no event in line {each.number} ({each.found}), which the program skips"
-            yield warning(
-                "C12",
-                path,
-                found,
-                "see what it should be: on request it is set aside",
-                Repair(path, kept),
-                on_request=True,
-            )
-    first: dict[str | bytes, Event] = {}
-    again: list[Event] = [event for event in file.events if first.setdefault(event.key, event) is not event]
-    if differing := [str(event.id) for event in again if event.text != first[event.key].text]:
-        yield warning(
-            "C12", path, f"events that share an id and differ: {some(differing)}", "keep both, and see which is right"
-        )
-    same = [event for event in again if event.text == first[event.key].text]
-    if same:
-        lines = ", ".join(str(event.number) for event in same)
-        once = joined(event.text for event in file.events if event not in same)
-        found = f"events that are there already, in line {lines}"
-        yield warning(
-            "C12", path, found, "keep the first of each", Repair(path, once), on_request=bool(file.unreadable)
-        )
+class _Checking:
+    """One event file. What can be mended without asking is mended in one go: there is one repair of a file."""
+
+    def __init__(self, path: str, content: bytes, file: EventFile, older: Mapping[str, Item], now_ms: int) -> None:
+        self._path = path
+        self._content = content
+        self._file = file
+        self._older = older
+        first: dict[str | bytes, Event] = {}
+        again = [event for event in file.events if first.setdefault(event.key, event) is not event]
+        self._same = [event for event in again if event.text == first[event.key].text]
+        self._differing = [event for event in again if event.text != first[event.key].text]
+        self._empty = _without_content(file)
+        saved = [(event, _saved_again(event, older, now_ms)) for event in self._empty]
+        self._saved = [(event, text) for event, text in saved if text is not None]
+
+    def findings(self) -> Iterator[Finding]:
+        """C11, and C12 but for the replay."""
+        if self._empty:
+            yield self._payloads()
+        for each in self._file.unreadable:
+            yield self._unreadable(each)
+        if self._differing:
+            found = f"events that share an id and differ: {some(str(event.id) for event in self._differing)}"
+            yield warning("C12", self._path, found, "keep both, and see which is right")
+        if self._same:
+            found = f"events that are there already, in line {', '.join(str(event.number) for event in self._same)}"
+            yield warning("C12", self._path, found, "keep the first of each", self._mended())
+
+    def _payloads(self) -> Finding:
+        """C11: states of which only the name was migrated, once their content was called `snapshot`."""
+        found = f"{counted(len(self._empty), 'state')} without content, which can't be opened: "
+        found += some(str(event.made) for event in self._empty)
+        if not self._saved:
+            mend = "look for the .workspaces/ that they were migrated from: it has the content"
+            return error("C11", self._path, found, mend)
+        which = "them" if len(self._saved) == len(self._empty) else f"{len(self._saved)} of them"
+        first, _ = self._saved[0]
+        where = self._older[first.named("workspaceId")].path
+        mend = f"save {which} again with the content that {where} has"
+        return error("C11", self._path, found, mend, self._mended())
+
+    def _unreadable(self, line: Unreadable) -> Finding:
+        if line.torn:
+            found = f"a torn last line ({line.found}), which the program skips"
+            mend = "set it aside: the next event would be written behind it"
+            return warning("C12", self._path, found, mend, self._mended())
+        found = f"no event in line {line.number} ({line.found}), which the program skips"
+        mend = "see what it should be: on request it is set aside"
+        return warning("C12", self._path, found, mend, self._mended(line.number), on_request=True)
+
+    def _mended(self, *without: int) -> Repair:
+        """The file without its torn end and repeated events, and with the states that are saved again."""
+        gone = {*without, *(event.number for event in self._same)}
+        gone |= {line.number for line in self._file.unreadable if line.torn}
+        lines = self._content.removesuffix(b"\n").split(b"\n")
+        kept = [line for number, line in enumerate(lines, 1) if number not in gone]
+        return Repair(self._path, joined([*kept, *(text for _, text in self._saved)]))
 
 
-def _payloads(path: str, file: EventFile, content: bytes, older: Mapping[str, Item], now_ms: int) -> Iterator[Finding]:
-    """C11: states of which only the name was migrated, once their content was called `snapshot`."""
+def _without_content(file: EventFile) -> list[Event]:
+    """The events by which states were saved last, if those have nothing in them."""
     latest: dict[str, Event] = {}
     for event in sorted(file.events, key=lambda each: each.timestamp):
         if event.type == "state_saved" and event.made is not None:
             latest[event.made] = event
         elif event.type == "state_deleted":
             latest.pop(event.named("stateId"), None)
-    empty = [event for event in latest.values() if parsed(event.data.get("stateJson")) is None]
-    if not empty:
-        return
-    ids = some(str(event.made) for event in empty)
-    found = f"{counted(len(empty), 'state')} without content, which can't be opened: {ids}"
-    again = [text for event in empty if (text := _saved_again(event, older, now_ms)) is not None]
-    if not again:
-        yield error("C11", path, found, "look for the .workspaces/ that they were migrated from: it has the content")
-        return
-    begun = content if content.endswith(b"\n") or not content else content + b"\n"
-    where = older[empty[0].named("workspaceId")].path
-    mend = (
-        f"save {len(again)} of them again with the content that {where} has"
-        if len(again) < len(empty)
-        else (f"save them again with the content that {where} has")
-    )
-    yield error("C11", path, found, mend, Repair(path, begun + joined(again)))
+    return [event for event in latest.values() if parsed(event.data.get("stateJson")) is None]
 
 
 def _saved_again(event: Event, older: Mapping[str, Item], now_ms: int) -> bytes | None:
@@ -135,7 +147,7 @@ def _saved_again(event: Event, older: Mapping[str, Item], now_ms: int) -> bytes 
         **event.value,
         "data": {**event.data, "stateJson": compact(payload)},
         "id": str(uuid5(NAMESPACE_OID, f"{event.key!r} with its content")),
-        "timestamp": max(now_ms, int(event.timestamp) + 1),
+        "timestamp": max(now_ms, int(min(event.timestamp, _LAST_MS)) + 1),
     }
     return line(changed)
 

@@ -80,7 +80,8 @@ def check_sessions(workspaces: Records, conversations: Records) -> Iterator[Find
 
 
 def _invalid(records: Records, fault: Fault, event_files: Collection[str]) -> Finding:
-    place, found, id_ = records.place(fault.file), fault.found, listed_id(fault.file)
+    place, id_ = records.place(fault.file), listed_id(fault.file)
+    found = f"{fault.found}, expected {fault.expected}"
     if entry := _entry_of(records, id_):
         found += f"; the index calls it {entry}"
     for name, old, backup in _backups(records, fault.file):
@@ -173,7 +174,8 @@ def _workspace(item: Item, content: bytes) -> Iterator[Finding]:
     if share > 0.5:
         found = f"{len(content) / 1e6:.1f} MB, of which {share:.0%} are copies of itself inside its states"
         mend = f"on request the copies are taken out, which leaves {len(smaller) / 1e6:.1f} MB; they are a backup too"
-        yield note("C7", item.path, found, mend, Repair(item.path, smaller), on_request=True)
+        kept = rewritten(content, item.value, pruned(item.value))
+        yield note("C7", item.path, found, mend, *_repair(item, kept), on_request=True)
 
 
 def _incomplete(item: Item, content: bytes) -> Iterator[Finding]:

@@ -82,7 +82,7 @@ def test_c2_what_can_not_be_read_at_all() -> None:
     fault = Fault("ws_a.json", "a symbolic link", "a regular file")
     finding = one(SplitFiles({"ws_a.json": fault}))
     assert (finding.found, finding.mend, finding.repairs) == (
-        "a symbolic link",
+        "a symbolic link, expected a regular file",
         "put a copy from elsewhere in its place",
         (),
     )
@@ -245,6 +245,22 @@ def test_c12_events_that_are_there_twice() -> None:
         True,
     )
     assert examine(carried_out(before), NOW) == ()
+
+
+def test_what_can_be_mended_of_an_event_file_is_mended_in_one_go() -> None:
+    whole = events(CREATED, SESSION, STATE)
+    older = workspace("ws_a", sessions={"s": session("s", states={"st": {"id": "st", "snapshot": {"a": 1}}})})
+    content = whole + b"nonsense\r\n" + whole.splitlines(keepends=True)[0] + b'{"torn'
+    before = vault(files(older), nexus=streams(content, status=b'{"completed": true}'))
+    assert [each.code for each in examine(before, NOW) if each.repairable] == ["C11", "C12", "C12"]
+    after = carried_out(before)
+    assert after.nexus is not None
+    mended = after.nexus.events[Kind.WORKSPACE]["ws_ws_a.jsonl"]
+    assert isinstance(mended, bytes)
+    assert mended.startswith(whole + b"nonsense\r\n")
+    assert len(mended.splitlines()) == 5
+    assert [each.code for each in examine(after, NOW)] == ["C12", "migration"]
+    assert [each.code for each in examine(carried_out(after, on_request=True), NOW)] == ["migration"]
 
 
 def test_c12_two_events_of_one_id() -> None:
