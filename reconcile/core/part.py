@@ -65,7 +65,7 @@ class Known:
         self.sides = dict(sides)
         self.kin = kin
         self.remembered = remembered
-        self._whole = replace(whole, taken=self)
+        self._whole = whole
         self.inhabited = inhabited or self._are_inhabited()
         self.unusual = False
 
@@ -132,8 +132,11 @@ class Known:
 
     @property
     def whole(self) -> Whole:
-        """What there is to know of both sides besides a part."""
-        return replace(self._whole, directories=len(self.sides[Side.WORKSPACE].paths))
+        """What there is to know of both sides besides a part.
+
+        It leads back here, so that it isn't kept: of a circle, the memory is not free before the collector comes.
+        """
+        return replace(self._whole, directories=len(self.sides[Side.WORKSPACE].paths), taken=self)
 
     def look(self, conversations: Collection[str], memory: Memory) -> Look:
         """Return both sides as if they held these conversations alone."""
