@@ -94,6 +94,8 @@ class Round:
         self._git: str | None = None
         self._git_at = 0
         """Since when git is in the middle of something."""
+        self._git_free_at: int | None = None
+        """Since when there is no sign of that any more."""
         self._locked_at: int | None = None
         """Since when another reconcile has the lock on the store."""
         self._heard = 0
@@ -148,6 +150,8 @@ class Round:
 
     def _patience(self, now: int) -> int:
         """Return how long to wait for events, in ns; what is due while git or another is at work waits for that."""
+        if self._git_free_at is not None:
+            return self._git_free_at + self._pace.quiet - now
         if self._git is not None:
             return self._pace.check
         if self._locked_at is not None:
@@ -170,17 +174,22 @@ class Round:
     def _is_waiting(self, now: int) -> bool:
         """Tell whether git is in the middle of something, so that nothing in the workspace means anything yet.
 
-        Nothing is said of moments: every `git status` of an editor takes the lock of the index.
+        It is through once there was no sign of it for the quiet time: between two of its steps there may be none, and
+        the last files that it wrote aren't heard of yet. Nothing is said of moments: every `git status` of an editor
+        takes the lock of the index.
         """
-        before, self._git = self._git, git_busy(self._session.roots.project)
-        if self._git is None:
-            if before is not None:
+        before, found = self._git, git_busy(self._session.roots.project)
+        if found is not None:
+            self._git, self._git_free_at = found, None
+            self._git_at = now if before is None else self._git_at
+        elif before is not None:
+            self._git_free_at = now if self._git_free_at is None else self._git_free_at
+            if now - self._git_free_at >= self._pace.quiet:
+                self._git = self._git_free_at = None
                 self._teller.go_on()
-            return False
-        self._git_at = now if before is None else self._git_at
-        if now - self._git_at >= self._pace.grace:
+        if found is not None and now - self._git_at >= self._pace.grace:
             self._teller.wait_for(f"git is in the middle of something here ({self._git})")
-        return True
+        return self._git is not None
 
     def _step(self, now: int) -> bool:
         """Do what is due; False where a side turned out to be another by now."""
@@ -211,6 +220,9 @@ class Round:
                 found = self._passes.some(policy, places, settling.moving)
             if found.full:
                 self._look_closer(found)
+            if any(item.reason is Reason.GIT_BUSY for item in found.plan.held):
+                self._all_at = now  # it has begun since, and nothing is done before its end
+                return
             self._teller.begin(len(found.plan.actions))
             try:
                 self._progress(0, len(found.plan.actions))
