@@ -125,6 +125,7 @@ class Passes:
         self._open = any(item.conversation is None for item in plan.held)
         if found.full:
             session.save_indexes()
+            session.state.free_memory()
         self._others.end()
         return outcome
 

@@ -188,6 +188,11 @@ class State:
         with state_errors(self._path):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
+    def free_memory(self) -> None:
+        """Keep no page of the database that was read or written; what is needed again is read again."""
+        with state_errors(self._path):
+            self._connection.execute("PRAGMA shrink_memory")
+
     def save_fold(self, checkout: int, fold: Fold) -> None:
         """Write what a run learned, all of it or nothing; with nothing to say the database isn't touched."""
         if not fold.empty:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +63,17 @@ def test_the_first_pass_is_about_everything(it: Watched) -> None:
 def test_where_nothing_has_changed_a_pass_is_about_nothing(it: Watched) -> None:
     found = taken_up(it, ALONE)
     assert (found.full, found.conversations, found.plan.quiet) == (False, frozenset(), True)
+
+
+def test_what_was_known_before_is_free_at_once(it: Watched) -> None:
+    """A watcher knows everything anew now and then; the collector comes late where there is little of other garbage."""
+    before = weakref.ref(it.passes.known)
+    gc.disable()
+    try:
+        it.passes.apply(it.passes.everything(POLICY), "watch")
+        assert before() is None
+    finally:
+        gc.enable()
 
 
 def test_own_writes_are_known(it: Watched) -> None:

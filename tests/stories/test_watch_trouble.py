@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.policy import Policy
+from reconcile.disk.roots import locate
+from reconcile.session import Session
+from reconcile.watch.news import What
+from reconcile.watch.round import Pace, Watched
+from reconcile.watch.watcher import Watcher
 from tests.support.git_world import commit, git
 from tests.support.three import FIRST, SECOND_ID, THIRD
 from tests.support.watching import Watching, grow, until
-from tests.support.world import command, events, listing, write_conversation
+from tests.support.world import SECOND, command, events, listing, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from reconcile.disk.roots import Roots
     from tests.support.world import World
 
 NEW = 17500000009
@@ -67,6 +77,45 @@ def test_the_queue_of_events_overflows(watched: World) -> None:
         grow(watched.workspace, NEW)
         until(lambda: watched.event_count(NEW) == 5)
         assert watcher.stop() == 0
+    watched.check_settled()
+
+
+@contextmanager
+def looking_at_everything(world: World, every_ns: int) -> Iterator[None]:
+    """Have a watcher in this process look at everything that often while the block runs."""
+
+    def find() -> Roots:
+        return locate("jp", str(world.project), None, str(world.project), os.environ, sys.platform)
+
+    def opening() -> Watched:
+        return Watched(Session(find(), str(world.state)), Policy(), 10, Pace(everything=every_ns), find)
+
+    said: list[What] = []
+    watcher = Watcher(opening, lambda news, _: said.append(news.what))
+    thread = threading.Thread(target=watcher.run)
+    thread.start()
+    try:
+        until(lambda: What.WATCHING in said)
+        yield
+    finally:
+        watcher.inbox.stop()
+        thread.join()
+
+
+def test_what_no_event_tells_of_is_found_when_everything_is_looked_at(watched: World, tmp_path: Path) -> None:
+    """A file is written by a name that it has elsewhere: only the directory of that name hears of it."""
+    elsewhere = tmp_path / f"{FIRST}-it"
+    elsewhere.mkdir()
+    os.link(watched.workspace / elsewhere.name / "events.json", elsewhere / "events.json")
+    with Watching(watched) as watcher:
+        grow(tmp_path, FIRST)
+        time.sleep(1)
+        assert watched.event_count(FIRST) == 3, "an event has told of it"
+        assert watcher.stop() == 0
+    with looking_at_everything(watched, SECOND):
+        until(lambda: watched.event_count(FIRST) == 5, "the first look")
+        grow(tmp_path, FIRST)
+        until(lambda: watched.event_count(FIRST) == 7, "one of those that follow")
     watched.check_settled()
 
 
