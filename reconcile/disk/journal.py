@@ -94,7 +94,7 @@ class Journal:
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self._connection, self._path = connection, path
         self._rooting: dict[str, frozenset[str]] = {}
-        """Of the runs that have been asked for, the actions that leave a conversation without a parent."""
+        """Of the runs that are being carried out, the actions that leave a conversation without a parent."""
 
     def begin_run(
         self, checkout: int | None, command: str, now_ns: int, *, summary: str = "{}", undoes: str | None = None
@@ -214,6 +214,7 @@ class Journal:
 
     def finish_run(self, run: str, exit_code: int, now_ns: int) -> None:
         """The run has ended, whatever came of it."""
+        self._rooting.pop(run, None)
         with transaction(self._connection, self._path):
             self._connection.execute(
                 "UPDATE run SET finished_ns = ?, exit_code = ? WHERE id = ?", (now_ns, exit_code, run)

@@ -76,6 +76,21 @@ def test_what_was_known_before_is_free_at_once(it: Watched) -> None:
         gc.enable()
 
 
+def test_what_was_done_leaves_nothing_in_memory(it: Watched) -> None:
+    """A watcher goes on for weeks: how many values it has doesn't depend on how many changes it has seen."""
+
+    def values_after(changes: range) -> int:
+        for number in changes:
+            append(it.store / NAMES[number % 10], 1, chr(ord("b") + number), LATER)
+            assert kinds(taken_up(it, NAMES[number % 10])) == [Kind.PROJECT]
+        gc.collect()
+        # Of its cursors sqlite3 has a weak reference each, and forgets them 200 at a time.
+        return sum(type(each) is not weakref.ReferenceType for each in gc.get_objects())
+
+    before = values_after(range(20))
+    assert values_after(range(20, 50)) < before + 10
+
+
 def test_own_writes_are_known(it: Watched) -> None:
     append(it.store / ALONE, 1, "b", LATER)
     assert kinds(taken_up(it, ALONE)) == [Kind.PROJECT]
