@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 class LibraryError(ReconcileError):
     """What the library raises; every other class here is one."""
 
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        if hint is not None:  # a traceback shows notes
+            self.add_note(hint)
+
 
 class UnknownConversationError(LibraryError, LookupError):
     """No conversation has that id, in the store or in the workspace."""

@@ -107,8 +107,12 @@ class Guard:
     async def __aenter__(self) -> Self:
         from reconcile.library.aio import in_thread
 
-        self._demanded()
-        await in_thread(self._scope.read_ahead)
+        if self._demanded().is_unread:
+            try:
+                await in_thread(self._scope.read_ahead)
+            except BaseException:
+                self.close()  # nobody else will; there is nothing to write yet
+                raise
         return self
 
     async def __aexit__(

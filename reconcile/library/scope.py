@@ -82,6 +82,11 @@ class Scope:
         """Something is to be written."""
         return self._behind or (self._read is not None and self._now != self._read)
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether nobody has asked yet for what it holds."""
+        return self._read is None
+
     def metadata(self) -> Mapping[str, View]:
         """Return a snapshot of the metadata."""
         return cast("Mapping[str, View]", self._show(METADATA_FILE))

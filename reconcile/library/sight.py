@@ -49,7 +49,11 @@ class Ground:
 
 
 class Sight:
-    """What is known, for all threads. The mutex is never held while something is read or written at length."""
+    """What is known, for all threads.
+
+    The mutex is held while everything is looked at, which others wait for; never while one conversation is read or
+    written, however long that takes.
+    """
 
     def __init__(self, session: Session, policy: Policy) -> None:
         """Look at both sides."""

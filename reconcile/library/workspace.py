@@ -120,8 +120,9 @@ class Workspace:
         except Exception as failure:
             if error is None:
                 raise
-            for words in (str(failure), *getattr(failure, "__notes__", ())):
-                error.add_note(f"and the workspace was closed with what is not written: {words}")
+            error.add_note(f"and the workspace was closed with what is not written: {failure}")
+            for note in getattr(failure, "__notes__", ()):
+                error.add_note(note)
 
     def refresh(self) -> None:
         """Look at both sides as a whole again: what others have made or removed is known then."""

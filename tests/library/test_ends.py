@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile import ChangedError, MisuseError, ReleasedError, Workspace
+from reconcile import ChangedError, HasChildrenError, MisuseError, ReleasedError, Workspace
 from tests.support.interrupting import interrupted
 from tests.support.library import check, directory, locked, mutable, say, texts
 from tests.support.three import FIRST, THIRD
@@ -121,6 +121,12 @@ def spoiled(world: World, workspace: Workspace) -> list[ConversationMut]:
         say(mut, "hello")
         (directory(world.store, int(mut.id.removeprefix("jp-c"))) / "events.json").write_text("[]\n")
     return left
+
+
+def test_a_traceback_says_what_to_do_next(workspace: Workspace) -> None:
+    with mutable(workspace) as mut, pytest.raises(HasChildrenError) as raised:
+        workspace.remove_conversation(mut)
+    assert any("Strategy.PROMOTE" in note for note in raised.value.__notes__)
 
 
 def test_a_fork_that_ends_says_nothing_of_its_parents_scope(world: World) -> None:

@@ -307,3 +307,43 @@ def test_what_can_not_be_read_is_said_where_it_is_asked_for(world: World, worksp
                 say(mut, "hello")
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("how", ["lock", "scope"])
+def test_a_task_that_is_cancelled_while_it_reads_lets_go(
+    world: World, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """At once, and not when the garbage collector comes by."""
+    handle = workspace.acquire(str(FIRST))
+    backend: Any = workspace.backend
+    prepare = backend.prepare
+    held: list[object] = []
+
+    def slowly(*args: Any) -> Any:
+        time.sleep(0.05)
+        return prepare(*args)
+
+    async def work() -> None:
+        if how == "lock":
+            held.append(locking := workspace.lock_async(handle))
+            async with locking:
+                raise AssertionError
+        lock = await workspace.lock_async(handle)
+        assert lock is not None
+        held.append(mut := lock.into_mut())
+        async with mut:
+            raise AssertionError
+
+    async def story() -> None:
+        task = asyncio.create_task(work())
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        lock = await workspace.lock_async(handle, timeout=0)
+        assert lock is not None
+        lock.close()
+
+    monkeypatch.setattr(backend, "prepare", slowly)
+    asyncio.run(story())
+    assert held
