@@ -15,6 +15,7 @@ from reconcile.formats.leslie.document import (
     ObjectivesDocument,
     read_objectives,
     read_relations,
+    texts,
     written,
 )
 from reconcile.formats.leslie.finding import Finding, Kind, Repair, Severity
@@ -172,12 +173,7 @@ def known_elsewhere(found: Found) -> list[str]:
     listed_by: Iterable[str] = ()
     file = found.file(OBJECTIVES).content
     if file is not None and isinstance(document := read_objectives(file), ObjectivesDocument):
-        listed_by = [
-            each
-            for objective in document.objectives.values()
-            for each in objective.get("thread_ids") or ()
-            if isinstance(each, str)
-        ]
+        listed_by = [each for objective in document.objectives.values() for each in texts(objective.get("thread_ids"))]
     directories = [thread for thread, each in found.threads.items() if each.what == "a directory"]
     return sorted({*directories, *listed_by})
 

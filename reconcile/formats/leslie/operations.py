@@ -6,8 +6,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from reconcile.formats.leslie.document import text, texts
+from reconcile.formats.leslie.schema import STATUSES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reconcile.formats.leslie.document import Object
 
 
@@ -23,6 +26,16 @@ class Command(StrEnum):
     FREEZE = "freeze"
     ARCHIVE = "archive"
     UPDATE = "update"
+
+
+_CHANGED: dict[str, Callable[[Any], bool]] = {
+    "title": lambda value: text(value) is not None,
+    "objective": lambda value: text(value) is not None,
+    "tags": lambda value: isinstance(value, list) and texts(value) == value,
+    "status": lambda value: value in STATUSES,
+    "parent_id": lambda value: value is None or text(value) is not None,
+}
+"""What an update may set, and to what: something else would make the file unreadable for the program."""
 
 
 class Operation:
@@ -88,7 +101,7 @@ class Operation:
         for key in ("fields", "changes", "updates"):
             if isinstance(inner := found.get(key), dict):
                 found |= inner
-        return {key: found[key] for key in ("title", "objective", "tags", "status", "parent_id") if key in found}
+        return {key: found[key] for key, is_good in _CHANGED.items() if key in found and is_good(found[key])}
 
 
 def spawned(operations: list[Object]) -> dict[str, Operation]:

@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from reconcile.formats import javascript
-from reconcile.formats.leslie.document import text
+from reconcile.formats.leslie.document import text, texts
 from reconcile.formats.leslie.operations import Command, Operation, spawned
-from reconcile.formats.leslie.schema import PENDING, RELATION
+from reconcile.formats.leslie.schema import EXECUTORS, PENDING, RELATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -202,9 +202,7 @@ class _Player:
         fields: dict[str, Any] = {"id": thread, "parent_id": parent, "status": "active"}
         if operation.older:
             self._relations[thread] = _entry(None)
-            self._relations[thread]["depends_on"] += [
-                each for each in (operation.params.get("depends_on") or ()) if isinstance(each, str)
-            ]
+            self._relations[thread]["depends_on"] += texts(operation.params.get("depends_on"))
         else:
             title, objective = operation.text("intent"), operation.text("objective")
             carried = {"title": title, "objective": objective, "created_at": operation.timestamp}
@@ -237,7 +235,7 @@ class _Player:
         if direction == "request_approval":
             course.fields["status"] = "waiting_human"
         elif direction in ("delegate", "handoff"):
-            if (executor := operation.text("target_executor")) is not None:
+            if (executor := operation.text("target_executor")) in EXECUTORS:
                 course.fields["executor"] = executor
             if course.fields.get("status") == "waiting_human":
                 course.fields["status"] = "active"
@@ -265,13 +263,11 @@ class _Player:
     def _update(self, thread: str, course: Course, operation: Operation) -> None:
         changes = operation.changes
         if "parent_id" in changes:
-            parent = text(changes["parent_id"])
-            changes["parent_id"] = parent
             for above, entry in self._relations.items():
                 if thread in entry["children"]:
                     entry["children"].remove(thread)
                     self._edges -= {(above, "children", thread)}
-            course.fields["parent_id"] = parent
+            course.fields["parent_id"] = changes["parent_id"]
             self._adopt(thread)
         course.fields |= changes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, read_relations
 from reconcile.formats.leslie.finding import Kind, Severity
 from reconcile.formats.leslie.findings import examine, mend
 from reconcile.formats.leslie.found import File, Found, Leftover, Make, Remove, Rewrite, ThreadDirectory, after
 from reconcile.formats.leslie.objectives import collation_key
 from reconcile.formats.leslie.trees import cycles
+from reconcile.formats.leslie.union import unite
 from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, read, stories
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from reconcile.formats.leslie.finding import Finding
 
 FIRST, SECOND, THIRD = (f"thread-{(number * 2654435761) % 2**32:08x}" for number in range(3))
@@ -553,3 +557,75 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
         word, other = draw(st.sampled_from(words)), draw(st.sampled_from([*words, b'"x"', b"1", b"{}"]))
         return content.replace(word, other, draw(st.integers(1, 3)))
     return content
+
+
+ANY: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        None,
+        True,
+        0,
+        -1,
+        1.5,
+        1e300,
+        "",
+        "x",
+        "active",
+        "thread-00000000",
+        "2026-02-08T12:00:00.000Z",
+        "�",
+        "a/b",
+        [],
+        {},
+        ["x"],
+        [["x"]],
+        [None],
+        {"x": {}},
+        {"2": 1, "1": []},
+    ]
+) | st.sampled_from(["spawn", "reference", "lifecycle", "transfer", "update", "freeze", "archive", "done", "frozen"])
+
+
+def paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in members:
+        yield (*above, key)
+        yield from paths(each, (*above, key))
+
+
+@st.composite
+def bent(draw: st.DrawFn, content: bytes) -> bytes:
+    """A file in which any value may be something else, be gone, or be there under another key."""
+    value = json.loads(content)
+    for _ in range(draw(st.integers(0, 5))):
+        path = draw(st.sampled_from([*paths(value)]))
+        container = value
+        for part in path[:-1]:
+            container = container[part]
+        how = draw(st.sampled_from(["other", "other", "gone", "renamed"]))
+        if how == "other":
+            container[path[-1]] = draw(ANY.map(deepcopy))
+        elif how == "gone":
+            del container[path[-1]]
+        elif isinstance(container, dict):
+            names = ["child_id", "thread_id", "fields", "status", "x", "7", "title", "parent_id", "to_id", "tags"]
+            container[draw(st.sampled_from(names))] = container.pop(path[-1])
+        if not value:
+            break
+    return json.dumps(value).encode()
+
+
+@given(stories(8), st.data())
+def test_whatever_the_values_are_it_can_be_told_and_ends(steps: list[Step], data: st.DataObject) -> None:
+    played = Leslie().play([ROOT, CHILD, *steps])
+    relations, backup = data.draw(bent(played.relations_file())), data.draw(bent(played.relations_file()))
+    found = read(played, relations=relations, objectives=data.draw(bent(played.objectives_file())), backup=backup)
+    _, whole = mend(found)
+    assert mend(whole) == ((), whole)
+    for finding in examine(whole):
+        assert "\n" not in finding.found
+        assert len(finding.found) < 2000
+    mend(whole, {each.id for each in examine(whole)})
+    first, second = (read_relations(each) for each in (relations, backup))
+    if isinstance(first, Document) and isinstance(second, Document):
+        united = unite(first, second)
+        assert (united.content is None) == bool(united.conflicts)
