@@ -119,6 +119,7 @@ def test_c2_every_beginning_of_a_file_is_read_without_inventing_anything() -> No
 
 def test_c6_what_only_a_state_remembers() -> None:
     copy = workspace("ws_a", lastAccessed=1, sessions={"s1": session("s1", "t1", "t2"), "s9": session("s9", "t9")})
+    copy["sessions"]["s1"]["name"] = "as it was called then"
     states = {"st": {"id": "st", "created": 5, "state": {"state": {"workspace": copy}}}}
     value = workspace("ws_a", sessions={"s1": session("s1", "t1", states=states)})
     before = vault(files(value))
@@ -131,6 +132,7 @@ def test_c6_what_only_a_state_remembers() -> None:
         "s9": ["t9"],
     }
     assert after["lastAccessed"] == 2000
+    assert after["sessions"]["s1"]["name"] == "s1"
     assert after["sessions"]["s1"]["states"] == states
 
 

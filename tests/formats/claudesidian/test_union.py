@@ -64,6 +64,27 @@ def test_messages_that_share_an_id_are_all_kept() -> None:
     assert united(Kind.CONVERSATION, value, copied(value)) == value
 
 
+def test_what_both_have_changed_is_as_the_later_one_says() -> None:
+    mine, theirs = copied(BASE, lastAccessed=5000), copied(BASE, lastAccessed=4000)
+    for version, word in ((mine, "mine"), (theirs, "theirs, and longer")):
+        version["description"] = word
+        version["sessions"]["s1"]["name"] = word
+        version["sessions"]["s1"]["memoryTraces"]["t1"]["content"] = word
+    for base in (None, BASE):
+        together = united(Kind.WORKSPACE, mine, theirs, base)
+        one = sessions_of(together)["s1"]
+        assert (together["description"], one["name"], traces_of(one)["t1"]["content"]) == ("mine",) * 3
+
+
+def test_of_two_that_are_equally_old_the_longer_is_right_each_by_itself() -> None:
+    mine, theirs = copied(BASE), copied(BASE, description="a description that makes all of it the longer one")
+    mine["sessions"]["s1"]["memoryTraces"]["t1"]["content"] = "a longer trace"
+    for first, second in ((mine, theirs), (theirs, mine)):
+        together = united(Kind.WORKSPACE, first, second)
+        assert together["description"] == theirs["description"]
+        assert traces_of(sessions_of(together)["s1"])["t1"]["content"] == "a longer trace"
+
+
 def changed(value: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     found = copied(value, lastAccessed=chance.randrange(2000, 2004))
     sessions = found["sessions"]
