@@ -63,6 +63,7 @@ def read_leslie(project: str, now_ns: int) -> Found:
             return Found(
                 files=files,
                 threads=_threads(leslie) if THREADS in names else {},
+                blocked=_blocked(leslie) if THREADS in names else "",
                 locks=dict(_locks(leslie, names, now_ns)),
                 leftovers=dict(_leftovers(leslie, names, now_ns)),
                 storage=frozenset(_storage(root, files)),
@@ -105,6 +106,11 @@ def _leftovers(directory: Directory, names: list[str], now_ns: int) -> Iterator[
             with suppress(FileNotFoundError):  # renamed meanwhile
                 age = (now_ns - directory.stat(name).st_mtime_ns) / _SECOND
                 yield name, Leftover(match["target"], age, _file(directory, name))
+
+
+def _blocked(leslie: Directory) -> str:
+    what = kind_of(leslie.stat(THREADS).st_mode)
+    return "" if what == "a directory" else what
 
 
 def _threads(leslie: Directory) -> dict[str, ThreadDirectory]:

@@ -94,11 +94,11 @@ def _damaged(found: Found, name: str, content: bytes | None) -> Finding:
     if content is not None:
         mended = mend_relations(content) if name == RELATIONS else mend_objectives(content)
     if mended is not None and mended.content is None:
-        decide = "decide in the file, then look again: " + "; ".join(mended.conflicts)
+        decide = f"decide in the file, then look again: {listed(mended.conflicts, '; ')}"
         return Finding(Kind.DAMAGED, Severity.ERROR, name, said, decide)
     if mended is not None and mended.content is not None:
         repair = Repair.of(Rewrite(name, content, mended.content), *mended.words)
-        advice = "mend it in place, nothing is lost: " + "; ".join(mended.words)
+        advice = f"mend it in place, nothing is lost: {listed(mended.words, '; ')}"
         return Finding(Kind.DAMAGED, Severity.ERROR, name, said, advice, repair=repair)
     copies = list(_copies(found, name))
     by_hand = _by_hand(name, content)
@@ -123,7 +123,7 @@ def _by_hand(name: str, content: bytes | None) -> str:
     if read is None or isinstance(read, Fault):
         return ""
     violations = read.damage if isinstance(read, Document) else read.violations
-    return f"correct it by hand: {listed(map(str, violations))}"
+    return f"correct it by hand: {listed(map(str, violations), '; ')}"
 
 
 def _said(name: str, content: bytes | None) -> str:
@@ -214,11 +214,11 @@ def _salvaged(name: str, content: bytes | None, said: str, after: bytes | None, 
     return Finding(Kind.LOST, Severity.ERROR, name, said, advice, repair=repair)
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], between: str = ", ") -> str:
     """Some names for a line."""
     found = list(names)
     rest = len(found) - _SHOWN
-    return ", ".join(found[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    return between.join(found[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _age(seconds: float) -> str:

@@ -71,8 +71,9 @@ class Found:
     """A ``.leslie``. Names and paths are relative to it, those in ``storage`` to the project.
 
     ``files`` holds the two control files and their backups, ``locks`` what stands at the place of their locks,
-    ``leftovers`` temporary files by name. ``storage`` are the directories that records name and that exist,
-    ``now`` the time as the program would write it, ``ran`` how many seconds ago a run last said something.
+    ``leftovers`` temporary files by name. ``storage`` are the directories that records name and that exist; ``blocked``
+    says what stands in the place of ``threads/`` and is no directory; ``now`` is the time as the program would write
+    it, ``ran`` how many seconds ago a run last said something.
     """
 
     files: Mapping[str, File]
@@ -80,6 +81,7 @@ class Found:
     locks: Mapping[str, Lock] = field(default_factory=dict)
     leftovers: Mapping[str, Leftover] = field(default_factory=dict)
     storage: frozenset[str] = frozenset()
+    blocked: str = ""
     now: str = ""
     ran: float | None = None
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.formats.leslie.control import known_elsewhere, listed
-from reconcile.formats.leslie.document import RELATIONS, THREADS, Dialect, is_safe, texts, written
+from reconcile.formats.leslie.document import (
+    BACKUP,
+    RELATIONS,
+    THREADS,
+    Dialect,
+    Document,
+    is_safe,
+    read_relations,
+    texts,
+    written,
+)
 from reconcile.formats.leslie.finding import Finding, Kind, Repair, Severity
 from reconcile.formats.leslie.found import LEAD, STALE_AFTER, STANDARD, Found, Make, RemoveLock, Rewrite
 from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.rebuild import rebuild, storage_path
 from reconcile.formats.leslie.replay import replay
+from reconcile.formats.leslie.union import unite
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
+    from reconcile.formats.leslie.document import Object, ObjectivesDocument
     from reconcile.formats.leslie.found import ThreadDirectory
     from reconcile.formats.leslie.replay import Replayed
 
@@ -34,10 +46,18 @@ def place_findings(
 ) -> Iterator[Finding]:
     """Directories and records that lack each other."""
     yield from _orphans(found, document, replayed, objectives, wanted)
+    if found.blocked:
+        words = f"found {found.blocked}, expected a directory"
+        yield Finding(Kind.LINK, Severity.ERROR, THREADS, words, "put the directory itself there")
+        return
     for thread, record in document.threads.items():
         if not is_safe(thread):
             continue
-        if thread in found.threads:
+        what = found.threads[thread].what if thread in found.threads else None
+        if what not in (None, "a directory"):
+            words, advice = f"{thread}: found {what}, expected a directory", "put the directory itself there"
+            yield Finding(Kind.NO_DIRECTORY, Severity.WARNING, f"{THREADS}/{thread}", words, advice, thread)
+        elif what is not None:
             yield from _copies(found.threads[thread], thread, replayed)
         elif str(record.get("storage_path")).removesuffix("/") not in found.storage:
             step = Make(tuple(f"{THREADS}/{thread}/{name}" for name in STANDARD))
@@ -84,6 +104,7 @@ def _orphans(
         if thread not in document.threads and thread not in replayed.courses
     }
     homes = {thread: aims or _only_aim(objectives) for thread, aims in orphans.items()}
+    saved = _saved(found, document, orphans)
     able = document.dialect is Dialect.PROGRAM and found.now
     adoptable = {thread: aims[0] for thread, aims in homes.items() if aims and is_safe(thread) and able}
     chosen = {thread: aim for thread, aim in adoptable.items() if f"{Kind.ORPHAN.number}:{thread}" in wanted}
@@ -95,13 +116,32 @@ def _orphans(
         place = f"{THREADS}/{thread}" if directory is not None else RELATIONS
         severity = Severity.NOTE if not aims and _is_transcripts(directory) else Severity.WARNING
         repair, advice = None, "look at it, and move it away"
-        if thread in adoptable:
+        if saved is not None and thread in saved.threads:
+            step = Rewrite(RELATIONS, document.content, saved.content)
+            asks = "it has gone from the file at some time, and comes back as it was, active or not"
+            repair = replace(Repair.of(step, f"{RELATIONS} united with {RELATIONS}{BACKUP}"), on_request=asks)
+            advice = f"take its record and operations from {RELATIONS}{BACKUP}, on request: {asks}"
+        elif thread in adoptable:
             adopted = chosen if thread in chosen else {thread: adoptable[thread]}
             told = tuple(f"{each}: adopted for {aim}, by a spawn of the system" for each, aim in adopted.items())
             asks = "" if thread in chosen else _ASKS
             repair = Repair(partial(_adopted, found, document, adopted), told, on_request=asks)
             advice = f"adopt it, on request: {_ASKS}"
         yield Finding(Kind.ORPHAN, severity, place, words, advice, thread, repair)
+
+
+def _saved(found: Found, document: Document, orphans: Collection[str]) -> Document | None:
+    """The file united with its backup, where that still has what is missed here; None: it hasn't.
+
+    So it is after the file was gone and a command, also a reading one, has made an empty one (8).
+    """
+    content = found.backup(RELATIONS).content
+    backup = None if content is None else read_relations(content)
+    if not isinstance(backup, Document) or backup.damage or backup.threads.keys().isdisjoint(orphans):
+        return None
+    united = unite(document, backup).content
+    whole = None if united is None else read_relations(united)
+    return whole if isinstance(whole, Document) and not whole.damage else None
 
 
 def _is_transcripts(directory: ThreadDirectory | None) -> bool:

@@ -89,7 +89,7 @@ def _derived(found: Found, document: Document, replayed: Replayed, wanted: Colle
             alone = partial(_for_one, found, document, replayed, each.thread)
             repair = Repair(alone, (each.words,), on_request=each.asks)
             advice = f"{_FROM_THE_LOG}, on request: {each.asks}"
-        subject = each.thread or "metadata"
+        subject = each.thread or each.subject.value
         yield Finding(_KINDS[each.subject], Severity.WARNING, RELATIONS, each.words, advice, subject, repair)
 
 

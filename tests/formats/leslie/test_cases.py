@@ -108,7 +108,7 @@ def test_01_an_intact_workspace() -> None:
 def test_02_the_example_of_the_design_text() -> None:
     found = Found({RELATIONS: File(D01)}, {"thread_abc123": ThreadDirectory()})
     assert [(each.id, each.found) for each in examine(found)] == [
-        ("F5:metadata", "thread_count 5 -> 1"),
+        ("F5:count", "thread_count 5 -> 1"),
         (
             "F7:thread_xyz789",
             "thread_xyz789: + record (active); its tags, its session and an executor given at the spawn are lost",

@@ -243,6 +243,29 @@ def test_f1_a_conflict_of_which_one_side_is_torn() -> None:
     assert finding.next == "take thread_relations.json.bak, which is whole"
 
 
+def test_f3_an_emptied_file_whose_backup_has_it_all() -> None:
+    played = Leslie().play([ROOT, CHILD, ("lifecycle", 1, 2, 0)])
+    found = read(played, relations=Leslie().relations_file(), backup=played.relations_file())
+    assert [each.id for each in examine(found)] == [f"F3:{FIRST}", f"F3:{SECOND}"]
+    assert examine(found)[0].next.startswith(
+        "take its record and operations from thread_relations.json.bak, on request"
+    )
+    assert mend(found) == ((), found)
+    repairs, whole = mend(found, {f"F3:{SECOND}"})
+    assert len(repairs) == 1
+    assert json.loads(whole.file(RELATIONS).content or b"") == json.loads(played.relations_file())
+    assert examine(whole) == ()
+
+
+def test_f3_a_backup_that_contradicts() -> None:
+    played = Leslie().play([ROOT, CHILD])
+    other = Leslie().play([ROOT])
+    other.operations[0]["params"]["intent"] = other.threads[FIRST]["title"] = "Another"
+    found = read(played, relations=other.relations_file(), backup=played.relations_file())
+    assert [each.id for each in examine(found)] == [f"F3:{SECOND}"]
+    assert "adopt it, on request" in only(found).next
+
+
 def test_f3_many_at_once() -> None:
     found = read(Leslie().play([ROOT]))
     strays = {f"stray-{number}": ThreadDirectory() for number in range(3)}
@@ -310,6 +333,16 @@ def test_f4_a_record_without_a_directory() -> None:
     assert whole.threads[FIRST].directories == STANDARD
     assert examine(whole) == ()
     assert examine(replace(found, storage=frozenset({f".leslie/threads/{FIRST}"}))) == ()
+
+
+@pytest.mark.parametrize("what", ["a file", "a symbolic link"])
+def test_f4_what_is_no_directory(what: str) -> None:
+    found = replace(read(Leslie().play([ROOT])), threads={FIRST: ThreadDirectory(what)})
+    finding = only(found)
+    assert (finding.id, finding.severity, finding.repair) == (f"F4:{FIRST}", Severity.WARNING, None)
+    assert finding.found == f"{FIRST}: found {what}, expected a directory"
+    found = replace(found, threads={}, blocked=what)
+    assert (only(found).id, only(found).found) == ("link:threads", f"found {what}, expected a directory")
 
 
 def test_f5_in_words() -> None:
