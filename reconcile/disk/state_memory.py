@@ -122,15 +122,19 @@ def _of_newest(
 ) -> Iterable[tuple[str, dict[str, str], bool]]:
     """Return the conversation and the record of each step of a kind of the newest run, and whether it was done.
 
+    Nothing where all of them were done: of a first run that may be thousands, and each look at a part asks.
+
     One that was killed before it had written down what it was about is none: what was left is left still. Nor is one of
     the library, which is about a single conversation.
     """
-    sql = """SELECT conversation, record, state = 'done' FROM step WHERE kind = ? AND run = (
-        SELECT id FROM run WHERE checkout = ? AND command <> ? AND (
+    newest = """SELECT id FROM run WHERE checkout = ? AND command <> ? AND (
             EXISTS (SELECT 1 FROM step AS its WHERE its.run = run.id)
             OR EXISTS (SELECT 1 FROM remembered AS its WHERE its.run = run.id)
-        ) ORDER BY id DESC LIMIT 1)"""
-    rows = select(connection, sql, (kind, checkout, LIBRARY))
+        ) ORDER BY id DESC LIMIT 1"""
+    of_newest, named = f"FROM step WHERE run = ({newest}) AND kind = ?", (checkout, LIBRARY, kind)
+    if not select(connection, f"SELECT 1 {of_newest} AND state <> 'done' LIMIT 1", named):
+        return []
+    rows = select(connection, f"SELECT conversation, record, state = 'done' {of_newest}", named)
     return [(conversation, json.loads(record), bool(done)) for conversation, record, done in rows]
 
 
