@@ -59,14 +59,19 @@ class PersistError(LibraryError):
     """Something couldn't be written; what is dirty still is, and `flush` may be called again.
 
     ``saved``: the store has it, and only the workspace lacks it; the next run of `reconcile` would bring it there.
-    ``versions``: what was to be written is in the vault, by these names, which `reconcile show` takes.
+    ``versions``: what was to be written is in the vault, by these names, which `reconcile show` takes; none where the
+    vault has no room for it either.
     """
 
     saved = False
+    versions: tuple[str, ...] = ()
 
-    def __init__(self, message: str, versions: Sequence[str] = (), hint: str | None = None) -> None:
-        super().__init__(message, hint)
+    def keep(self, versions: Sequence[str]) -> None:
+        """Tell what the vault has by now."""
         self.versions = tuple(versions)
+        self.add_note(
+            f"what was to be written is in the vault: `reconcile show {'`, `reconcile show '.join(versions)}`"
+        )
 
 
 class ChangedError(PersistError):

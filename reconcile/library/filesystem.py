@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.apply.leftovers import remove_library_staging
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
@@ -21,16 +18,14 @@ from reconcile.core.model import METADATA, STREAM, WHOLE, Partition, Side
 from reconcile.core.planner import make_plan
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Remove
-from reconcile.disk.jp_locks import LentLocks
 from reconcile.disk.roots import identity_of
-from reconcile.disk.state import State
 from reconcile.disk.state_schema import LIBRARY
-from reconcile.disk.vault import Vault
 from reconcile.disk.versions import Version
 from reconcile.errors import ReconcileError
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, has_children
 from reconcile.library.loading import stored
 from reconcile.library.planning import moves_anything, plan_change, plan_run, stated_parent, store_copy
+from reconcile.library.sites import Sites
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,8 +40,6 @@ if TYPE_CHECKING:
     from reconcile.library.values import Contents
 
 _TRIES = 5
-_PATIENCE = 60.0
-"""Seconds that a transaction waits for those of others."""
 
 
 class FileSystemBackend:
@@ -56,26 +49,18 @@ class FileSystemBackend:
         """Write what is seen by ``sight``; ``others`` is how more locks than a change's own are taken."""
         self._sight = sight
         self._session = sight.session
-        self._others = others
-        self._mutex = threading.RLock()
-        self._idle: list[Site] = []
-        self._pid = os.getpid()
+        self._sites = Sites(sight.session, others)
 
     def close(self) -> None:
         """Give back what no thread uses now, and remove the staging directory."""
-        with self._mutex, ExitStack() as stack:
-            if self._idle:
-                sides = self._session.site.open_sides(stack).values()
-                remove_library_staging(self._idle[0].state.identity(), sides)
-            while self._idle:
-                self._idle.pop().state.close()
+        self._sites.close()
 
     def prepare(self, conversation: str, lease: Lease) -> Contents:
         """Bring both sides together, after whatever was killed, and read what they hold; {} for nothing.
 
         Who changes what was read so, changes what everybody has written.
         """
-        with _as_persist_errors(conversation), self._site(lease) as site:
+        with _as_persist_errors(conversation), self._sites.lend(lease) as site:
             Recovery(site).finish_conversation(conversation)
         for _ in range(_TRIES):
             ground = self._sight.ground(conversation)
@@ -84,9 +69,15 @@ class FileSystemBackend:
         return stored(self._sight, self._sight.ground(conversation), conversation)
 
     def persist(self, change: Change) -> tuple[str, ...]:
-        """Write a change to the store, and from there to the workspace."""
-        with _as_persist_errors(change.conversation):
-            return self._persist(change)
+        """Write a change to the store, and from there to the workspace; what the store can't have, the vault gets."""
+        try:
+            with _as_persist_errors(change.conversation):
+                return self._persist(change)
+        except PersistError as error:
+            if not error.saved:
+                with contextlib.suppress(OSError, ReconcileError):
+                    error.keep(self._save(change))
+            raise
 
     def remove(self, removal: Removal) -> tuple[str, ...]:
         """Remove a conversation from both sides, with its children or without."""
@@ -112,10 +103,6 @@ class FileSystemBackend:
             if bad is None:
                 return self._told(planned.plan, outcome)
             words = bad.message
-            if bad.reason is Reason.BUSY:  # the lock was taken away: whoever has it now may write something else
-                raise PersistError(
-                    f"{conversation}: {words}; what was to be written is in the vault", self._save(change)
-                )
             if bad.reason is not Reason.DRIFT:
                 break
             ground = self._sight.full_ground(conversation, parent)
@@ -163,7 +150,7 @@ class FileSystemBackend:
 
     def _run(self, plan: Plan, look: Look, lease: Lease) -> Outcome:
         """Carry out a plan about everything, and remember what came of it."""
-        with self._site(lease) as site:
+        with self._sites.lend(lease) as site:
             outcome, _ = self._done(site, plan, look)
             after = self._sight.refresh()
             with site.state.together():
@@ -182,7 +169,7 @@ class FileSystemBackend:
         """Carry out a plan of one conversation, and remember what came of it."""
         if plan.quiet:
             return Outcome()
-        with self._site(lease) as site:
+        with self._sites.lend(lease) as site:
             outcome, moved = self._done(site, plan, ground.look, history)
             after = self._sight.after(conversation, _made(plan, conversation), full=moved or ground.full)
             with site.state.together():
@@ -204,7 +191,7 @@ class FileSystemBackend:
         """Make sure that the store holds what the change was made from, or the change itself already.
 
         Raises:
-            ChangedError: it holds something else; what was to be written is in the vault.
+            ChangedError: it holds something else.
         """
         found = self._digests(store_copy(ground.look, change.conversation, self._session.rules))
         digest = self._session.rules.digest
@@ -213,9 +200,8 @@ class FileSystemBackend:
             if found.get(name) not in {each.get(name) for each in wanted}:
                 raise ChangedError(
                     f"store: {change.conversation}: {name} was written by a program that takes no lock, after it was "
-                    "read here; what was to be written is in the vault",
-                    self._save(change),
-                    "read it again, and make the change anew; `reconcile show DIGEST` prints what was to be written",
+                    "read here",
+                    "read it again, and make the change anew",
                 )
 
     def _digests(self, copy: Copy | None) -> dict[str, Digest | None]:
@@ -233,15 +219,14 @@ class FileSystemBackend:
         if gone:
             raise PersistError(
                 f"{change.conversation}: {gone[0]}: found nothing, or another directory, expected the one of when the "
-                "workspace was opened; what was to be written is in the vault",
-                self._save(change),
+                "workspace was opened",
                 "put it back, or open the workspace again",
             )
 
     def _save(self, change: Change) -> list[str]:
         """Put what was to be written into the vault; return the names that it has there."""
         fmt = self._session.format
-        with self._site(change.lease) as site:
+        with self._sites.lend(change.lease) as site:
             kept = {name: site.vault.put_bytes(content) for name, content in change.files.items()}
             site.vault.flush()
             site.state.versions.add(
@@ -264,24 +249,6 @@ class FileSystemBackend:
 
     def _now(self) -> int:
         return self._session.site.clock()
-
-    @contextmanager
-    def _site(self, lease: Lease) -> Iterator[Site]:
-        """Lend a state and a vault of its own to who writes: none of them is for two threads."""
-        mine = self._session.site
-        with self._mutex:
-            if self._pid != os.getpid():  # after a fork: a database must not be carried over
-                self._pid, self._idle = os.getpid(), []
-            site = self._idle.pop() if self._idle else None
-        if site is None:
-            directory = self._session.directory
-            state = State.open(directory, timeout=_PATIENCE)
-            site = replace(mine, state=state, vault=Vault(directory, mine.durability))
-        try:
-            yield replace(site, locks=LentLocks(lease, self._others))
-        finally:
-            with self._mutex:
-                self._idle.append(site)
 
 
 def _made(plan: Plan, conversation: str) -> dict[Side, list[str]]:

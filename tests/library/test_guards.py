@@ -438,6 +438,44 @@ def test_a_write_that_took_no_lock_is_not_overwritten(world: World, workspace: W
     assert texts(directory(world.workspace, FIRST))[-1] == "by hand"
 
 
+def test_what_the_disk_refuses_is_in_the_vault(
+    world: World, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where that has room: a scope that ends so can't be asked any more."""
+    create = Root.create_file
+
+    def refused(root: Root, *args: object) -> str:
+        if root.path == str(world.store):
+            raise OSError(5, "Input/output error", args[0])
+        return create(root, *args)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Root, "create_file", refused)
+        with pytest.raises(PersistError, match="Input/output error") as raised, mutable(workspace) as mut:
+            say(mut, "hello")
+    (version,) = raised.value.versions
+    assert any(version in note for note in raised.value.__notes__)
+    shown = world.run("--workspace", world.project, "show", version)
+    assert json.loads(shown.stdout)[-1]["content"] == "hello", shown.output
+    assert world.event_count(FIRST) == 3
+    check(world)
+
+
+def test_a_lock_that_somebody_has_swept_away_writes_nothing(world: World, workspace: Workspace, jp: JpProcess) -> None:
+    with mutable(workspace) as mut:
+        say(mut, "hello")
+        for file in (world.silo / "locks").glob(f"*jp-c{FIRST}*"):
+            file.unlink()
+        assert jp.take(FIRST)
+        with pytest.raises(PersistError, match=f"jp-c{FIRST}") as raised:
+            mut.flush()
+        assert world.event_count(FIRST) == 3
+        with pytest.raises(PersistError):
+            mut.close()
+    (version,) = raised.value.versions
+    assert "hello" in world.run("--workspace", world.project, "show", version).stdout
+
+
 def test_an_edit_in_the_workspace_meanwhile_is_kept(world: World, workspace: Workspace) -> None:
     """Both have gone on from the same: what lost is a conversation of its own, as in every run."""
     with mutable(workspace) as mut:
