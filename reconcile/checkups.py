@@ -59,7 +59,7 @@ def _leslie(start: str, now_ns: int) -> tuple[Ill, ...]:
             each.place,
             each.found,
             each.kind.matters,
-            (each.next,),
+            (each.next,) if each.next else (),
             each.repair is not None and not each.repair.on_request,
             each.repair is not None and bool(each.repair.on_request),
         )

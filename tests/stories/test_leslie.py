@@ -51,7 +51,6 @@ def test_an_objective_lags_behind_a_transfer(run: Run, tmp_path: Path) -> None:
             "lag (1)\n"
             "  Leslie doesn't look at the objective after a transfer; it does at the next change.\n"
             "  note: objectives.json: obj-b8495837: status completed, its threads make it active by now\n"
-            "    nothing: a transfer leaves it so until the next change\n"
             "\n"
             "Nothing is wrong; 1 note.\n"
         ),
@@ -63,7 +62,7 @@ def test_a_lost_operation(run: Run, tmp_path: Path) -> None:
     (found,) = findings(run, corpus_project("recovered-from-bak", tmp_path), code=4)
     assert (found["kind"], found["severity"], found["place"]) == ("F3", "warning", "threads/thread-ddd68a6a")
     assert found["found"] == (
-        "thread-ddd68a6a: found no record, but an empty directory; the objective obj-3b10625e lists it; "
+        "found no record, but an empty directory and the objective obj-3b10625e lists it; "
         "expected a record, or nothing of it"
     )
     assert (found["repairable"], found["on_request"]) == (False, True)

@@ -79,7 +79,7 @@ def _leftovers(found: Found, name: str) -> Iterator[Finding]:
     for path, each in found.leftovers.items():
         if each.target != name:
             continue
-        words = f"found a temporary file of {name}, {_age(each.age)} old, expected none"
+        words = f"found a temporary file of {name}, {duration(each.age)} old, expected none"
         if each.age <= OLD:
             yield Finding(Kind.LEFTOVER, Severity.NOTE, path, words, "leave it: it may still be written")
             continue
@@ -221,7 +221,9 @@ def listed(names: Iterable[str], between: str = ", ") -> str:
     return between.join(found[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _age(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 2 * OLD else f"{seconds / OLD:.0f} hours"
+def duration(seconds: float) -> str:
+    """A time in words, in the unit that says most."""
+    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.1f} seconds"

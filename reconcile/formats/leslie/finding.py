@@ -131,7 +131,9 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing: where, what was found and what was expected, what to do next, and the repair if there is one."""
+    """One thing: where, what was found and what was expected, what to do next (empty: nothing), and the repair if there
+    is one.
+    """
 
     kind: Kind
     severity: Severity

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reconcile.formats.leslie.control import known_elsewhere, listed
+from reconcile.formats.leslie.control import duration, known_elsewhere, listed
 from reconcile.formats.leslie.document import (
     BACKUP,
     RELATIONS,
@@ -55,14 +55,14 @@ def place_findings(
             continue
         what = found.threads[thread].what if thread in found.threads else None
         if what not in (None, "a directory"):
-            words, advice = f"{thread}: found {what}, expected a directory", "put the directory itself there"
+            words, advice = f"found {what}, expected a directory", "put the directory itself there"
             yield Finding(Kind.NO_DIRECTORY, Severity.WARNING, f"{THREADS}/{thread}", words, advice, thread)
         elif what is not None:
             yield from _copies(found.threads[thread], thread, replayed)
         elif str(record.get("storage_path")).removesuffix("/") not in found.storage:
             step = Make(tuple(f"{THREADS}/{thread}/{name}" for name in STANDARD))
             repair = Repair.of(step, f"{THREADS}/{thread} made, empty")
-            words = f"{thread}: found no directory, expected {THREADS}/{thread}"
+            words = "found no directory, expected that of a record"
             advice = "make it, empty; look in git for what was in it"
             yield Finding(Kind.NO_DIRECTORY, Severity.NOTE, f"{THREADS}/{thread}", words, advice, thread, repair)
 
@@ -70,7 +70,7 @@ def place_findings(
 def lock_findings(found: Found) -> Iterator[Finding]:
     """F13, cases 20 and 21."""
     for place, lock in found.locks.items():
-        age = f"{lock.age:.1f} seconds old" if lock.age >= 0 else f"{-lock.age:.1f} seconds ahead of the clock"
+        age = f"{duration(lock.age)} old" if lock.age >= 0 else f"{duration(-lock.age)} ahead of the clock"
         kind, severity = Kind.LOCK, Severity.WARNING
         if lock.what != "a directory":
             words = f"found {lock.what} in the place of a lock, {age}, expected nothing or an empty directory"
@@ -110,10 +110,10 @@ def _orphans(
     chosen = {thread: aim for thread, aim in adoptable.items() if f"{Kind.ORPHAN.number}:{thread}" in wanted}
     for thread, aims in orphans.items():
         directory = found.threads.get(thread)
-        seen = [_content(directory)] if directory is not None else ["no directory"]
+        seen = [_content(directory)] if directory is not None else []
         seen += [f"the objective {aim} lists it" for aim in aims]
-        words = f"{thread}: found no record, but {'; '.join(seen)}; expected a record, or nothing of it"
-        place = f"{THREADS}/{thread}" if directory is not None else RELATIONS
+        words = f"found no record, but {' and '.join(seen)}; expected a record, or nothing of it"
+        place = f"{THREADS}/{thread}"
         severity = Severity.NOTE if not aims and _is_transcripts(directory) else Severity.WARNING
         repair, advice = None, "look at it, and move it away"
         if saved is not None and thread in saved.threads:
@@ -203,6 +203,6 @@ def _copies(directory: ThreadDirectory, thread: str, replayed: Replayed) -> Iter
     for target in replayed.frozen.get(thread, ()):
         copy = f"context/inherited/{target}"
         if is_safe(target) and not directory.has(copy):
-            words = f"{thread}: found no {copy}, expected the frozen copy of a reference"
+            words = f"found no {copy}, expected the frozen copy of a reference"
             advice = f"leslie reference --from {thread} --target {target} copies what is there today"
             yield Finding(Kind.NO_COPY, Severity.WARNING, f"{THREADS}/{thread}", words, advice, f"{thread}>{target}")

@@ -56,8 +56,7 @@ def objective_findings(
             advice, subject = "work it out from the threads again", words.partition(":")[0]
             yield Finding(Kind.OBJECTIVE, Severity.WARNING, OBJECTIVES, words, advice, subject, repair)
         for words in rebuilt.lagging:
-            advice = "nothing: a transfer leaves it so until the next change"
-            yield Finding(Kind.LAG, Severity.NOTE, OBJECTIVES, words, advice, words.partition(":")[0])
+            yield Finding(Kind.LAG, Severity.NOTE, OBJECTIVES, words, "", words.partition(":")[0])
     elif document.dialect is Dialect.TEXT:
         return  # there an objective is a text of its own
     known = objectives.objectives if objectives is not None else {}
@@ -157,9 +156,8 @@ def _places(found: Found, document: Document) -> Iterator[Finding]:
 
 def _notes(document: Document, replayed: Replayed) -> Iterator[Finding]:
     """What is worth a word and needs nothing."""
-    nothing = "nothing"
 
-    def note(kind: Kind, words: str, subject: str = "", advice: str = nothing) -> Finding:
+    def note(kind: Kind, words: str, subject: str = "", advice: str = "") -> Finding:
         return Finding(kind, Severity.NOTE, RELATIONS, words, advice, subject)
 
     for each in replayed.notes:

@@ -287,7 +287,7 @@ def test_f3_is_adopted_on_request() -> None:
     found = changed(found, OBJECTIVES, "objectives", "obj-00000002", "thread_ids", to=["stray"])
     finding = only(found)
     assert finding.found == (
-        "stray: found no record, but a directory with .meta/transcripts/20260208-1200-Fix-the-build.txt, plan.md; "
+        "found no record, but a directory with .meta/transcripts/20260208-1200-Fix-the-build.txt, plan.md and "
         "the objective obj-00000002 lists it; expected a record, or nothing of it"
     )
     assert mend(found) == ((), found)
@@ -340,7 +340,7 @@ def test_f4_what_is_no_directory(what: str) -> None:
     found = replace(read(Leslie().play([ROOT])), threads={FIRST: ThreadDirectory(what)})
     finding = only(found)
     assert (finding.id, finding.severity, finding.repair) == (f"F4:{FIRST}", Severity.WARNING, None)
-    assert finding.found == f"{FIRST}: found {what}, expected a directory"
+    assert finding.found == f"found {what}, expected a directory"
     found = replace(found, threads={}, blocked=what)
     assert (only(found).id, only(found).found) == ("link:threads", f"found {what}, expected a directory")
 
@@ -399,6 +399,19 @@ def test_f6_what_would_start_an_agent_is_done_on_request() -> None:
     assert finding.repair.on_request == "it becomes active, and a running scheduler starts an agent for it"
     assert mend(found) == ((), found)
     assert mend(found, {finding.id})[1].file(RELATIONS).content == played.relations_file()
+
+
+def test_f6_a_repair_alone_is_the_same_as_one_that_was_asked_for() -> None:
+    played = Leslie().play([ROOT, CHILD])
+    found = changed(read(played), RELATIONS, "threads", FIRST, "status", to="suspended")
+    found = changed(found, RELATIONS, "threads", SECOND, "status", to="suspended")
+    first, second = examine(found)
+    assert first.repair is not None
+    assert first.repair.words == (f"{FIRST}: status suspended -> active",)
+    (step,) = first.repair.steps
+    asked = mend(found, {first.id})[1]
+    assert after(found, step) == asked
+    assert [each.id for each in examine(asked)] == [second.id]
 
 
 def test_f6_where_the_log_has_a_hole_nothing_is_done_by_itself() -> None:
