@@ -149,19 +149,27 @@ def _versions(records: Records) -> Iterator[Finding]:
         together = last.value
         for item in others:
             together = united(records.kind, together, item.value)
-        repairs = [Repair(records.place(own), javascript.stringify(together))] if "/" not in own else []
+        if not _can_be_name(own):
+            yield warning("C10", items[0].path, found, "give one of them another id")
+            continue
+        whole = Repair(records.place(own), javascript.stringify(together))
         gone = [Repair(item.path, None) for item in items if item.name != own]
         mend = f"keep both until you have looked; on request all that they hold goes into {own}"
-        yield warning("C10", items[0].path, found, mend, *repairs, *gone, on_request=True)
+        yield warning("C10", items[0].path, found, mend, whole, *gone, on_request=True)
 
 
 def _misnamed(records: Records, item: Item, own: str) -> Finding:
     found = f"the id {quoted(item.id)} inside, which the program looks for in {quoted(own)}"
     content = records.contents[item.name]
-    if own in records.contents or "/" in own or not isinstance(content, bytes):
+    if own in records.contents or not _can_be_name(own) or not isinstance(content, bytes):
         return warning("C10", item.path, found, "give the file the name of its id, or another id")
     repairs = Repair(records.place(own), content), Repair(item.path, None)
     return warning("C10", item.path, found, f"rename it to {quoted(own)}", *repairs, on_request=True)
+
+
+def _can_be_name(name: str) -> bool:
+    """Tell whether a record may get this name, which is made of an id: `index` would be written over the index."""
+    return is_item(name) and not {"/", "\0"} & set(name)
 
 
 def _workspace(item: Item, content: bytes) -> Iterator[Finding]:

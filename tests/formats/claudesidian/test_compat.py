@@ -27,6 +27,10 @@ def test_a_file_comes_once_for_each_way_through_folders_with_notes() -> None:
     assert seen("R", "R/a/b/2.md", "R/a/1.md", "R/x.md") == {"R/a/b/2.md": 2, "R/a/1.md": 1, "R/x.md": 1}
 
 
+def test_a_folder_whose_name_only_begins_alike_is_no_way() -> None:
+    assert seen("R", "R/ab/c/1.md", "R/a/2.md", "R2/3.md") == {"R/ab/c/1.md": 1, "R/a/2.md": 1}
+
+
 def test_folders_without_notes_are_no_way() -> None:
     assert seen("R", "R/a/b/c/3.md", "R/a/1.md", "R/a/b/picture.png") == {"R/a/b/c/3.md": 2, "R/a/1.md": 1}
     assert seen("R", "R/a/b/c/d/e/4.canvas") == {"R/a/b/c/d/e/4.canvas": 1}
@@ -112,6 +116,34 @@ def test_the_agent_only_where_the_settings_know_it(context: dict[str, Any], expe
     assert ("agent" in found, found.get("agent", {}).get("id")) == (expected is not None, expected)
 
 
+def test_the_whole_answer() -> None:
+    around = Surroundings((VaultFile("R/a.md", 7),), frozenset({"R"}), (Agent("a1", "Ann", "p"),))
+    value = workspace(
+        "ws_a",
+        "A",
+        description="about",
+        rootFolder="R",
+        context={"purpose": "to test", "dedicatedAgent": {"agentId": "a1"}},
+        sessions={"s": session("s", description="first")},
+    )
+    told = {"name": "A", "description": "about", "purpose": "to test", "rootFolder": "R"}
+    assert load_workspace(value, around, 3) == {
+        "success": True,
+        "data": {
+            "context": {**told, "recentActivity": ["No recent activity"]},
+            "workflows": [],
+            "workspaceStructure": ["a.md"],
+            "recentFiles": [{"path": "R/a.md", "modified": 7}],
+            "keyFiles": {},
+            "preferences": "No preferences set",
+            "sessions": [{"id": "s", "name": "s", "description": "first", "created": 1000, "workspaceId": "ws_a"}],
+            "states": [],
+            "agent": {"id": "a1", "name": "Ann", "systemPrompt": "p"},
+        },
+        "workspaceContext": {"workspaceId": "ws_a", "workspacePath": ["a.md"]},
+    }
+
+
 def test_sessions_are_the_oldest() -> None:
     sessions = {key: session(key, startTime=at) for at, key in enumerate(["s1", "s2", "7"])}
     found = answer(limit=2, sessions=sessions)["sessions"]
@@ -136,5 +168,9 @@ def test_the_version_that_has_written_a_vault() -> None:
 @pytest.mark.parametrize("version", Version)
 def test_an_unknown_id_is_an_answer(version: Version) -> None:
     found = unknown(version, "x{}")
-    assert found["error"] == found["data"]["context"]["recentActivity"][0]
-    assert "'x{}'" in found["error"]
+    error = found["error"]
+    assert "'x{}' not found" in error
+    context = {"name": "Unknown", "rootFolder": "", "recentActivity": [error]}
+    nothing: dict[str, Any] = {"workflows": [], "workspaceStructure": [], "recentFiles": [], "keyFiles": {}}
+    data = {"context": context, **nothing, "preferences": "", "sessions": [], "states": []}
+    assert found == {"success": False, "error": error, "data": data}

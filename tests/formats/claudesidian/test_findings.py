@@ -144,6 +144,72 @@ def test_c6_a_copy_that_is_none() -> None:
         assert examine(vault(files(value)), NOW) == ()
 
 
+def test_c2_what_the_index_calls_it() -> None:
+    whole = workspace("ws_a", "My project"), workspace("ws_b", rootFolder="B")
+    split = files(*whole)
+    (finding,) = examine(vault(SplitFiles({**split.files, "ws_a.json": b"{"})), NOW)
+    assert finding.found == (
+        "a truncated file, it ends in the middle of a value in line 1, expected the JSON of a workspace; "
+        'the index calls it "My project"'
+    )
+
+
+def test_c9_needs_the_same_role_and_another_id() -> None:
+    value = conversation("c", "hello", "hello", "hello")
+    value["messages"][1]["role"] = "assistant"
+    assert examine(vault(files(), files(value)), NOW) == ()
+    again = conversation("c", "hello", "hello")
+    again["messages"][1]["id"] = again["messages"][0]["id"]
+    assert examine(vault(files(), files(again)), NOW) == ()
+
+
+@pytest.mark.parametrize("id_", ["a/b", "../a", "index", ".hidden", "nul\0"])
+def test_c10_an_id_that_can_be_no_file_name_is_never_made_one(id_: str) -> None:
+    finding = one(files(**{"ws_x.json": workspace(id_)}))
+    assert (finding.mend, finding.repairs) == ("give the file the name of its id, or another id", ())
+    twice = one(files(**{"ws_x.json": workspace(id_), "ws_y.json": workspace(id_)}))
+    assert (twice.mend, twice.repairs) == ("give one of them another id", ())
+
+
+def legacy_talk() -> dict[str, Any]:
+    value = conversation("c", "one", "two", cost=1, metadata={"chatSettings": {}, "totalCost": 2, "currency": "USD"})
+    value["messages"][0] |= {"usage": {}, "model": "m", "toolCalls": [{"id": "x", "result": 1}, {"id": "y"}]}
+    value["messages"][1] |= {"toolCalls": [{"id": "x"}], "model": "m"}
+    return value
+
+
+def test_what_the_migration_leaves_out_of_a_conversation() -> None:
+    begun = {"type": "metadata", "data": {"id": "c", "title": "c", "created": 1000, "vault": "v"}}
+    said = [
+        {"type": "message", "conversationId": "c", "data": {"id": f"msg_{at}"}, "timestamp": time}
+        for at, time in ((0, 500), (1, 1))
+    ]
+    nexus = NexusFiles(
+        {Kind.CONVERSATION: {"conv_c.jsonl": events({**begun, "timestamp": 0}, *said)}}, b'{"completed": true}'
+    )
+    finding = one(files(), files(legacy_talk()), nexus=nexus)
+    assert (finding.code, finding.severity.value, finding.place) == ("migration", "note", ".conversations/c.json")
+    assert finding.found == (
+        "left out by the migration: updated, cost, totalCost, currency of its metadata, the time of 1 message, "
+        "usage of 1 message, model of 2 messages, tool results of 1 message"
+    )
+
+
+def test_what_has_no_event_file_though_the_migration_is_complete() -> None:
+    ended = workspace("ws_a", sessions={"s": session("s", endTime=5)})
+    nexus = NexusFiles({Kind.WORKSPACE: {}}, b'{"completed": true}')
+    first, second = examine(vault(files(ended), files(legacy_talk()), nexus=nexus), NOW)
+    assert (first.place, first.mend) == (".conversations/c.json", "keep this file")
+    assert first.found == (
+        'not migrated: there is no .nexus/conversations/conv_c.jsonl, without 2 messages ("msg_0", "msg_1")'
+    )
+    assert second.found == 'not migrated: there is no .nexus/workspaces/ws_ws_a.jsonl, without 1 session ("s")'
+    done = streams(events(CREATED, SESSION), status=b'{"completed": true}')
+    assert (
+        one(files(ended), nexus=done).found == "left out by the migration: lastAccessed, isActive, endTime of 1 session"
+    )
+
+
 def test_a_file_that_the_program_did_not_write_is_not_rewritten() -> None:
     by_hand = json.dumps(conversation("c", "text", message_count=5), indent=4).encode()
     finding = next(each for each in examine(vault(files(), files(**{"c.json": by_hand}, index=None)), NOW))
@@ -235,6 +301,23 @@ def test_c11_some_of_the_states_are_in_the_older_form() -> None:
     first, *_ = examine(vault(files(older), nexus=nexus), NOW)
     assert first.mend == "save 1 of them again with the content that .workspaces/ws_a.json has"
     assert len(first.repairs) == 1
+
+
+def test_c11_it_is_saved_after_everything_else_in_the_file() -> None:
+    older = workspace("ws_a", sessions={"s": session("s", states={"st": {"id": "st", "snapshot": {"a": 1}}})})
+    for time, expected in ((5, NOW), (NOW + 7, NOW + 8)):
+        nexus = streams(events(CREATED, SESSION, {**STATE, "timestamp": time}), status=b'{"completed": true}')
+        first, *_ = examine(vault(files(older), nexus=nexus), NOW)
+        assert (first.code, first.place) == ("C11", ".nexus/workspaces/ws_ws_a.jsonl")
+        content = first.repairs[0].content
+        assert content is not None
+        assert json.loads(content.splitlines()[-1])["timestamp"] == expected
+        assert first.mend == "save them again with the content that .workspaces/ws_a.json has"
+
+
+def test_c11_the_last_by_time_counts() -> None:
+    filled = {**STATE, "data": {"id": "st", "stateJson": "{}"}, "timestamp": 90}
+    assert [words for _, words in found(events(CREATED, SESSION, filled, {**STATE, "timestamp": 80}))] == []
 
 
 def test_c12_events_that_are_there_twice() -> None:

@@ -9,8 +9,9 @@ from contextlib import closing
 from typing import Any
 
 from reconcile.formats.claudesidian.events import Event, EventFile, joined, line, read_events
+from reconcile.formats.claudesidian.finding import Severity
 from reconcile.formats.claudesidian.items import Kind, sessions_of, states_of, traces_of
-from reconcile.formats.claudesidian.replay import replay
+from reconcile.formats.claudesidian.replay import Remark, replay
 from tests.support.claudesidian import CORPUS, events, needs_corpus
 
 SCHEMA = """
@@ -163,6 +164,83 @@ def test_the_migrated_vaults_are_what_they_were() -> None:
             for key, session in sessions_of(value).items():
                 assert list(traces_of(session)) == list(traces_of(sessions[key]))
                 assert list(states_of(session)) == list(states_of(sessions[key]))
+
+
+def test_a_workspace_has_the_form_that_its_file_had() -> None:
+    history = events(
+        {
+            "type": "workspace_created",
+            "data": {
+                "id": "ws_a",
+                "name": "A",
+                "description": "d",
+                "rootFolder": "R",
+                "created": 1,
+                "contextJson": "{}",
+            },
+        },
+        {"type": "workspace_updated", "workspaceId": "ws_a", "data": {"lastAccessed": 9, "isActive": True}},
+        {"type": "session_created", "workspaceId": "ws_a", "data": {"id": "s", "name": "S", "startTime": 2}},
+        {
+            "type": "trace_added",
+            "workspaceId": "ws_a",
+            "sessionId": "s",
+            "data": {"id": "t", "content": "c", "traceType": "tool_call", "metadataJson": '{"tool":"x"}'},
+        },
+        {"type": "trace_added", "workspaceId": "ws_a", "sessionId": "s", "data": {"id": "t2", "content": None}},
+        {
+            "type": "state_saved",
+            "workspaceId": "ws_a",
+            "sessionId": "s",
+            "data": {"id": "st", "name": "N", "created": 3, "description": "D", "stateJson": '{"a":1}', "tags": ["x"]},
+        },
+        {"type": "state_saved", "workspaceId": "ws_a", "sessionId": "s", "data": {"id": "st2", "stateJson": "[]"}},
+    )
+    cache = replay({Kind.WORKSPACE: {"ws_ws_a.jsonl": read_events(history)}})
+    assert cache.workspace("ws_a") == {
+        "id": "ws_a",
+        "name": "A",
+        "description": "d",
+        "rootFolder": "R",
+        "created": 1,
+        "lastAccessed": 9,
+        "isActive": True,
+        "context": {},
+        "sessions": {
+            "s": {
+                "id": "s",
+                "name": "S",
+                "startTime": 2,
+                "isActive": True,
+                "memoryTraces": {
+                    "t": {"id": "t", "timestamp": 4, "type": "tool_call", "content": "c", "metadata": {"tool": "x"}},
+                    "t2": {"id": "t2", "timestamp": 5, "type": None, "content": None},
+                },
+                "states": {
+                    "st": {
+                        "id": "st",
+                        "name": "N",
+                        "created": 3,
+                        "description": "D",
+                        "tags": ["x"],
+                        "state": {"a": 1},
+                    },
+                    "st2": {"id": "st2"},
+                },
+            }
+        },
+    }
+
+
+def test_where_the_program_says_nothing_a_remark_says_where() -> None:
+    created = {"type": "workspace_created", "data": {"id": "ws_a", "name": "a"}, "timestamp": 50}
+    early = {"type": "session_created", "workspaceId": "ws_a", "data": {"id": "s"}, "timestamp": 2}
+    earlier = {"type": "session_created", "workspaceId": "ws_a", "data": {"id": "s2"}, "timestamp": 1}
+    cache = replay({Kind.WORKSPACE: {"ws_ws_a.jsonl": read_events(events(created, early, earlier))}})
+    assert cache.workspaces["ws_a"]["created"] == 50
+    assert cache.workspaces["ws_a"]["rootFolder"] == ""
+    words = "session_created of the workspace ws_a, which isn't made yet: it is shown nowhere"
+    assert cache.remarks == (Remark(Kind.WORKSPACE, "ws_ws_a.jsonl", Severity.NOTE, words, (2, 3)),)
 
 
 def test_what_hangs_on_nothing_is_shown_nowhere() -> None:
