@@ -33,7 +33,7 @@ from reconcile.formats.cutting import cut
 from reconcile.formats.fragments import fragments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reconcile.core.format import Part, StreamContent
 
@@ -329,7 +329,22 @@ def _word(value: object) -> str:
 def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> bytes:
     """The bytes that JP writes for an object (formats/jp.md 3.3)."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    return (_EXPONENT.sub(_as_rust_writes, text) + "\n").encode(errors=errors)
+    if any(isinstance(each, float) and "e" in float.__repr__(each) for each in numbers(value)):
+        text = _EXPONENT.sub(_as_rust_writes, text)
+    return (text + "\n").encode(errors=errors)
+
+
+def numbers(value: Any) -> Iterator[int | float]:
+    """Each number in a JSON value."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            left.extend(each.values())
+        elif isinstance(each, list | tuple):
+            left.extend(each)
+        elif isinstance(each, int | float):
+            yield each
 
 
 def _as_rust_writes(number: re.Match[str]) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import re
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from reconcile.core.model import Fault
 from reconcile.formats import strict, times
-from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, serialised
+from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, numbers, serialised
 from reconcile.library.errors import InvalidValueError, UnreadableError
 
 if TYPE_CHECKING:
@@ -45,8 +44,8 @@ _EXPECTED: dict[str, tuple[Callable[[Json], bool], str]] = {
     ),
 }
 """What of JP's keys it can read, and in words; the other ones are checked with the file as a whole."""
-_HUGE = re.compile(rb"(?<= )-?[0-9]{309,}(?=,?$)", re.MULTILINE)
-"""An integer that is no float either, for a reader that makes one of those that are too long."""
+_LONGEST = 1023
+"""Bits of an integer that any reader can take for a float, as Rust does with those that are too long for it."""
 _OVERLAYS = ("config_delta", "compaction")
 _CODED = {"tool_call_request": ("arguments",), "tool_call_response": ("content",)}
 
@@ -177,7 +176,7 @@ def encoded(conversation: str, name: str, value: Metadata | Events) -> bytes:
         raise InvalidValueError(
             f"{conversation}: {name}: found {error}, expected what JSON can hold; nothing was changed"
         ) from None
-    if _HUGE.search(content):
+    if any(isinstance(each, int) and each.bit_length() > _LONGEST for each in numbers(value)):
         raise InvalidValueError(f"{conversation}: {name}: found a number that is out of range; nothing was changed")
     return content
 
