@@ -85,7 +85,8 @@ class Memory:
     ``history``: per id and unit, oldest first, the digests that were in sync in any checkout.
     ``parents``: the last parent known of each conversation, from any checkout; JP strips it from the files.
     ``tombstones``: per id, the unit digests of what was removed on purpose.
-    ``renames``: by side, conversations of which the last run was to rename a directory, and was cut short.
+    ``renames``: by side, conversations of which a run was to rename a directory, and left it; those whose metadata was
+    agreed on since have a title that tells.
     ``localizing``: those whose directory it was to take out of the workspace for good, alone or with another's, and
     didn't.
     ``former``: for `recover`, what earlier records of this checkout say of conversations that this one doesn't know.

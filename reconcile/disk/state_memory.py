@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
-from reconcile.core.model import Side
+from reconcile.core.model import METADATA, Side
 from reconcile.disk.state_schema import LIBRARY, encoded, select
 
 if TYPE_CHECKING:
@@ -101,8 +101,16 @@ def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[
 
 
 def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> frozenset[tuple[Side, str]]:
-    """Return the conversations of which the newest run has left a directory with another name than it was to get."""
-    moves = [(each, move) for each, move, done in _of_newest(connection, checkout, "move") if not done]
+    """Return the conversations of which a run has left a directory with another name than it was to get.
+
+    Where their metadata was agreed on since, or before, the title that goes with that tells what is due.
+    """
+    sql = """SELECT conversation, record FROM step WHERE kind = 'move' AND state <> 'done'
+        AND run IN (SELECT id FROM run WHERE checkout = ? AND command <> ? AND exit_code IS NOT 0)
+        AND conversation NOT IN (SELECT conversation FROM agreed_unit WHERE checkout = ? AND unit = ?)"""
+    moves = [
+        (each, json.loads(record)) for each, record in select(connection, sql, (checkout, LIBRARY, checkout, METADATA))
+    ]
     return frozenset(
         (Side(move["target"].partition(":")[0]), each)
         for each, move in moves
@@ -111,31 +119,22 @@ def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> froze
 
 
 def _load_localizing(connection: sqlite3.Connection, checkout: int | None) -> frozenset[str]:
-    """Return the conversations of which the newest run has left a directory although `local` was to take all out."""
-    removals = list(_of_newest(connection, checkout, "remove-stale"))
-    leaving = {each for each, removal, _ in removals if removal["reason"] in ("localized", "with-ancestor")}
-    return frozenset(each for each, _, done in removals if each in leaving and not done)
-
-
-def _of_newest(
-    connection: sqlite3.Connection, checkout: int | None, kind: str
-) -> Iterable[tuple[str, dict[str, str], bool]]:
-    """Return the conversation and the record of each step of a kind of the newest run, and whether it was done.
-
-    Nothing where all of them were done: of a first run that may be thousands, and each look at a part asks.
+    """Return the conversations of which the newest run has left a directory although `local` was to take all out.
 
     One that was killed before it had written down what it was about is none: what was left is left still. Nor is one of
     the library, which is about a single conversation.
     """
-    newest = """SELECT id FROM run WHERE checkout = ? AND command <> ? AND (
+    sql = """SELECT conversation, record, state = 'done' FROM step WHERE kind = 'remove-stale' AND run = (
+        SELECT id FROM run WHERE checkout = ? AND command <> ? AND (
             EXISTS (SELECT 1 FROM step AS its WHERE its.run = run.id)
             OR EXISTS (SELECT 1 FROM remembered AS its WHERE its.run = run.id)
-        ) ORDER BY id DESC LIMIT 1"""
-    of_newest, named = f"FROM step WHERE run = ({newest}) AND kind = ?", (checkout, LIBRARY, kind)
-    if not select(connection, f"SELECT 1 {of_newest} AND state <> 'done' LIMIT 1", named):
-        return []
-    rows = select(connection, f"SELECT conversation, record, state = 'done' {of_newest}", named)
-    return [(conversation, json.loads(record), bool(done)) for conversation, record, done in rows]
+        ) ORDER BY id DESC LIMIT 1)"""
+    removals = [
+        (each, json.loads(record)["reason"], done)
+        for each, record, done in select(connection, sql, (checkout, LIBRARY))
+    ]
+    leaving = {each for each, reason, _ in removals if reason in ("localized", "with-ancestor")}
+    return frozenset(each for each, _, done in removals if each in leaving and not done)
 
 
 def _dirname(place: str) -> str:

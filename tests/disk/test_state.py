@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import Side
+from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.disk.journal import IntentChange, Step, StepState
 from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError
 from reconcile.disk.state_memory import FEW
@@ -641,18 +641,22 @@ def test_what_local_has_left_is_remembered_until_the_next_run(state: State, here
     assert not state.load(here).localizing
 
 
-def test_a_rename_that_the_newest_run_has_not_done_is_remembered(state: State, here: int) -> None:
+def test_a_rename_that_was_not_done_is_remembered_until_the_metadata_is_agreed_on(state: State, here: int) -> None:
     def move(conversation: str, target: str) -> Step:
         record = f'{{"source": "workspace:1-a/conversations/2-b", "target": "workspace:{target}"}}'
         return Step(conversation, conversation, "conversation", "move", record)
 
-    older = state.journal.begin_run(here, "run", NOW)
-    state.journal.plan_steps(older, [move("0", "0-x")], NOW)
-    run = state.journal.begin_run(here, "run", NOW)
-    other = state.journal.begin_run(None, "another checkout's", NOW)
-    state.journal.plan_steps(run, [move("1", "2-b"), move("2", "2-c"), move("3", "1-a/conversations/3-d")], NOW)
-    state.journal.plan_steps(other, [move("4", "4-e")], NOW)
-    state.journal.step_done(run, ["3"], NOW)
+    killed = state.journal.begin_run(here, "run", NOW)
+    state.journal.plan_steps(killed, [move("0", "0-x"), move("1", "2-b"), move("2", "2-c"), move("3", "x/3-d")], NOW)
+    state.journal.step_done(killed, ["3"], NOW)
+    complete, other = (state.journal.begin_run(checkout, "run", NOW) for checkout in (here, None))
+    state.journal.plan_steps(complete, [move("4", "4-e")], NOW)
+    state.journal.plan_steps(other, [move("5", "5-f")], NOW)
+    for run, code in ((killed, 1), (complete, 0)):
+        state.journal.finish_run(run, code, NOW)
+    assert state.load(here).renames == {(Side.WORKSPACE, "0"), (Side.WORKSPACE, "2")}
+    agreed = {each: Agreed({unit: "x"}, None, "T", None, "2-c") for each, unit in (("0", METADATA), ("2", STREAM))}
+    state.save_fold(here, Fold(agreed=agreed))
     assert state.load(here).renames == {(Side.WORKSPACE, "2")}
 
 
