@@ -25,12 +25,13 @@ from reconcile.formats.leslie.rebuild import rebuild
 from reconcile.formats.leslie.replay import replay
 from reconcile.formats.leslie.salvage import from_whole_log
 from reconcile.formats.leslie.schema import dotted, is_time
-from reconcile.formats.leslie.union import conflicting_sides, unite_marked
+from reconcile.formats.leslie.union import conflicting_sides, unite_marked, unite_objectives
 
 if TYPE_CHECKING:
     from reconcile.formats.leslie.document import Object
-    from reconcile.formats.leslie.replay import Course
+    from reconcile.formats.leslie.replay import Course, Replayed
     from reconcile.formats.leslie.schema import Violation
+    from reconcile.formats.leslie.union import United
 
 _BOM = b"\xef\xbb\xbf"
 _DECODER = json.JSONDecoder()
@@ -75,7 +76,14 @@ def mend_relations(content: bytes) -> Mended | None:
 def mend_objectives(content: bytes) -> Mended | None:
     """As `mend_relations`, of ``objectives.json``; what is derived there is left for its own finding."""
     words: list[str] = []
-    found = read_objectives(_stripped(content, words))
+    content = _stripped(content, words)
+    found = read_objectives(content)
+    if isinstance(found, Fault):
+        united = _united_objectives(content)
+        if united is None or united.content is None:
+            return None if united is None else Mended(None, (), united.conflicts)
+        words.append("both versions of the merge conflict united")
+        found = read_objectives(united.content)
     if isinstance(found, Fault):
         return None
     value = deepcopy(found.value)
@@ -89,6 +97,16 @@ def mend_objectives(content: bytes) -> Mended | None:
     if isinstance(mended, ObjectivesDocument) and words and not mended.violations:
         return Mended(mended.content, tuple(words))
     return None
+
+
+def _united_objectives(content: bytes) -> United | None:
+    sides = conflicting_sides(content)
+    if sides is None:
+        return None
+    ours, theirs = map(read_objectives, sides)
+    if isinstance(ours, Fault) or isinstance(theirs, Fault):
+        return None
+    return unite_objectives(ours, theirs, {})
 
 
 def _better_objective(violation: Violation, value: Object) -> Any:
@@ -117,28 +135,36 @@ def _stripped(content: bytes, words: list[str]) -> bytes:
 
 def _repaired(document: Document, words: list[str]) -> Document:
     value = deepcopy(document.value)
-    courses = replay(document).courses
+    replayed = replay(document)
     for violation in document.damage:
-        _put(value, violation, _better(violation, value, courses), words)
-    if any(violation.path[0] in ("relations", "metadata") for violation in document.damage):
-        value["relations"] = document.relations
+        _put(value, violation, _better(violation, value, replayed), words)
+    derived = any(violation.path[0] == "relations" for violation in document.damage)
+    if derived:
+        raw = value.get("relations")
+        entries = raw if isinstance(raw, dict) else {}
+        value["relations"] = {thread: {**entries[thread], **entry} for thread, entry in document.relations.items()}
     mended = read_relations(written(value))
     if isinstance(mended, Fault):
         return document
-    if any(violation.path[0] == "relations" for violation in document.damage):
+    if derived:
         mended = read_relations(rebuild(mended, replay(mended), frozenset()).content)
         words.append("the relations written again from the log")
     return document if isinstance(mended, Fault) else mended
 
 
-def _better(violation: Violation, value: Object, courses: dict[str, Course]) -> Any:
+def _better(violation: Violation, value: Object, replayed: Replayed) -> Any:
     """What stands where the program rejects what is there; `_NOT_MENDED` where nothing says it."""
     path = violation.path
     old = _at(value, violation)
     if isinstance(old, str) and (instant := _in_utc(old)) is not _NOT_MENDED:
         return instant
     if len(path) == 3 and path[0] == "threads":
-        return _better_field(str(path[2]), value["threads"][path[1]], courses[str(path[1])])
+        thread = str(path[1])
+        if path[2] == "status" and (
+            thread in replayed.holes or replayed.courses[thread].fields.get("status") in (None, "active")
+        ):
+            return _NOT_MENDED  # the log doesn't say it, or an agent would be started by it
+        return _better_field(str(path[2]), value["threads"][thread], replayed.courses[thread])
     if path[0] == "relations":
         return _NOT_MENDED  # all of it is written again
     times = [entry.get("timestamp") for entry in value["operations"]]
@@ -161,7 +187,7 @@ def _head(violation: Violation, counted: str, count: int, times: list[Any]) -> A
 def _better_field(key: str, record: Object, course: Course) -> Any:
     if key == "tags":
         return None
-    if key != "status" and course.fields.get(key):
+    if course.fields.get(key):
         return course.fields[key]
     return {
         "executor": "agent",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.formats.leslie.document import text, texts, written
-from reconcile.formats.leslie.replay import FINISHED, status_of
+from reconcile.formats.leslie.states import FINISHED, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile.formats import strict
 from reconcile.formats.leslie.document import DIRECTORY, THREADS, Dialect, written
-from reconcile.formats.leslie.replay import status_of
 from reconcile.formats.leslie.schema import RELATION
+from reconcile.formats.leslie.states import status_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from reconcile.formats import javascript
 from reconcile.formats.leslie.document import text, texts
 from reconcile.formats.leslie.operations import Command, Operation, spawned
-from reconcile.formats.leslie.schema import EXECUTORS, PENDING, RELATION
+from reconcile.formats.leslie.schema import EXECUTORS, RELATION
+from reconcile.formats.leslie.states import FINISHED, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,28 +21,6 @@ if TYPE_CHECKING:
     from reconcile.formats.leslie.document import Document
 
     Entry = dict[str, list[str]]
-
-FINISHED = ("completed", "cancelled", "archived")
-"""An objective whose threads are all in one of these is completed (5)."""
-
-_TARGETS = {
-    "suspend": "suspended",
-    "resume": "active",
-    "done": "completed",
-    "cancel": "cancelled",
-    "archive": "archived",
-}
-_ALLOWED = {
-    "active": ("suspend", "done", "cancel"),
-    "suspended": ("resume", "done", "cancel"),
-    "completed": ("archive",),
-    "cancelled": ("archive",),
-    "frozen": ("archive",),
-    "waiting_human": ("resume", "cancel"),
-    "archived": (),
-}
-_FREEZE_FROM = ("active",)
-_ARCHIVE_FROM = ("active", "frozen", "completed", "cancelled")
 
 
 class Oddity(StrEnum):
@@ -110,11 +89,6 @@ def replay(document: Document) -> Replayed:
             continue
         player.play(operation)
     return player.finish()
-
-
-def status_of(stored: object) -> object:
-    """A stored status as it is meant (case 10)."""
-    return "active" if stored == PENDING else stored
 
 
 class _Player:
@@ -245,14 +219,8 @@ class _Player:
     def _turn(self, thread: str, course: Course, operation: Operation) -> None:
         """A lifecycle of the program, or the design text's freeze and archive."""
         before = course.fields.get("status")
-        if operation.command == Command.LIFECYCLE:
-            action = operation.text("action") or ""
-            target = _TARGETS.get(action)
-            allowed = before is None or action in _ALLOWED.get(before, ())
-        else:
-            action = operation.command
-            target, sources = ("frozen", _FREEZE_FROM) if action == Command.FREEZE else ("archived", _ARCHIVE_FROM)
-            allowed = before is None or before in sources
+        action = (operation.text("action") or "") if operation.command == Command.LIFECYCLE else operation.command
+        target, allowed = turned(operation.command, action, before)
         if target is None:
             self._note(Oddity.HOLE, operation, f"the action {action!r} is not known")
             return

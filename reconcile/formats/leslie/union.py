@@ -18,7 +18,8 @@ from reconcile.formats.leslie.document import RELATIONS, read_relations, text, t
 from reconcile.formats.leslie.objectives import rebuild_objectives
 from reconcile.formats.leslie.operations import Command, Operation, spawned
 from reconcile.formats.leslie.rebuild import rebuild
-from reconcile.formats.leslie.replay import replay, status_of
+from reconcile.formats.leslie.replay import replay
+from reconcile.formats.leslie.states import status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

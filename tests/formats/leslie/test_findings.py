@@ -143,6 +143,38 @@ def test_f1_objectives(keys: tuple[str, ...], to: Any) -> None:
     assert json.loads(made) == before
 
 
+def test_f1_a_status_that_nobody_knows_follows_from_the_log_where_that_starts_nothing() -> None:
+    played = Leslie().play([ROOT, ("lifecycle", 0, 2, 0)])
+    found = changed(read(played), RELATIONS, "threads", FIRST, "status", to="done")
+    assert mend(found)[1].file(RELATIONS).content == played.relations_file()
+
+
+def test_f1_what_others_have_put_into_relations_is_kept() -> None:
+    played = Leslie().play([ROOT, CHILD])
+    found = changed(read(played), RELATIONS, "relations", FIRST, "mine", to=1)
+    found = changed(found, RELATIONS, "relations", SECOND, "children", to=None)
+    relations = json.loads(mend(found)[1].file(RELATIONS).content or b"")["relations"]
+    assert relations == {FIRST: {**played.relations[FIRST], "mine": 1}, SECOND: played.relations[SECOND]}
+
+
+def conflict(ours: bytes, theirs: bytes) -> bytes:
+    return b"<<<<<<< a\n" + ours + b"=======\n" + theirs + b">>>>>>> b\n"
+
+
+def test_f1_objectives_with_conflict_markers() -> None:
+    played = Leslie().play([ROOT])
+    other = Leslie().play([ROOT])
+    other.objectives["obj-new"] = {**other.objectives["obj-00000002"], "id": "obj-new"}
+    found = read(played, objectives=conflict(played.objectives_file(), other.objectives_file()))
+    assert only(found).next.endswith("both versions of the merge conflict united")
+    assert json.loads(mend(found)[1].file(OBJECTIVES).content or b"")["objectives"] == other.objectives
+    other.objectives["obj-00000001"]["title"] = "Another"
+    found = read(played, objectives=conflict(played.objectives_file(), other.objectives_file()))
+    assert only(found).next.startswith("decide in the file, then look again: obj-00000001: title ")
+    found = read(played, objectives=conflict(played.objectives_file(), b"{"))
+    assert only(found).kind is Kind.LOST
+
+
 def test_f1_objectives_from_their_backup() -> None:
     played = Leslie().play([ROOT])
     found = read(played, objectives=played.objectives_file()[:300])
