@@ -69,7 +69,8 @@ def test_links_and_other_things_are_named_and_not_followed(tmp_path: Path) -> No
     }
     assert found.faults == (Fault(".conversations", "a symbolic link", "a directory"),)
     assert Kind.CONVERSATION not in found.split
-    assert examine(found, 0)[0].found == "a symbolic link, expected a directory"
+    first = examine(found, 0)[0]
+    assert (first.place, first.found) == (".conversations", "a symbolic link, expected a directory")
 
 
 def test_what_is_too_large_is_said_and_not_read(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 LARGE = 1 << 20
 """Bytes from which on a file is worth a word about its states' copies (C7)."""
+_NO_NAME = re.compile(r"[/\0\ud800-\udfff]")
+_LONGEST = 255
+"""Bytes of a file's name that every file system takes."""
 _FALLBACK_SESSIONS = frozenset({"default-session", "current"})
 """What the program calls a session where there is none (section 1)."""
 
@@ -169,7 +173,7 @@ def _misnamed(records: Records, item: Item, own: str) -> Finding:
 
 def _can_be_name(name: str) -> bool:
     """Tell whether a record may get this name, which is made of an id: `index` would be written over the index."""
-    return is_item(name) and not {"/", "\0"} & set(name)
+    return is_item(name) and _NO_NAME.search(name) is None and len(name.encode()) <= _LONGEST
 
 
 def _workspace(item: Item, content: bytes) -> Iterator[Finding]:

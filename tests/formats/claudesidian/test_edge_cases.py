@@ -127,6 +127,7 @@ def test_8_constructor_is_indexed_under_a_key_of_its_own_and_flagged() -> None:
 def test_9_my_index_is_a_record_and_no_index() -> None:
     finding = one(vault(files(workspace("my-index"))))
     assert (finding.severity.value, finding.found) == ("note", "a name that the program leaves out of its listings")
+    assert finding.place == ".workspaces/my-index.json"
 
 
 def test_10_dot_files_and_backups_are_no_records() -> None:

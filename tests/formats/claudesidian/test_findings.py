@@ -17,7 +17,18 @@ from reconcile.formats.claudesidian.mending import rewritten
 from reconcile.formats.claudesidian.torn import contents, salvage
 from reconcile.formats.claudesidian.union import united
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, read_records
-from tests.support.claudesidian import NOW, carried_out, conversation, events, files, session, told, vault, workspace
+from tests.support.claudesidian import (
+    NOW,
+    carried_out,
+    conversation,
+    events,
+    files,
+    index_of,
+    session,
+    told,
+    vault,
+    workspace,
+)
 
 if TYPE_CHECKING:
     from reconcile.formats.claudesidian.finding import Finding
@@ -47,8 +58,11 @@ def test_c2_a_backup_is_the_first_choice() -> None:
         "ws_a-2025-11-20T10-00-00-000Z.json.bak": WHOLE,
         "ws_a-2025-11-21T10-00-00-000Z.json.bak": b"{",
         "ws_ab-2025-11-22T10-00-00-000Z.json.bak": workspace("ws_ab"),
+        "ws_abc.json.bak": WHOLE,
     }
-    finding = one(torn(backups=backups))
+    split = torn(backups=backups)
+    unread = {"ws_a-2025-11-23T10-00-00-000Z.json.bak": Fault("x", "a symbolic link", "a regular file")}
+    finding = one(SplitFiles(split.files, {**split.backups, **unread}))
     assert (finding.code, finding.severity.value, finding.on_request) == ("C2", "error", True)
     assert finding.mend == (
         "take the backup .workspaces/backups/ws_a-2025-11-20T10-00-00-000Z.json.bak (2 sessions and 2 traces)"
@@ -60,6 +74,7 @@ def test_c2_then_another_file_of_the_same_id() -> None:
     found = examine(vault(torn(**{"ws_a (conflict).json": WHOLE})), NOW)
     assert told(found) == [("C2", "error", "ws_a.json"), ("C10", "warning", "ws_a (conflict).json")]
     assert found[0].mend == "take .workspaces/ws_a (conflict).json (2 sessions and 2 traces)"
+    assert found[0].on_request
     assert found[1].mend == "give the file the name of its id, or another id"
 
 
@@ -67,6 +82,7 @@ def test_c2_then_what_is_left_of_it() -> None:
     finding = one(torn())
     assert finding.mend == "put a copy from elsewhere in its place; of what is torn 2 sessions and 1 trace can be read"
     assert list(sessions_of(value_of(finding))) == ["s1", "s2"]
+    assert (finding.place, finding.on_request) == (".workspaces/ws_a.json", True)
 
 
 def test_c2_the_events_that_it_was_migrated_to() -> None:
@@ -137,7 +153,13 @@ def test_c6_what_only_a_state_remembers() -> None:
 
 
 def test_c6_a_copy_that_is_none() -> None:
-    copies: list[Any] = [None, [], {"id": "ws_z"}, {"id": "ws_a", "sessions": []}, {"id": "ws_a", "sessions": {"s": 1}}]
+    copies: list[Any] = [
+        None,
+        [],
+        workspace("ws_z", sessions={"s9": {}}),
+        {"id": "ws_a", "sessions": []},
+        {"id": "ws_a", "sessions": {"s": 1}},
+    ]
     for copy in copies:
         states = {"st": {"id": "st", "created": 5, "snapshot": {"state": {"workspace": copy}}}}
         value = workspace("ws_a", sessions={"s1": session("s1", states=states)})
@@ -163,7 +185,7 @@ def test_c9_needs_the_same_role_and_another_id() -> None:
     assert examine(vault(files(), files(again)), NOW) == ()
 
 
-@pytest.mark.parametrize("id_", ["a/b", "../a", "index", ".hidden", "nul\0"])
+@pytest.mark.parametrize("id_", ["a/b", "../a", "index", ".hidden", "nul\0", "half\ud800", "ü" * 130])
 def test_c10_an_id_that_can_be_no_file_name_is_never_made_one(id_: str) -> None:
     finding = one(files(**{"ws_x.json": workspace(id_)}))
     assert (finding.mend, finding.repairs) == ("give the file the name of its id, or another id", ())
@@ -248,6 +270,21 @@ def test_an_index_that_can_not_be_gone_through() -> None:
     assert shape_problem(Kind.CONVERSATION, {**plain, "byTitle": {"x": "c"}}) == "something that is no list in byTitle"
     words = "something that is no object in conversations"
     assert shape_problem(Kind.CONVERSATION, {**plain, "conversations": {"c": 1}}) == words
+
+
+def test_c1_is_one_entry_of_many_and_else_each_is_told() -> None:
+    every = [workspace(f"ws_{letter}", rootFolder=letter) for letter in "abcd"]
+    for known, codes in ((1, ["C1"]), (2, ["C4", "C4"]), (3, ["C4"])):
+        index = index_of(Kind.WORKSPACE, {f"{each['id']}.json": javascript.stringify(each) for each in every[:known]})
+        assert [each.code for each in examine(vault(files(*every, index=index)), NOW)] == codes
+
+
+def test_until_the_migration_is_complete_the_older_form_is_looked_at_in_whole() -> None:
+    created = {"type": "workspace_created", "data": {"id": "ws_a", "name": "a", "created": 1}}
+    for status, codes in ((b'{"completed": false}', ["C1"]), (b'{"completed": true}', []), (None, ["C1"])):
+        nexus = streams(events(created), status=status)
+        told_ = examine(vault(files(workspace("ws_a"), index=b"{"), nexus=nexus), NOW)
+        assert [each.code for each in told_ if each.code != "migration"] == codes
 
 
 def test_an_index_as_a_rebuild_is_an_action() -> None:
