@@ -18,7 +18,8 @@ OLD = 3600.0
 """Seconds after which nobody writes into a temporary file any more (F14)."""
 RUNNING = 600.0
 """Seconds after which a run that has written nothing is taken for ended; an agent may think for minutes."""
-STANDARD = ("context/inherited", "context/live", ".meta/transcripts")
+LIVE = "context/live"
+STANDARD = ("context/inherited", LIVE, ".meta/transcripts")
 """The directories that a thread's has from the beginning."""
 
 

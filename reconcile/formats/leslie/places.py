@@ -20,7 +20,7 @@ from reconcile.formats.leslie.document import (
     written,
 )
 from reconcile.formats.leslie.finding import Finding, Kind, Repair, Severity
-from reconcile.formats.leslie.found import LEAD, STALE_AFTER, STANDARD, Found, Make, RemoveLock, Rewrite
+from reconcile.formats.leslie.found import LEAD, LIVE, STALE_AFTER, STANDARD, Found, Make, RemoveLock, Rewrite
 from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.rebuild import rebuild, storage_path
 from reconcile.formats.leslie.replay import replay
@@ -199,10 +199,14 @@ def _new_id(thread: str, taken: set[str]) -> str:
 
 
 def _copies(directory: ThreadDirectory, thread: str, replayed: Replayed) -> Iterator[Finding]:
-    """F16: every frozen reference has made a directory, be it empty."""
+    """F16: every frozen reference has made a directory, be it empty.
+
+    Nobody ever writes into ``context/live``: where that is missing, git has carried the thread, without what is empty.
+    """
+    severity = Severity.WARNING if directory.has(LIVE) else Severity.NOTE
     for target in replayed.frozen.get(thread, ()):
         copy = f"context/inherited/{target}"
         if is_safe(target) and not directory.has(copy):
             words = f"found no {copy}, expected the frozen copy of a reference"
             advice = f"leslie reference --from {thread} --target {target} copies what is there today"
-            yield Finding(Kind.NO_COPY, Severity.WARNING, f"{THREADS}/{thread}", words, advice, f"{thread}>{target}")
+            yield Finding(Kind.NO_COPY, severity, f"{THREADS}/{thread}", words, advice, f"{thread}>{target}")

@@ -413,7 +413,10 @@ def test_24_an_empty_copy() -> None:
     found = read(played)
     assert examine(found) == ()
     bare = {**found.threads, SECOND: ThreadDirectory(directories=STANDARD)}
-    assert ids(Found(found.files, bare)) == [f"F16:{SECOND}>{FIRST}"]
+    finding = only(Found(found.files, bare))
+    assert (finding.id, finding.severity) == (f"F16:{SECOND}>{FIRST}", Severity.WARNING)
+    cloned = {**found.threads, SECOND: ThreadDirectory(files=frozenset({"plan.md"}))}
+    assert only(Found(found.files, cloned)).severity is Severity.NOTE
     full = {**found.threads, SECOND: ThreadDirectory(files=frozenset({f"context/inherited/{FIRST}/plan.md"}))}
     assert ids(Found(found.files, full)) == []
 
