@@ -22,9 +22,14 @@ if TYPE_CHECKING:
     from tests.bench.sections import Bench
 
 CHANGES = 200
+LONGEST = 60.0
+"""Seconds after which there are changes enough: each takes the loop more than one where the store is large."""
+FEWEST = 20
 IDLE = 10.0
 PATIENCE = 120.0
 SETTLE = 0.15
+_HEARD = 5.0
+"""Seconds after which a change was not heard of: to carry it over takes the loop more than one in a large store."""
 _LOOP = (
     "inotifywait -q -m -r -e close_write,moved_to,create,delete --format . {source} | "
     "while read -r _; do while read -r -t 0.05 _; do :; done; rsync -a {source}/ {target}/; done"
@@ -33,10 +38,11 @@ _LOOP = (
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds from the end of a write to the finished copy, beyond the quiet time; CPU while idle in percent of a
-    core; peak memory of the watching process in bytes.
+    """Seconds from the end of a write to the finished copy, beyond the quiet time, of so many changes; CPU while idle
+    in percent of a core; peak memory of the watching process in bytes.
     """
 
+    changes: int
     median: float
     p99: float
     idle: float
@@ -91,16 +97,21 @@ def _until_it_listens(bench: Bench, target: Path) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         path = _edit(bench, bench.names[0])
-        time.sleep(0.5)
-        if (target / path.relative_to(bench.workspace)).stat().st_size == path.stat().st_size:
-            return
+        soon = time.monotonic() + _HEARD
+        while time.monotonic() < soon:
+            time.sleep(0.1)
+            if (target / path.relative_to(bench.workspace)).stat().st_size == path.stat().st_size:
+                return
     raise BenchError("the loop doesn't hear anything")
 
 
 def _measured(bench: Bench, pid: int, target: Path, quiet: float) -> Latency:
     chance = random.Random(stores.SEED)
-    times = []
+    times: list[float] = []
+    end = time.monotonic() + LONGEST
     for name in chance.choices(bench.names, k=CHANGES):
+        if len(times) >= FEWEST and time.monotonic() > end:
+            break
         path = _edit(bench, name)
         begin = time.monotonic()
         size, copy = path.stat().st_size, target / path.relative_to(bench.workspace)
@@ -114,7 +125,7 @@ def _measured(bench: Bench, pid: int, target: Path, quiet: float) -> Latency:
     before = _cpu(pid)
     time.sleep(IDLE)
     idle = (_cpu(pid) - before) / IDLE * 100
-    return Latency(median(times), quantiles(times, n=100)[98], idle, _memory(pid))
+    return Latency(len(times), median(times), quantiles(times, n=100)[98], idle, _memory(pid))
 
 
 def _edit(bench: Bench, name: str) -> Path:
@@ -151,17 +162,18 @@ def _memory(pid: int) -> int:
 
 def render(found: dict[int, dict[str, Latency | None]]) -> str:
     """Lay out the table."""
-    lines = ["a change, from the end of the write to the finished copy, beyond the quiet time (ms); idle CPU; memory"]
-    lines.append(f"{'':<30}" + "".join(f"{size:>12,} {'':>22}" for size in found))
-    lines.append(f"{'':<30}" + "".join(f"{'median':>9}{'p99':>9}{'idle %':>8}{'MB':>7}  " for _ in found))
+    lines = ["from the end of a write to the finished copy, beyond the quiet time (ms), of n changes; idle CPU; memory"]
+    lines.append(f"{'':<24}" + "".join(f"{size:>18,}{'':>18}" for size in found).rstrip())
+    heads = (("n", 6), ("median", 8), ("p99", 8), ("idle %", 8), ("MB", 6))
+    lines.append(f"{'':<24}" + "".join(f"{head:>{width}}" for head, width in heads) * len(found))
     for label in next(iter(found.values())):
-        cells = []
-        for by_label in found.values():
-            each = by_label[label]
-            cells.append(
-                f"{'-':>9}{'-':>9}{'-':>8}{'-':>7}  "
-                if each is None
-                else f"{each.median * 1000:9.1f}{each.p99 * 1000:9.1f}{each.idle:8.2f}{each.memory / 1e6:7.0f}  "
-            )
-        lines.append(f"{'  ' + label:<30}" + "".join(cells).rstrip())
+        cells = "".join(_cells(by_label[label]) for by_label in found.values())
+        lines.append(f"{'  ' + label:<24}{cells}")
     return "\n".join(lines)
+
+
+def _cells(found: Latency | None) -> str:
+    if found is None:
+        return f"{'-':>6}{'-':>8}{'-':>8}{'-':>8}{'-':>6}"
+    times = f"{found.median * 1000:8.1f}{found.p99 * 1000:8.1f}"
+    return f"{found.changes:6}{times}{found.idle:8.2f}{found.memory / 1e6:6.0f}"
