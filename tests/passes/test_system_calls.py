@@ -23,6 +23,8 @@ FIRST = 17_528_832_001
 FEW, MANY = 20, 120
 PATHS = 2 * 4
 """Of a conversation: its directory and three files on each side."""
+MEMORY = ("brk", "madvise", "mmap", "mremap", "munmap")
+"""Not counted: how often the allocator asks depends on what it has."""
 READS = ("getdents64", "openat", "pread64", "read")
 _CALL = re.compile(r"(?:\d+ +)?(\w+)\(")
 
@@ -78,6 +80,6 @@ def test_each_conversation_costs_a_status_of_its_paths(
         change(world)
         found[count] = calls(world, *args)
     found[MANY].subtract(found[FEW])
-    each = {name: number / (MANY - FEW) for name, number in found[MANY].items() if number}
+    each = {name: number / (MANY - FEW) for name, number in found[MANY].items() if number and name not in MEMORY}
     assert sum(each.values()) <= PATHS + more, each
     assert sum(each.get(name, 0) for name in READS) <= more, each

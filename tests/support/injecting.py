@@ -175,7 +175,7 @@ def _run_again(level: DiskLevel, command: Command, before: dict[str, Tree]) -> i
     journal has as done, with all that is remembered of it: there nothing is left to do. What `local` has decided is
     finished by any run.
     """
-    if command.argv in (("undo",), ("undo", "--accept", "bulk")) and _undone(level.state) > _undone(level.root / SAVED):
+    if command.argv[:1] == ("undo",) and _undone(level.state) > _undone(level.root / SAVED):
         return 0
     stored = {path for path in level.tree("store") or {} if not path.startswith(".reconcile-")}
     if command.argv[:1] == ("fork",) and stored != before["store"].keys():
