@@ -40,9 +40,16 @@ def doomed_copies(board: Board) -> list[Copy]:
         doomed += view.store.stale
     rank = {conversation: -number for number, conversation in enumerate(board.edits.deleted)}
     return sorted(
-        doomed,
-        key=lambda copy: (-copy.path.count("/"), rank.get(copy.conversation, 0), copy.side, copy.path),
+        doomed, key=lambda copy: (-copy.path.count("/"), rank.get(copy.conversation, 0), _is_last(board, copy))
     )
+
+
+def _is_last(board: Board, copy: Copy) -> bool:
+    """Tell which of both sides goes last: the workspace's, which any run removes once the store's is gone; but the
+    store's where nobody can read the workspace's, which is removed for nobody but who has asked for it.
+    """
+    broken = bool(board.views[copy.conversation].workspace.faults)
+    return (copy.side is Side.WORKSPACE) is not broken
 
 
 def _is_held(board: Board, view: View) -> bool:
