@@ -252,6 +252,11 @@ class DiskLevel:
             else:
                 shutil.rmtree(self._directory(side))
 
+    def forget_locks(self) -> None:
+        """Have no file that JP's locks are made on, as before the first command; nobody holds any."""
+        if not self.locks:
+            shutil.rmtree(self._silo / "locks", ignore_errors=True)
+
     def _check_untouched(self, side: str, inodes: dict[str, int], same: set[str]) -> None:
         """A file that did not change is the same file, or one that was moved to where its twin had been."""
         now, known = self._inodes(side), set(inodes.values())

@@ -140,6 +140,7 @@ class StraceInjector(Injector):
             self.undisturbed -= 1
             return
         usual, straced = level.command, Straced(level.root / "strace.log")
+        level.forget_locks()
         saved = Saved(level, command, before)
 
         def spoilt(inject: str) -> bool:
@@ -241,6 +242,7 @@ class Saved:
 
     def restore(self) -> None:
         self._level.rewrite(self._command, self._before)
+        self._level.forget_locks()
         shutil.rmtree(self._level.state, ignore_errors=True)
         if self._has_state:
             shutil.copytree(self._copy, self._level.state)
