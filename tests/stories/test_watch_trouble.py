@@ -119,6 +119,24 @@ def test_what_no_event_tells_of_is_found_when_everything_is_looked_at(watched: W
     watched.check_settled()
 
 
+def test_after_the_machine_was_suspended_everything_is_looked_at(
+    watched: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine can't be put to sleep here: its clock that counts on meanwhile is set ahead, as it would be."""
+    elsewhere = tmp_path / f"{FIRST}-it"
+    elsewhere.mkdir()
+    os.link(watched.workspace / elsewhere.name / "events.json", elsewhere / "events.json")
+    real, asleep = time.clock_gettime_ns, 0
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: real(clock) + asleep)
+    with looking_at_everything(watched, 3600 * SECOND):
+        grow(tmp_path, FIRST)
+        time.sleep(1)
+        assert watched.event_count(FIRST) == 3, "an event has told of it"
+        asleep = 60 * SECOND
+        until(lambda: watched.event_count(FIRST) == 5)
+    watched.check_settled()
+
+
 @pytest.mark.parametrize(
     ("name", "number"), [("max_inotify_watches", 2), ("max_inotify_watches", 6), ("max_inotify_instances", 0)]
 )
