@@ -594,3 +594,13 @@ def test_the_parent_of_what_only_the_store_has_is_remembered_by_every_run() -> N
 def test_what_is_local_stays_so_with_all_that_is_known_of_that() -> None:
     memory = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.LOCAL, run="r1")})
     assert not folded(stored(ONE), here(ONE), memory).intents
+
+
+def test_the_directory_that_the_plan_left_speaks_for_the_workspace() -> None:
+    """Somebody has made again the one that was agreed on; it is a duplicate now."""
+    newer = ONE.replace("[1]", "[1 2]")
+    plan = replace(PLAN, places=(("jp-c1", "1-b"),))
+    agreed = folded(stored(newer), here(ONE, f"1-b{newer[3:]}"), agreed_on(ONE), plan).agreed["jp-c1"]
+    assert agreed is not None
+    assert agreed.place == "1-b"
+    assert agreed.units[STREAM] == digest_of(newer, STREAM)
