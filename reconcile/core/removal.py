@@ -40,7 +40,8 @@ def doomed_copies(board: Board) -> list[Copy]:
         doomed += view.store.stale
     rank = {conversation: -number for number, conversation in enumerate(board.edits.deleted)}
     return sorted(
-        doomed, key=lambda copy: (-copy.path.count("/"), rank.get(copy.conversation, 0), _is_last(board, copy))
+        doomed,
+        key=lambda copy: (-copy.path.count("/"), rank.get(copy.conversation, 0), _is_last(board, copy), copy.path),
     )
 
 
