@@ -7,6 +7,7 @@ Every method is pure.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -43,8 +44,65 @@ class Summary:
     texts: tuple[str, ...] | None
 
 
+class Entry(Enum):
+    """What an entry of a directory is to a format whose records have fixed places."""
+
+    RECORD = auto()
+    ENTER = auto()
+    """A directory in which there may be records."""
+    IGNORED = auto()
+    """The program's own business: it stays where it is, and nothing is said of it."""
+    FOREIGN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What is derived, made again: a file, empty directories, or what is left over and goes.
+
+    Paths are below the side's root. ``path`` gets ``content`` (None: it goes), where it still has the bytes of
+    ``before`` (None: nothing is there). ``makes`` are directories to be made, ``clears`` empty ones to be removed.
+    ``words`` say what changes, one line each. ``asked``: it is only done where somebody asks for ``id``; it says why.
+    """
+
+    id: str
+    path: str
+    words: tuple[str, ...]
+    before: bytes | None = None
+    content: bytes | None = None
+    makes: tuple[str, ...] = ()
+    clears: tuple[str, ...] = ()
+    asked: str = ""
+
+
 StreamContent: TypeAlias = "bytes | Summary | Fault"
 """A file of a stream: its bytes, or what `Format.summarise` made of it."""
+
+
+class Places(Protocol):
+    """Records that each have one place, the same on both sides: a directory, or a single file.
+
+    There is no tree of directories, no title names one, and what one side gets the other gets too. A record's id is its
+    path below the root.
+    """
+
+    def entry(self, path: str, *, directory: bool) -> Entry:
+        """Tell what lies at a path below the root, where places are fixed."""
+
+    def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
+        """Check and read a record that is a single file."""
+
+    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+        """Make two valid versions of a record one, where each has what the other lacks.
+
+        None: they aren't united, and the table decides. A fault: a person has to; it says about what.
+        """
+
+    def mend(self, found: object, written: Mapping[str, bytes | None]) -> tuple[Mended, ...]:
+        """What is derived and differs from what it follows from, in the workspace.
+
+        ``found`` is what the format's reader has found there (`Snapshot.found`); ``written`` what a plan changes before
+        that, by path: bytes, or None for what goes.
+        """
 
 
 class Format(Protocol):
@@ -55,12 +113,20 @@ class Format(Protocol):
         """The name that ``--format`` takes."""
 
     @property
+    def places(self) -> Places | None:
+        """What records with fixed places are; None: conversations, in a tree of directories."""
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The units without which a copy isn't whole."""
+
+    @property
     def stream_files(self) -> tuple[str, ...]:
         """The files of the stream unit, in the order in which they must be replaced."""
 
     @property
     def metadata_file(self) -> str:
-        """The file of the metadata unit."""
+        """The file of the metadata unit; empty: a record that is a single file is its own metadata."""
 
     def id_of(self, dirname: str) -> str | None:
         """The id that a directory's name carries, or None: the name is foreign."""

@@ -98,6 +98,16 @@ class ManagedFiles(ABC):
         """The id that a ``parent_id`` names, None where it is no accepted spelling of one."""
 
     @property
+    def places(self) -> None:
+        """Directories lie in each other."""
+        return
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Both units."""
+        return (METADATA, STREAM)
+
+    @property
     def stream_files(self) -> tuple[str, ...]:
         """JP's own order of writing: an interruption leaves a mix that can be read (formats/jp.md 4.4)."""
         return (BASE_FILE, EVENTS_FILE)

@@ -1,0 +1,128 @@
+"""What all formats share whose records have fixed places: no tree, no streams, no forks, no names from titles.
+
+A record's id is its path below the root of either side.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile.core.model import EXTRA, METADATA, Fault, Metadata, ParentKind, ParentRef
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from reconcile.core.format import Entry, Mended, Part, Places, StreamContent, Summary
+    from reconcile.core.model import Stream
+
+_ROOT = ParentRef(ParentKind.ROOT)
+_NO_STREAM = Fault("", "a stream", "none: this format has no streams")
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPlaces(ABC):
+    """The part of a format that follows from its places being fixed."""
+
+    ignore: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> Places:
+        """Every record has one place."""
+        return self
+
+    @abstractmethod
+    def entry(self, path: str, *, directory: bool) -> Entry:
+        """Tell what lies at a path below the root."""
+
+    @abstractmethod
+    def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
+        """Check and read a record that is a single file."""
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """What is there is whole: a file, or a directory with whatever is in it."""
+        return ()
+
+    @property
+    def stream_files(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    @property
+    def metadata_file(self) -> str:
+        """The record itself, where it is a file."""
+        return ""
+
+    def id_of(self, dirname: str) -> str | None:  # noqa: ARG002
+        """No directory's name says anything by itself."""
+        return None
+
+    def parse_id(self, text: str) -> str | None:  # noqa: ARG002
+        """Nothing is an id by its spelling alone: it must be there."""
+        return None
+
+    def is_whole(self, text: str) -> bool:  # noqa: ARG002
+        """Any text may be the beginning of a path."""
+        return False
+
+    def order(self, conversation: str) -> tuple[int, str]:
+        """By path."""
+        return (0, conversation)
+
+    def dirname(self, conversation: str, title: str | None) -> str:  # noqa: ARG002
+        """The one place that a record has."""
+        return conversation
+
+    def unit_of(self, name: str) -> str | None:
+        """The file that is the record, or one in its directory."""
+        return EXTRA + name if name else METADATA
+
+    def described(self, title: str | None, content: bytes) -> Metadata:
+        """A valid record that is a file."""
+        return Metadata(title, _ROOT, local=False, content=content)
+
+    def read_metadata(self, content: bytes) -> Metadata | Fault:
+        """A record whose kind isn't known is taken as it is."""
+        return self.described(None, content)
+
+    def read_stream(self, contents: Mapping[str, StreamContent], *, events: bool) -> Stream | Fault:  # noqa: ARG002
+        """There is none."""
+        return _NO_STREAM
+
+    def summarise(self, chunks: Iterable[bytes], *, events: bool) -> Summary | Fault:  # noqa: ARG002
+        """There is none."""
+        return _NO_STREAM
+
+    def with_parent(self, content: bytes, parent: str | None) -> bytes | None:
+        """A record states no parent."""
+        return content if parent is None else None
+
+    def expires_ns(self, content: bytes) -> int | None:  # noqa: ARG002
+        """Never."""
+        return None
+
+    def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:  # noqa: ARG002
+        """There is none."""
+        return {}
+
+    def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:  # noqa: ARG002
+        """Records aren't forked."""
+        return content
+
+    def new_id(self, now_ns: int, taken: Collection[str]) -> str:  # noqa: ARG002
+        """Records aren't forked."""
+        raise NotImplementedError
+
+    def lock_name(self, conversation: str) -> str | None:  # noqa: ARG002
+        """No lock, unless a format says otherwise."""
+        return None
+
+    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:  # noqa: ARG002
+        """The table decides, unless a format says otherwise."""
+        return None
+
+    def mend(self, found: object, written: Mapping[str, bytes | None]) -> tuple[Mended, ...]:  # noqa: ARG002
+        """Nothing is derived, unless a format says otherwise."""
+        return ()
