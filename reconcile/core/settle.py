@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome, Verdict
 from reconcile.core.draft import Put, Step
-from reconcile.core.memory import AsideKind, IntentKind
+from reconcile.core.memory import AsideKind, Intent, IntentKind
 from reconcile.core.model import (
     ARCHIVE,
     EARLIEST_NS,
@@ -172,8 +172,8 @@ def _fork(board: Board, view: View, loser: Unit) -> int:
     )
     board.homes[new] = home
     board.forks[new] = view.id
-    if view.intent is not None and view.intent.kind is IntentKind.LOCAL:
-        board.intents[new] = view.intent
+    if view.local or (view.intent is not None and view.intent.kind is IntentKind.LOCAL):
+        board.intents[new] = Intent(IntentKind.LOCAL)
     index = board.draft.create(step, home, puts)
     board.draft.belongs(index, view.id)
     return index
