@@ -68,7 +68,7 @@ def fold(
     others = {each for each in found if not _is_about(plan, each)}
     left = _fold_alike(store, workspace, found - others, run, changes)
     buried = {conversation for conversation, digests in plan.tombstones if digests}
-    for view in views_of(store, workspace, memory, rules, left | others, places=run.places).values():
+    for view in views_of(store, workspace, memory, rules, left | others, places=dict(plan.places)).values():
         if view.id in others:
             _fold_other(view, run, changes)
         elif _is_gone(view, buried):
@@ -101,7 +101,7 @@ def _fold_whole(store: Snapshot, memory: Memory, plan: Plan, changes: Changes) -
 
 def _fold_other(view: View, run: _Run, changes: Changes) -> None:
     """Remember what the plan wasn't about: where it lies if it was carried along, and what JP may strip any time."""
-    workspace = _staying(view, run.places.get(view.id))
+    workspace = view.workspace.main
     if workspace is not None and view.agreed is not None and view.id in run.carried:
         changes.agreed[view.id] = replace(view.agreed, place=workspace.path)
     if view.store.main is not None and (workspace is None or view.agreed is not None):
@@ -178,7 +178,6 @@ class _Run:
 
     memory: Memory
     rules: Rules
-    places: Mapping[str, str]
     displaced: frozenset[str]
     places_none: bool
     """The plan is none of the planner's, which alone says where a directory belongs."""
@@ -198,11 +197,10 @@ class _Run:
 
     @property
     def special(self) -> frozenset[str]:
-        """The conversations of which the plan, or what it has left undone, says more than that both sides are equal."""
-        units = self.kept | self.unwritten
-        return self.displaced.union(
-            self.doubled, self.unmoved, (key for key, _ in units), (key for _, key in self.memory.renames)
-        )
+        """The conversations of which what the run has left undone, or still has to, says more than that both sides are
+        equal.
+        """
+        return frozenset([key for key, _ in self.unwritten] + [key for _, key in self.memory.renames])
 
     def has_given(self, conversation: str, unit: str) -> bool:
         """Tell whether the workspace has a unit as this run has projected it."""
@@ -224,20 +222,17 @@ class _Run:
 
 def _run_of(plan: Plan, undone: Collection[str], memory: Memory, sides: Sequence[Snapshot], rules: Rules) -> _Run:
     store, workspace = sides
-    kept = _from_vault(plan)
-    restored = {conversation for conversation, _ in kept}
     left = [action for action in plan.actions if action.id in undone]
     return _Run(
         memory=memory,
         rules=rules,
-        places=dict(plan.places),
         displaced=plan.displaced,
         places_none=plan.policy.request is not None and not isinstance(plan.policy.request, TreeEdit),
         rooted=frozenset(plan.rooted),
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
-        kept=kept,
+        kept=_from_vault(plan),
         given=_as_written(plan, Kind.PROJECT, undone, workspace),
-        saved=frozenset(each for each in _as_written(plan, Kind.COPY, undone, store) if each[0] not in restored),
+        saved=_as_written(plan, Kind.COPY, undone, store),
         unwritten=frozenset((action.conversation, action.unit) for action in left),
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         carried=frozenset(each for action in plan.actions for each in action.touches),
@@ -253,10 +248,10 @@ def _fold_alike(
     kept, here = by_conversation(store), by_conversation(workspace)
     left = set()
     for conversation in conversations:
-        copies = (*kept.get(conversation, ()), *here.get(conversation, ()))
+        ours, theirs = kept.get(conversation, ()), here.get(conversation, ())
         agreed = None
-        if len(copies) == 2 and copies[0].side is not copies[1].side and conversation not in special:
-            agreed = agreement(*copies, run.memory, run.rules)
+        if len(ours) == len(theirs) == 1 and conversation not in special:
+            agreed = agreement(*ours, *theirs, run.memory, run.rules)
         if agreed is None:
             left.add(conversation)
             continue
@@ -273,7 +268,7 @@ def _fold_one(view: View, run: _Run, changes: Changes) -> None:
     """Remember one conversation of the store: its parent, and what it has in common with the workspace."""
     parent = _remember_parent(view, run, changes)
     legacy = _remember_legacy(view, changes)
-    workspace = _staying(view, run.places.get(view.id))
+    workspace = view.workspace.main
     if view.id in run.memory.tombstones:
         changes.tombstones[view.id] = None
     for name in (METADATA, STREAM):
@@ -315,19 +310,15 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
         said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}
         if unit.digest is None or name not in ours or view.id in run.doubled or (view.id, name) in run.unwritten:
             continue  # a duplicate that still has another content would be taken for an edit
-        digest = unit.digest
-        if {ours[name].digest} != said:
-            # Somebody has written to a side since: both had the same when this was copied to the other.
-            if run.has_given(view.id, name) and view.workspace.raw(name) == unit.digest:
-                units[name] = unit.digest
-                continue
-            saved = ours[name].digest
-            if saved is None or saved != view.store.raw(name) or not run.has_saved(view.id, name):
-                continue
-            digest = saved
-        units[name] = digest
-        if run.becomes_newest(view.id, name, digest):
-            changes.history[view.id, name] = digest
+        stored = ours[name].digest
+        # Where somebody has written to a side since: both had the same when this was copied to the other.
+        saved = stored == view.store.raw(name) and run.has_saved(view.id, name)
+        if stored is not None and (saved or {stored} == said):
+            units[name] = stored
+            if run.becomes_newest(view.id, name, stored):
+                changes.history[view.id, name] = stored
+        elif run.has_given(view.id, name) and view.workspace.raw(name) == unit.digest:
+            units[name] = unit.digest
     if not units:
         return None
     before = view.agreed
@@ -357,13 +348,6 @@ def _title(view: View, workspace: Copy, run: _Run) -> str | None:
 
 def _units_before(view: View) -> Mapping[str, Digest]:
     return view.agreed.units if view.agreed is not None else {}
-
-
-def _staying(view: View, place: str | None) -> Copy | None:
-    """The workspace directory that the plan kept; another where the plan could not be carried out."""
-    main = view.workspace.main
-    copies = (main, *view.workspace.stale) if main is not None else ()
-    return next((copy for copy in copies if copy.path == place), main)
 
 
 def _parent(view: View, run: _Run) -> str | None:

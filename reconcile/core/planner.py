@@ -86,7 +86,7 @@ def plan_by_rules(
     unasked = board = decided(policy, whole=whole)
     if isinstance(policy.request, TreeEdit):
         edits, wanted = edits_of(policy.request, board), named(board)
-        asked = policy if wanted is None else replace(policy, only=wanted, below=frozenset())
+        asked = policy if wanted is None else replace(policy, only=wanted)
         board = decided(edits.deciding(asked), edits=edits)
         if (fewer := keeping_parents(board)) is not None:
             board = decided(fewer.deciding(asked), edits=fewer)
@@ -186,7 +186,8 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
 
 def _is_rooted(board: Board, view: View) -> bool:
     """Tell whether a conversation loses its parent on purpose: it becomes a root, or it goes, and an archived directory
-    of it that stays has a parent of its own.
+    of it that stays has a parent of its own. Where the one that goes doesn't state its parent, that is still known:
+    it may have to stay.
     """
     if view.known_parent is None:
         return False

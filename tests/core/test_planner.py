@@ -1,0 +1,148 @@
+"""When the planner looks at a glance, and what of a limited run's result is done with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconcile.core.guards import Sides, Whole
+from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.model import STREAM, Snapshot
+from reconcile.core.plan import Kind, Plan
+from reconcile.core.planner import make_plan, plan_by_rules
+from reconcile.core.policy import Missing, Policy, Take
+from reconcile.core.requests import Children, Collect, Project, Remove
+from tests.support.building import NOW_NS, agreed_on, here, plan_of, stored
+from tests.support.pure_level import RULES
+
+ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:30 [1 2]'
+THREE = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
+FOUR = '4-d  metadata 09:00 title "D"  stream 09:00 [1]'
+FIVE = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
+EDITED = FOUR.replace("[1]", "[1 2]")
+ORDINARY = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
+WHOLE = Whole(ORDINARY, 100)
+ALL = Policy(missing=Missing.REPROJECT)
+GLANCES: dict[str, tuple[Snapshot, Snapshot, Memory, Policy, list[set[str]]]] = {
+    "at rest": (stored(ONE), here(ONE), agreed_on(ONE), Policy(), []),
+    "nothing but projections": (stored(ONE), here(), Memory(), ALL, []),
+    "one of two is edited": (stored(ONE, FOUR), here(ONE, EDITED), agreed_on(ONE, FOUR), Policy(), [{"jp-c4"}]),
+    "nothing is at rest": (stored(FOUR), here(EDITED), agreed_on(FOUR), Policy(), [{"jp-c4"}]),
+}
+
+
+@pytest.fixture
+def ruled(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """What the rules looked at in the store, each time that they were asked."""
+    found: list[set[str]] = []
+
+    def asked(store: Snapshot, *rest: object) -> Plan:
+        found.append({copy.conversation for copy in store.copies})
+        return plan_by_rules(store, *rest)  # type: ignore[arg-type] # whatever it is called with
+
+    monkeypatch.setattr("reconcile.core.planner.plan_by_rules", asked)
+    return found
+
+
+@pytest.mark.parametrize(("store", "workspace", "memory", "policy", "looks"), GLANCES.values(), ids=GLANCES)
+def test_the_rules_look_at_nothing_that_is_told_at_a_glance(
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    policy: Policy,
+    looks: list[set[str]],
+    ruled: list[set[str]],
+) -> None:
+    plan_of(store, workspace, memory, policy)
+    assert ruled == looks
+
+
+@pytest.mark.parametrize("name", ["nothing but projections", "one of two is edited"])
+def test_they_look_at_everything_where_a_command_asks_or_where_that_is_a_part(name: str, ruled: list[set[str]]) -> None:
+    store, workspace, memory, policy, _ = GLANCES[name]
+    plan_of(store, workspace, memory, replace(policy, request=Collect()))
+    make_plan(store, workspace, memory, policy, RULES, NOW_NS, WHOLE)
+    assert ruled == [{copy.conversation for copy in store.copies}] * 2
+
+
+OTHER = THREE.replace('"C"', '"Other"')
+BEHIND = (
+    stored(ONE, TWO, f"3-other{OTHER[3:]}", FOUR),
+    here(
+        ONE,
+        f"1-a/conversations/{TWO}".replace("09:30 [1 2]", "09:20 [1]"),
+        f"1-a/conversations/2-b/conversations/{OTHER}",
+        EDITED,
+    ),
+)
+"""An older version is in the workspace; a new title waits below it. Another conversation has been edited."""
+
+
+def behind() -> Memory:
+    lines = (ONE, f"1-a/conversations/{TWO}", f"1-a/conversations/2-b/conversations/{THREE}", FOUR)
+    older = agreed_on(lines[0], lines[1].replace("[1 2]", "[1]")).agreed["jp-c2"].units[STREAM]
+    memory = agreed_on(*lines)
+    newer = memory.agreed["jp-c2"].units[STREAM]
+    return replace(memory, history={**memory.history, ("jp-c2", STREAM): (older, newer)})
+
+
+TAKEN = {"jp-c2": Take.STORE}
+LIMITED = {
+    "a plain run": (Policy(), [(Kind.COPY, "jp-c4")]),
+    "resolve": (Policy(decisions=TAKEN, only=frozenset(TAKEN)), [(Kind.PROJECT, "jp-c2"), (Kind.MOVE, "jp-c3")]),
+    "resolve, and --only another": (
+        Policy(decisions=TAKEN, only=frozenset({"jp-c1", "jp-c2"})),
+        [(Kind.PROJECT, "jp-c2")],
+    ),
+    "resolve --below": (
+        Policy(decisions=TAKEN, below=frozenset(TAKEN)),
+        [(Kind.PROJECT, "jp-c2"), (Kind.MOVE, "jp-c3")],
+    ),
+    "project --behind": (
+        Policy(request=Project((), behind=True)),
+        [(Kind.PROJECT, "jp-c2"), (Kind.MOVE, "jp-c3")],
+    ),
+    "project --behind --only": (
+        Policy(request=Project((), behind=True), only=frozenset(TAKEN)),
+        [(Kind.PROJECT, "jp-c2")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("policy", "steps"), LIMITED.values(), ids=LIMITED)
+def test_what_the_result_of_a_command_makes_due_is_done_with_it_and_nothing_else(
+    policy: Policy, steps: list[tuple[Kind, str]]
+) -> None:
+    plan = plan_of(*BEHIND, behind(), policy)
+    assert [(action.kind, action.conversation) for action in plan.actions] == steps
+
+
+def test_what_a_run_over_a_part_is_not_about_loses_no_parent() -> None:
+    memory = agreed_on(ONE, f"1-a/conversations/{TWO}", FOUR)
+    root = TWO.replace("parent 1", "parent null")
+    sides = stored(ONE, root, FOUR), here(ONE, f"1-a/conversations/{TWO}", EDITED)
+    assert plan_of(*sides, memory).rooted == ("jp-c2",)
+    assert plan_of(*sides, memory, Policy(only=frozenset({"jp-c4"}))).rooted == ()
+
+
+def test_what_is_removed_keeps_a_parent_that_only_the_memory_knows() -> None:
+    """It may have to stay, if somebody holds its lock."""
+    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    removing = Policy(request=Remove(("jp-c2",), Children.REFUSE))
+    for line, rooted in ((TWO, ("jp-c2",)), (TWO.replace(" parent 1", ""), ())):
+        plan = plan_of(stored(ONE, line), here(ONE, f"1-a/conversations/{TWO}"), memory, removing)
+        assert Kind.REMOVE in {action.kind for action in plan.actions}
+        assert plan.rooted == rooted
+
+
+def test_what_is_left_of_a_local_is_part_of_a_whole_too() -> None:
+    """Four directories are many where there are no others, and few among a hundred."""
+    gone = [f'{number}-x  metadata 09:00 title "x"  stream 09:00 [1]' for number in range(6, 10)]
+    memory = agreed_on(FIVE, *gone)
+    memory = replace(memory, intents={"jp-c5": Intent(IntentKind.LOCAL)}, localizing=frozenset({"jp-c5"}))
+    sides = stored(FIVE), here(FIVE, *gone)
+    for whole, removed in ((WHOLE, 5), (Whole(ORDINARY, 5), 1)):
+        plan = make_plan(*sides, memory, Policy(), RULES, NOW_NS, whole)
+        assert [action.kind for action in plan.actions] == [Kind.REMOVE_STALE] * removed
