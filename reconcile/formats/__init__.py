@@ -27,7 +27,13 @@ def _plain(ignore: tuple[str, ...]) -> Format:
     return PlainFormat(ignore)
 
 
-FORMATS: Mapping[str, Factory] = {"jp": _jp, "plain": _plain}
+def _leslie(ignore: tuple[str, ...]) -> Format:
+    from reconcile.formats.leslie.format import LeslieFormat
+
+    return LeslieFormat(ignore)
+
+
+FORMATS: Mapping[str, Factory] = {"jp": _jp, "plain": _plain, "leslie": _leslie}
 """What ``--format`` takes, and what makes it: a function of the extra ignore globs."""
 
 

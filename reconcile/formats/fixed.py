@@ -111,7 +111,7 @@ class FixedPlaces(ABC):
         """Records aren't forked."""
         return content
 
-    def new_id(self, now_ns: int, taken: Collection[str]) -> str:  # noqa: ARG002
+    def new_id(self, now_ns: int, taken: Collection[str]) -> str:
         """Records aren't forked."""
         raise NotImplementedError
 

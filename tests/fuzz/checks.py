@@ -209,6 +209,8 @@ def names(pair: list[str]) -> None:
     """A name is an id's or foreign; an id has one directory's name, which a file system takes."""
     name, title = pair
     for form in map(get_format, FORMATS):
+        if form.places is not None:
+            continue  # ids are paths there
         form.is_whole(name)
         for found in (form.id_of(name), form.parse_id(name), *parents_named(form, name)):
             if found is None:

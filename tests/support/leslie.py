@@ -230,6 +230,24 @@ def read(played: Leslie, **other: bytes) -> Found:
     return Found(present, threads, now="2026-02-09T00:00:00.000Z")
 
 
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """A file that was cut, written over, or edited by hand."""
+    how = draw(st.sampled_from(["not", "not", "cut", "over", "edited", "behind"]))
+    at = draw(st.integers(0, len(content)))
+    if how == "cut":
+        return content[:at]
+    if how == "over":
+        return content[:at] + draw(st.binary(min_size=1, max_size=3)) + content[at + 1 :]
+    if how == "behind":
+        return content + draw(st.sampled_from([b"}", b"\0\0", b" \n", b"<<<<<<< a\n"]))
+    if how == "edited":
+        words = [b'"active"', b'"parent_id"', b'"children"', b'"spawn"', b'Z"', b"thread-", b"null", b"[]", b"done"]
+        word, other = draw(st.sampled_from(words)), draw(st.sampled_from([*words, b'"x"', b"1", b"{}"]))
+        return content.replace(word, other, draw(st.integers(1, 3)))
+    return content
+
+
 def corpus_found(scenario: str) -> Found:
     """A scenario of the corpus as the program left it, with the empty directories that git doesn't keep."""
     directory = CORPUS / scenario

@@ -13,8 +13,8 @@ from reconcile.formats.leslie.document import (
     Dialect,
     Document,
     ObjectivesDocument,
+    read,
     read_objectives,
-    read_relations,
     texts,
     written,
 )
@@ -59,13 +59,8 @@ def read_control(found: Found, name: str) -> Control:
 
 def _sound(name: str, content: bytes) -> AnyDocument | None:
     """The document, unless the program would take it for corrupt."""
-    found = _read(name, content)
-    damaged = isinstance(found, Fault) or (found.damage if isinstance(found, Document) else found.violations)
-    return None if damaged or isinstance(found, Fault) else found
-
-
-def _read(name: str, content: bytes) -> AnyDocument | Fault:
-    return read_relations(content) if name == RELATIONS else read_objectives(content)
+    found = read(name, content)
+    return None if isinstance(found, Fault) or found.damage else found
 
 
 def _dialect(document: AnyDocument) -> Iterator[Finding]:
@@ -78,6 +73,10 @@ def _leftovers(found: Found, name: str) -> Iterator[Finding]:
     """Temporary files beside a sound file."""
     for path, each in found.leftovers.items():
         if each.target != name:
+            continue
+        if each.file.content is None:
+            words = f"found {each.file.instead or 'nothing'} in the place of a temporary file, expected none"
+            yield Finding(Kind.LEFTOVER, Severity.NOTE, path, words, "see whose it is")
             continue
         words = f"found a temporary file of {name}, {duration(each.age)} old, expected none"
         if each.age <= OLD:
@@ -119,21 +118,19 @@ def _damaged(found: Found, name: str, content: bytes | None) -> Finding:
 
 def _by_hand(name: str, content: bytes | None) -> str:
     """What a person can do about a file that is whole, but for values that nothing tells; empty: it isn't."""
-    read = None if content is None else _read(name, content)
-    if read is None or isinstance(read, Fault):
+    found = None if content is None else read(name, content)
+    if found is None or isinstance(found, Fault):
         return ""
-    violations = read.damage if isinstance(read, Document) else read.violations
-    return f"correct it by hand: {listed(map(str, violations), '; ')}"
+    return f"correct it by hand: {listed(map(str, found.damage), '; ')}"
 
 
 def _said(name: str, content: bytes | None) -> str:
     if content is None:
         return "found nothing, expected the file that its backup is of"
-    read = _read(name, content)
-    if isinstance(read, Fault):
-        return f"found {read.found}, expected {read.expected}"
-    violations = read.damage if isinstance(read, Document) else read.violations
-    return f"{violations[0]}" + (f", and {len(violations) - 1} more" if len(violations) > 1 else "")
+    found = read(name, content)
+    if isinstance(found, Fault):
+        return f"found {found.found}, expected {found.expected}"
+    return f"{found.damage[0]}" + (f", and {len(found.damage) - 1} more" if len(found.damage) > 1 else "")
 
 
 def _copies(found: Found, name: str) -> Iterator[tuple[str, AnyDocument]]:
@@ -185,7 +182,7 @@ def _lost(found: Found, name: str, content: bytes | None, said: str) -> Finding:
     if name != RELATIONS:
         return _salvaged(name, content, said, *_lost_objectives(torn))
     after = proposal(*torn)
-    document = None if after is None else _read(name, after)
+    document = None if after is None else read(name, after)
     if after is None or not isinstance(document, Document) or document.damage:
         return _salvaged(name, content, said, None, "nothing")
     rest = [thread for thread in known_elsewhere(found) if thread not in document.threads]

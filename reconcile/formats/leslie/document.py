@@ -87,10 +87,20 @@ class ObjectivesDocument:
     violations: tuple[Violation, ...]
 
     @property
+    def damage(self) -> tuple[Violation, ...]:
+        """What is wrong with it: there is one dialect of it."""
+        return self.violations
+
+    @property
     def objectives(self) -> dict[str, Object]:
         """The objectives by id, in order."""
         found: dict[str, Object] = self.value["objectives"]
         return found
+
+
+def read(name: str, content: bytes) -> Document | ObjectivesDocument | Fault:
+    """A control file, by its name."""
+    return read_relations(content) if name == RELATIONS else read_objectives(content)
 
 
 def read_relations(content: bytes) -> Document | Fault:

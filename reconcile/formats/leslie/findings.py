@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconcile.formats.leslie.control import read_control
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, ObjectivesDocument
 from reconcile.formats.leslie.finding import Kind
-from reconcile.formats.leslie.found import after
+from reconcile.formats.leslie.found import Rewrite, after
 from reconcile.formats.leslie.places import lock_findings, place_findings
 from reconcile.formats.leslie.records import objective_findings, record_findings
 from reconcile.formats.leslie.replay import replay
@@ -43,17 +43,29 @@ def mend(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Repair, ...]
 
     ``wanted`` as for `examine`. One repair can bring another to light: a file that can be read says what it lacks.
     """
-    repairs: list[Repair] = []
-    while (repair := _next(found, wanted)) is not None:
-        repairs.append(repair)
-        for step in repair.steps:
-            found = after(found, step)
-    return tuple(repairs), found
+    findings, found = mend_findings(found, wanted)
+    return tuple(finding.repair for finding in findings if finding.repair is not None), found
 
 
-def _next(found: Found, wanted: Collection[str]) -> Repair | None:
+def mend_findings(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Finding, ...], Found]:
+    """As `mend`, with the findings that these repairs are of."""
+    findings: list[Finding] = []
+    while chosen := _next(found, wanted):
+        for finding, repair in chosen:
+            findings.append(finding)
+            for step in repair.steps:
+                found = after(found, step)
+    return tuple(findings), found
+
+
+def _next(found: Found, wanted: Collection[str]) -> list[tuple[Finding, Repair]]:
+    """The repair to be done first; or several, of which none changes what another one was made of."""
+    chosen: list[tuple[Finding, Repair]] = []
     for finding in examine(found, wanted):
         repair = finding.repair
-        if repair is not None and (not repair.on_request or finding.id in wanted):
-            return repair
-    return None
+        if repair is None or (repair.on_request and finding.id not in wanted):
+            continue
+        if any(isinstance(step, Rewrite) for step in repair.steps):
+            return chosen or [(finding, repair)]
+        chosen.append((finding, repair))
+    return chosen

@@ -196,8 +196,12 @@ def _underived(document: Document, replayed: Replayed) -> set[str]:
 
 def _newer(mine: Object, other: Object) -> Object:
     """The record that was written last."""
-    first, second = (_time(each.get("updated_at")) for each in (mine, other))
-    return mine if (first, written(mine)) >= (second, written(other)) else other
+    return mine if (newness(mine), written(mine)) >= (newness(other), written(other)) else other
+
+
+def newness(record: Object) -> int:
+    """When a thread or an objective was written last, in ns; 0: it doesn't say."""
+    return _time(record.get("updated_at"))
 
 
 def _thread_order(operations: list[Object], threads: dict[str, Object]) -> list[str]:

@@ -18,7 +18,7 @@ from reconcile.formats.leslie.found import File, Found, Leftover, Make, Remove, 
 from reconcile.formats.leslie.objectives import collation_key
 from reconcile.formats.leslie.trees import cycles
 from reconcile.formats.leslie.union import unite
-from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, read, stories
+from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, damaged, read, stories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -617,24 +617,6 @@ def test_whatever_was_done_to_the_files_it_can_be_told_and_ends(steps: list[Step
     repairs, asked = mend(whole, wanted)
     assert len(repairs) <= 60
     assert mend(asked, wanted) == ((), asked)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """A file that was cut, written over, or edited by hand."""
-    how = draw(st.sampled_from(["not", "not", "cut", "over", "edited", "behind"]))
-    at = draw(st.integers(0, len(content)))
-    if how == "cut":
-        return content[:at]
-    if how == "over":
-        return content[:at] + draw(st.binary(min_size=1, max_size=3)) + content[at + 1 :]
-    if how == "behind":
-        return content + draw(st.sampled_from([b"}", b"\0\0", b" \n", b"<<<<<<< a\n"]))
-    if how == "edited":
-        words = [b'"active"', b'"parent_id"', b'"children"', b'"spawn"', b'Z"', b"thread-", b"null", b"[]", b"done"]
-        word, other = draw(st.sampled_from(words)), draw(st.sampled_from([*words, b'"x"', b"1", b"{}"]))
-        return content.replace(word, other, draw(st.integers(1, 3)))
-    return content
 
 
 ANY: st.SearchStrategy[Any] = st.sampled_from(

@@ -1,0 +1,119 @@
+"""Leslie's ``.leslie/`` as records with fixed places, each known by its path below it.
+
+The content of ``.leslie/`` is the root of either side. Both control files and whatever else lies at the top is a record
+of one file; each directory below ``threads/`` and ``logs/`` is a record with a unit for every file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase, translate
+from typing import TYPE_CHECKING
+
+from reconcile.core.format import Entry
+from reconcile.core.model import Fault
+from reconcile.formats.files import EDITOR_FILES
+from reconcile.formats.fixed import FixedPlaces
+from reconcile.formats.leslie.derived import mended, with_written
+from reconcile.formats.leslie.document import CONTROL, OBJECTIVES, RELATIONS, THREADS, is_safe, read
+from reconcile.formats.leslie.found import Found
+from reconcile.formats.leslie.joining import join_objectives, join_relations
+from reconcile.formats.leslie.schema import dotted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from reconcile.core.format import Mended
+    from reconcile.core.model import Metadata
+
+LOGS, RUNTIME = "logs", "runtime"
+_DIRECTORIES = (THREADS, LOGS)
+_HIDDEN_EDITOR_FILES = (".#*", "*.kate-swp", ".goutputstream-*")
+"""Unlike with JP, a leading dot alone is no reason to leave a file out."""
+_OURS = re.compile(r"(?:.*/)?\.reconcile-.*", re.DOTALL)
+_PROGRAM = re.compile(
+    r"(?:thread_relations|objectives)\.json(?:\.bak|\.lock(?:\.stale-.*)?|\.tmp-[0-9]+-[0-9a-f-]{36})", re.DOTALL
+)
+"""What the program has beside a control file: its backup, its lock, what an interrupted write leaves (1, 7)."""
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters, and bytes that are not UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeslieFormat(FixedPlaces):
+    """``ignore``: globs of files that are no units and no records, against the path in its record and the name."""
+
+    _ignored: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile all globs into one pattern: it is asked for every file of a scan."""
+        globs = (*EDITOR_FILES, *_HIDDEN_EDITOR_FILES, *self.ignore)
+        object.__setattr__(self, "_ignored", re.compile("|".join(translate(glob) for glob in globs)))
+
+    @property
+    def name(self) -> str:
+        """The name that ``--format`` takes."""
+        return "leslie"
+
+    def entry(self, path: str, *, directory: bool) -> Entry:
+        """Tell what lies at the top, or in ``threads/`` or ``logs/``; what nobody knows is a record all the same."""
+        above, _, name = path.rpartition("/")
+        if not above and (_PROGRAM.fullmatch(name) or name == RUNTIME or (directory and name.endswith(".lock"))):
+            return Entry.IGNORED
+        if _OURS.fullmatch(path) or (not directory and self._is_ignored(path)):
+            return Entry.IGNORED
+        if not is_safe(name) or _ODD.search(path):
+            return Entry.FOREIGN
+        if not above:
+            if name in _DIRECTORIES:
+                return Entry.ENTER if directory else Entry.FOREIGN
+            return Entry.FOREIGN if directory and name in CONTROL else Entry.RECORD
+        return Entry.RECORD if above == LOGS or (above == THREADS and directory) else Entry.FOREIGN
+
+    def order(self, conversation: str) -> tuple[int, str]:
+        """The relations, the objectives, then by path: the order of the locks (7)."""
+        known = conversation in CONTROL
+        return (CONTROL.index(conversation) if known else len(CONTROL), conversation)
+
+    def unit_of(self, name: str) -> str | None:
+        """Every file, those with a leading dot too (``.meta/``); not editors' and not our own."""
+        if name and (_OURS.fullmatch(name) or self._is_ignored(name)):
+            return None
+        return super(LeslieFormat, self).unit_of(name)
+
+    def lock_name(self, conversation: str) -> str | None:
+        """The control file whose lock the program takes before it writes it; it has none for other files."""
+        return conversation if conversation in CONTROL else None
+
+    def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
+        """A control file must be one that the program reads, or of the older dialect; others may be anything."""
+        if conversation in CONTROL:
+            found = read(conversation, content)
+            if isinstance(found, Fault):
+                return found
+            if found.damage:
+                first = found.damage[0]
+                return Fault(conversation, f"{first.found} as {dotted(first.path)}", first.expected)
+        return self.described(None, content)
+
+    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+        """A control file of both sides in one; the table decides about every other record."""
+        if conversation == RELATIONS:
+            return join_relations(workspace, store)
+        return join_objectives(workspace, store) if conversation == OBJECTIVES else None
+
+    def mend(
+        self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
+    ) -> tuple[Mended, ...]:
+        """What mends the workspace (`mended`), after what a plan writes before. No `Found`: there was no ``.leslie``.
+
+        To ask for several, ask for them together in ``wanted``: each for itself is made of what there is without the
+        others.
+        """
+        there = found if isinstance(found, Found) else Found({})
+        return mended(with_written(there, written), wanted)
+
+    def _is_ignored(self, path: str) -> bool:
+        name = path.rpartition("/")[2]
+        return bool(self._ignored.match(name)) or any(fnmatchcase(path, glob) for glob in self.ignore)
