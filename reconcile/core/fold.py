@@ -139,7 +139,9 @@ def _from_vault(plan: Plan) -> frozenset[tuple[str, str]]:
     return frozenset(put)
 
 
-def _as_written(plan: Plan, kind: Kind, undone: Collection[str], target: Snapshot) -> frozenset[tuple[str, str]]:
+def _as_written(
+    plan: Plan, kind: Kind, undone: Collection[str], target: Snapshot, rules: Rules
+) -> frozenset[tuple[str, str | None]]:
     """Return the units that were copied from one side to the other, and are there as they were written."""
     copied = [
         action
@@ -154,10 +156,18 @@ def _as_written(plan: Plan, kind: Kind, undone: Collection[str], target: Snapsho
         for file in copy.files
     }
     return frozenset(
-        (action.conversation, action.unit)
+        (action.conversation, unit)
         for action in copied
         if all(there.get(write.target.path) == write.digest for write in action.writes)
+        for unit in _units_written(action, rules)
     )
+
+
+def _units_written(action: Action, rules: Rules) -> set[str | None]:
+    if action.unit != WHOLE:
+        return {action.unit}
+    start = len(action.target.path) + 1
+    return {rules.format.unit_of(write.target.path[start:]) for write in action.writes}
 
 
 def _is_made(action: Action) -> bool:
@@ -185,9 +195,9 @@ class _Run:
     written: frozenset[tuple[str, str]]
     kept: frozenset[tuple[str, str]]
     """Units that the store got from the vault: they are its newest ones, whatever the workspace has."""
-    given: frozenset[tuple[str, str]]
+    given: frozenset[tuple[str, str | None]]
     """Units of the workspace that are as this run has projected them, whatever the store has by now."""
-    saved: frozenset[tuple[str, str]]
+    saved: frozenset[tuple[str, str | None]]
     """Units of the store that are as this run has copied them from the workspace, whatever that has by now."""
     unwritten: frozenset[tuple[str, str]]
     doubled: frozenset[str]
@@ -201,14 +211,6 @@ class _Run:
         equal.
         """
         return frozenset([key for key, _ in self.unwritten] + [key for _, key in self.memory.renames])
-
-    def has_given(self, conversation: str, unit: str) -> bool:
-        """Tell whether the workspace has a unit as this run has projected it."""
-        return not self.given.isdisjoint({(conversation, unit), (conversation, WHOLE)})
-
-    def has_saved(self, conversation: str, unit: str) -> bool:
-        """Tell whether the store has a unit as this run has copied it."""
-        return not self.saved.isdisjoint({(conversation, unit), (conversation, WHOLE)})
 
     def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
         """Tell whether a content that both sides hold is a new version, or an old one that this run has chosen.
@@ -231,8 +233,8 @@ def _run_of(plan: Plan, undone: Collection[str], memory: Memory, sides: Sequence
         rooted=frozenset(plan.rooted),
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
         kept=_from_vault(plan),
-        given=_as_written(plan, Kind.PROJECT, undone, workspace),
-        saved=_as_written(plan, Kind.COPY, undone, store),
+        given=_as_written(plan, Kind.PROJECT, undone, workspace, rules),
+        saved=_as_written(plan, Kind.COPY, undone, store, rules),
         unwritten=frozenset((action.conversation, action.unit) for action in left),
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         carried=frozenset(each for action in plan.actions for each in action.touches),
@@ -312,12 +314,12 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
             continue  # a duplicate that still has another content would be taken for an edit
         stored = ours[name].digest
         # Where somebody has written to a side since: both had the same when this was copied to the other.
-        saved = stored == view.store.raw(name) and run.has_saved(view.id, name)
+        saved = stored == view.store.raw(name) and (view.id, name) in run.saved
         if stored is not None and (saved or {stored} == said):
             units[name] = stored
             if run.becomes_newest(view.id, name, stored):
                 changes.history[view.id, name] = stored
-        elif run.has_given(view.id, name) and view.workspace.raw(name) == unit.digest:
+        elif (view.id, name) in run.given and view.workspace.raw(name) == unit.digest:
             units[name] = unit.digest
     if not units:
         return None

@@ -63,10 +63,12 @@ def test_what_is_only_in_part_as_it_was_written_is_not() -> None:
     assert agreed(fold(*sides, Memory(), imported(), RULES)).units.keys() == {METADATA}
 
 
-def test_nor_what_nobody_can_read() -> None:
+@pytest.mark.parametrize("plan", [imported(), projected()], ids=["copy", "project"])
+def test_nor_what_nobody_can_read(plan: Plan) -> None:
     note = '1-a/NOTE.md  09:00 "x"'
-    sides = unreadable(stored(FIRST, note), "1-a/NOTE.md"), here(FIRST, note)
-    assert agreed(fold(*sides, Memory(), imported(), RULES)).units == units(FIRST)
+    store, workspace = stored(FIRST, note), here(FIRST, note)
+    for sides in ((unreadable(store, "1-a/NOTE.md"), workspace), (store, unreadable(workspace, "1-a/NOTE.md"))):
+        assert agreed(fold(*sides, Memory(), plan, RULES)).units == units(FIRST)
 
 
 def copied(*sources: Side | None) -> Plan:
