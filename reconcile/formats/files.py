@@ -59,7 +59,7 @@ _LEADING_BASE = "config_delta"
 _EVENTS_EXPECTED = "an array of events, each with timestamp and type"
 
 
-_EXPONENT = re.compile(r"(?<= )-?[0-9.]+e[-+][0-9]+(?=,?$)", re.MULTILINE)
+_UNLIKE_RUST = re.compile(r"(?<= )-?(?:[0-9.]+e[-+][0-9]+|[0-9]{19,})(?=,?$)", re.MULTILINE)
 """In indented JSON: what ends a line and isn't in quotes is no part of a text."""
 _LEAST_WITHOUT = -5
 
@@ -337,15 +337,14 @@ def _word(value: object) -> str:
 
 
 def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> bytes:
-    """The bytes that JP writes for an object (formats/jp.md 3.3)."""
+    """The bytes that JP writes for an object (formats/jp.md 3.3). A number that it can't read is a `ValueError`."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    if any(isinstance(each, float) and "e" in float.__repr__(each) for each in numbers(value)):
-        text = _EXPONENT.sub(_as_rust_writes, text)
+    if not all(map(_is_alike, _numbers(value))):
+        text = _UNLIKE_RUST.sub(_as_rust_writes, text)
     return (text + "\n").encode(errors=errors)
 
 
-def numbers(value: Any) -> Iterator[int | float]:
-    """Each number in a JSON value."""
+def _numbers(value: Any) -> Iterator[int | float]:
     left = [value]
     while left:
         each = left.pop()
@@ -357,10 +356,22 @@ def numbers(value: Any) -> Iterator[int | float]:
             yield each
 
 
+def _is_alike(number: float) -> bool:
+    """Tell whether Python and Rust write a number alike."""
+    if isinstance(number, int):
+        return strict.fits(number)
+    return "e" not in float.__repr__(number)
+
+
 def _as_rust_writes(number: re.Match[str]) -> str:
-    """A float that Python writes with an exponent: five places are none for Rust, and it needs no plus and no zeros."""
-    digits, _, exponent = number[0].partition("e")
+    """A number as the library that JP has pinned writes it: five places need no exponent, and that has no zeros."""
+    text = number[0]
+    if "e" not in text:
+        if strict.fits(int(text)):
+            return text
+        text = float.__repr__(strict.as_float(text))
+    digits, _, exponent = text.partition("e")
     if int(exponent) != _LEAST_WITHOUT:
-        return f"{digits}e{int(exponent)}"
+        return f"{digits}e{int(exponent):+}"
     sign = "-" if digits.startswith("-") else ""
     return f"{sign}0.0000{digits.lstrip('-').replace('.', '')}"

@@ -9,6 +9,7 @@ a skipped field of an event.
 from __future__ import annotations
 
 import json
+import math
 import re
 from codecs import getincrementaldecoder
 from collections import Counter
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _NESTING = 127
 """The deepest nesting that JP reads (formats/jp.md 3.3)."""
 TOO_DEEP = f"JSON nested more than {_NESTING} levels deep"
+
+_LEAST, _GREATEST = -(2**63), 2**64 - 1
+"""What JP's reader takes for integers."""
 
 _QUOTED = 40
 """Characters of a quoted text in a message."""
@@ -201,15 +205,37 @@ def _loads(content: bytes, pairs: Callable[[list[tuple[str, Any]]], dict[str, An
         _out_of_range()
 
 
-def _integer(text: str) -> int:
-    """An integer that also a reader without long ones can hold, as a float at least."""
-    _float(text)
-    return int(text)
+def fits(number: int) -> bool:
+    """Tell whether JP's reader takes an integer for one; what is longer is a float to it."""
+    return _LEAST <= number <= _GREATEST
+
+
+def as_float(text: str) -> float:
+    """What JP's reader makes of an integer that doesn't fit: the digits that do, times a power of ten.
+
+    Both are rounded, so that this isn't always the nearest float. Raises `InvalidContentError`.
+    """
+    digits = text.lstrip("-")
+    known = digits[:20] if int(digits[:20]) <= _GREATEST else digits[:19]
+    number = float(int(known)) * float(f"1e{len(digits) - len(known)}")
+    return _finite(-number if text.startswith("-") else number)
+
+
+def _integer(text: str) -> float:
+    if text == "-0":
+        return -0.0
+    number = int(text)
+    if not fits(number):
+        as_float(text)
+    return number
 
 
 def _float(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
+    return _finite(float(text))
+
+
+def _finite(number: float) -> float:
+    if math.isinf(number):
         _out_of_range()
     return number
 

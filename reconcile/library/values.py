@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from reconcile.core.model import Fault
 from reconcile.formats import strict, times
-from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, numbers, serialised
+from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, serialised
 from reconcile.library.errors import InvalidValueError, UnreadableError
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ _EXPECTED: dict[str, tuple[Callable[[Json], bool], str]] = {
     ),
 }
 """What of JP's keys it can read, and in words; the other ones are checked with the file as a whole."""
-_LONGEST = 1023
-"""Bits of an integer that any reader can take for a float, as Rust does with those that are too long for it."""
 _OVERLAYS = ("config_delta", "compaction")
 _CODED = {"tool_call_request": ("arguments",), "tool_call_response": ("content",)}
 
@@ -171,14 +169,11 @@ def decoded(conversation: str, name: str, content: bytes) -> Json:
 def encoded(conversation: str, name: str, value: Metadata | Events) -> bytes:
     """Return the bytes that JP would write. Raises `InvalidValueError`."""
     try:
-        content = serialised(cast("dict[str, Any] | list[Any]", value))
+        return serialised(cast("dict[str, Any] | list[Any]", value))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidValueError(
             f"{conversation}: {name}: found {error}, expected what JSON can hold; nothing was changed"
         ) from None
-    if any(isinstance(each, int) and each.bit_length() > _LONGEST for each in numbers(value)):
-        raise InvalidValueError(f"{conversation}: {name}: found a number that is out of range; nothing was changed")
-    return content
 
 
 def check_keys(conversation: str, metadata: Metadata, before: Metadata) -> None:

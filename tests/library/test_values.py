@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from reconcile import InvalidValueError, Json, new_event, plain, timestamp
 from reconcile.library.values import as_jp_orders, decoded, encoded
@@ -16,6 +19,12 @@ from tests.support.world import CORPUS, NO_CORPUS
 if TYPE_CHECKING:
     from reconcile import Workspace
     from tests.support.world import World
+
+FLOAT = (
+    r"-?(0\.0|0\.0{0,4}[1-9][0-9]*|[1-9][0-9]{0,15}\.[0-9]+"
+    r"|[1-9](\.[0-9]+)?e(-[1-9][0-9]*|\+(1[6-9]|[2-9][0-9]|[1-9][0-9]{2})))"
+)
+"""A float as JP writes it: an exponent below five places and from 17 digits on, with its sign and no zeros."""
 
 
 @pytest.mark.parametrize(
@@ -79,14 +88,41 @@ def test_a_first_title_comes_first(world: World, workspace: Workspace) -> None:
     ("number", "text"),
     [
         (0.0001, "0.0001"), (0.00001, "0.00001"), (-0.0000123, "-0.0000123"), (1e-6, "1e-6"), (-1.5e-7, "-1.5e-7"),
-        (5e-324, "5e-324"), (1e15, "1000000000000000.0"), (1e16, "1e16"), (1.25e22, "1.25e22"), (-0.0, "-0.0"),
-        (2**64 - 1, "18446744073709551615"), ("x 1e-07", '"x 1e-07"'), ('": 1e+16', r'"\": 1e+16"'),
+        (5e-324, "5e-324"), (1e15, "1000000000000000.0"), (1e16, "1e+16"), (1.25e22, "1.25e+22"), (-0.0, "-0.0"),
+        (2**64 - 1, "18446744073709551615"), (2**64, "1.8446744073709552e+19"), (10**20, "1e+20"),
+        (-(2**63), "-9223372036854775808"), (-(2**63) - 1, "-9.223372036854776e+18"), (10**308, "1e+308"),
+        (288376031888403322737101196458818177577, "2.883760318884033e+38"), (2**53 + 1, "9007199254740993"),
+        ("x 1e-07", '"x 1e-07"'), ('": 1e+16', r'"\": 1e+16"'), (f": {2**64}", f'": {2**64}"'),
     ],
 )  # fmt: skip
 def test_numbers_as_rust_writes_them(number: Json, text: str) -> None:
     content = encoded("x", "metadata.json", {"a": number, "b": [number]})
     assert content.decode() == f'{{\n  "a": {text},\n  "b": [\n    {text}\n  ]\n}}\n'
     assert encoded("x", "metadata.json", json.loads(content)) == content
+
+
+@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(2**64 - 9, 10**308))
+@example(-(2**63) - 1)
+@example(-0.0)
+def test_a_number_is_written_once_as_jp_has_it(number: float) -> None:
+    """Digits as in `serde_json` 1.0.149 with `zmij` 1.0.17, what JP's lock file names; and then it stays."""
+    content = encoded("x", "metadata.json", {"a": number})
+    text = content.decode()[len('{\n  "a": ') : -len("\n}\n")]
+    shape = r"-?(0|[1-9][0-9]*)" if isinstance(number, int) and -(2**63) <= number < 2**64 else FLOAT
+    assert re.fullmatch(shape, text)
+    assert json.loads(text) == pytest.approx(number, rel=1e-15, abs=0)
+    assert encoded("x", "metadata.json", json.loads(content)) == content
+
+
+def test_minus_zero_is_what_rust_has_for_it(world: World, workspace: Workspace) -> None:
+    """And a file of which nothing else is changed stays as it is."""
+    path = directory(world.store, FIRST) / "metadata.json"
+    path.write_text(json.dumps({**read(path), "long": 0, "zero": 0}).replace('"long": 0', f'"long": {2**64}, "n": -0'))
+    with mutable(workspace) as mut:
+        mut.update_metadata(lambda metadata: metadata.update(zero=0))
+        assert not mut.dirty
+        mut.update_metadata(lambda metadata: metadata.update(zero=1))
+    assert '"long": 1.8446744073709552e+19,\n  "n": -0.0,\n  "zero": 1' in path.read_text()
 
 
 @pytest.mark.parametrize("number", [10**309, -(10**400), 10**5000], ids=["long", "negative", "longer"])
