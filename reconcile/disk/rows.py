@@ -60,8 +60,8 @@ class Rows(MutableMapping[str, T], Generic[T]):
         yield from (path for path in self._new if path not in self._at)
 
     def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._at) + sum(path not in self._at for path in self._new)
+        """Return how many there are; in one step, as other threads may put some meanwhile."""
+        return len(self._at) + len(self._new.keys() - self._at.keys())
 
     def frozen(self) -> Rows[T]:
         """Return the rows as they are now, whatever becomes of these."""

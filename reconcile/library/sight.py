@@ -19,7 +19,8 @@ from reconcile.core.model import CHILDREN, Partition, Side
 from reconcile.core.part import Known
 from reconcile.core.quiet import is_settled
 from reconcile.disk.copies import Spot
-from reconcile.library.tree import Tree
+from reconcile.disk.state import State
+from reconcile.library.tree import Tree, show
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
     from reconcile.core.memory import Memory
     from reconcile.core.model import Copy
     from reconcile.core.policy import Policy
+    from reconcile.library.values import Contents
     from reconcile.session import Session
 
 _TRIES = 20
+_PATIENCE = 60.0
+"""Seconds that a read of the state waits for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +55,76 @@ class Ground:
 class Sight:
     """What is known, for all threads.
 
-    The mutex is held while everything is looked at, which others wait for; never while one conversation is read or
-    written, however long that takes.
+    A look at everything is made beside what is known, by one thread at a time, and takes its place when it has ended:
+    nobody waits for one but who needs it. The mutex is for what is known, and held for moments; never while anything of
+    either side is looked at, read or written, however long that takes.
     """
 
     def __init__(self, session: Session, policy: Policy) -> None:
         """Look at both sides."""
         self.session = session
         self.policy = policy
-        self._mutex = threading.RLock()
+        self._mutex, self._looking = threading.RLock(), threading.RLock()
+        self._begun = self._done = 0
+        """Looks at everything: how many have begun, and the last one that has ended."""
+        self._look: Look
         self._known: Known
-        self._tree: Tree | None = None
-        self.refresh()
+        self._tree: Tree
+        self._met: set[str] = set()
+        """What was looked at by itself while a look at everything went on, which may have come by before that."""
+        self._told: dict[str, Contents] = {}
+        """What was written meanwhile."""
+        # Another connection than that of the looks at everything: what one reads through it hides from the other what
+        # has been written meanwhile.
+        self._state = session.state if session.readonly else State.open(session.directory, timeout=_PATIENCE)
+        try:
+            self.refresh()
+        except BaseException:
+            self._state.close()
+            raise
 
     def refresh(self) -> Look:
-        """Look at everything again."""
-        with self._mutex:
+        """Look at everything again: return what a look has seen that began after this was called, whoever made it."""
+        wanted = self._begun + 1
+        with self._looking:
+            if wanted <= self._done:
+                return self._look
+            with self._mutex:
+                self._begun += 1
             look = self.session.look()
             for attempt in range(_TRIES):
                 if not (look.store.problems or look.workspace.problems):
                     break
                 time.sleep(attempt / 1000)  # somebody makes and removes directories all the time
                 look = self.session.look()
-            self._look = look
-            self._known = Known.seen(look, self.session.rules)
-            self._tree = None
+            known, tree = Known.seen(look, self.session.rules), self._arrange(look)
+            with self._mutex:
+                self._take_over(look, known, tree)
             return look
+
+    def _arrange(self, look: Look) -> Tree:
+        rules = self.session.rules
+        board = decide(look.store, look.workspace, look.memory, self.policy, rules, time.time_ns())
+        return Tree({each: board.parentage[each].parent for each in board.tree.walk()}, rules.format.order)
+
+    def _take_over(self, look: Look, known: Known, tree: Tree) -> None:
+        """Know from now on what a look at everything has found, and what was learned while it went on."""
+        for conversation in self._met:
+            for side in Side:
+                for copy in self._known.sides[side].of(conversation):
+                    known.sides[side].put(copy)
+        known.relate(self._met, self._remembered(self._met))
+        for conversation, contents in self._told.items():
+            show(tree, self.session.format, conversation, contents)
+        self._look, self._known, self._tree, self._done = look, known, tree, self._begun
+        self._met, self._told = set(), {}
+
+    def tell(self, conversation: str, contents: Contents) -> None:
+        """Have the tree know what was written."""
+        with self._mutex:
+            if self._begun != self._done:
+                self._told[conversation] = contents
+            show(self._tree, self.session.format, conversation, contents)
 
     def policy_now(self) -> Policy:
         """Return the policy, with what git is in the middle of."""
@@ -85,24 +133,12 @@ class Sight:
     @property
     def tree(self) -> Tree:
         """The live conversations, with their parents."""
-        with self._mutex:
-            if self._tree is None:
-                look, rules = self._look, self.session.rules
-                board = decide(look.store, look.workspace, look.memory, self.policy, rules, time.time_ns())
-                stated = {each: board.parentage[each].parent for each in board.tree.walk()}
-                self._tree = Tree(stated, rules.format.order)
-            return self._tree
+        return self._tree
 
     def taken(self) -> Collection[str]:
         """Return the ids that conversations have, or had."""
         with self._mutex:
             return self._known.conversations()
-
-    def archived(self, conversation: str) -> bool:
-        """Tell whether a conversation is there, and none of its directories is live."""
-        with self._mutex:
-            copies = [copy for side in self._known.sides.values() for copy in side.of(conversation)]
-        return bool(copies) and all(copy.archived or copy.partition is Partition.TRASH for copy in copies)
 
     def ground(self, conversation: str, parent: str | None = None) -> Ground:
         """Look at one conversation, or at everything where that can't suffice; ``parent``: what it is to be below."""
@@ -120,12 +156,12 @@ class Sight:
 
     def full_ground(self, conversation: str, parent: str | None = None) -> Ground:
         """Look at everything, and return what concerns one conversation: what is above and below it, too."""
+        self.refresh()
         with self._mutex:
-            self.refresh()
             near = self._known.around(conversation) | self._above(parent)
-            look = self._known.look(near, self._remembered(near))
+            look, whole = self._known.look(near, self._remembered(near)), self._known.whole
             rest = all(self._is_at_rest(each, look.memory) for each in self._known.above(conversation))
-            return Ground(self.session.with_events(look), self._known.whole, rest, full=True)
+        return Ground(self.session.with_events(look), whole, rest, full=True)
 
     def after(self, conversation: str, made: Mapping[Side, Sequence[str]], *, full: bool) -> Look:
         """Look at what a plan has changed; ``made`` are directories of it that are new. ``full``: some were moved."""
@@ -143,16 +179,17 @@ class Sight:
 
     def close(self) -> None:
         """Save what was learned of the files, and close the state."""
-        with self._mutex:
+        with self._looking, self._mutex:
             if not self.session.readonly:
                 self.session.save_indexes()
+            self._state.close()
             self.session.state.close()
 
     def _above(self, parent: str | None) -> frozenset[str]:
         return frozenset() if parent is None else self._known.above(parent)
 
     def _remembered(self, conversations: Collection[str]) -> Memory:
-        return self.session.state.load(self.session.checkout, conversations)
+        return self._state.load(self.session.checkout, conversations)
 
     def _is_at_rest(self, conversation: str, memory: Memory) -> bool:
         kept, here = (side.of(conversation) for side in self._known.sides.values())
@@ -169,26 +206,36 @@ class Sight:
     def _has_come(self, conversation: str) -> bool:
         """Tell whether the store has a directory of what was nowhere: another process has made it since."""
         with self._mutex:
-            if any(conversation in known for known in self._known.sides.values()):
+            kept, here = self._known.sides.values()
+            if conversation in kept or conversation in here:
                 return False
         store, id_of = self.session.site.conversations(Side.STORE), self.session.format.id_of
         with contextlib.suppress(FileNotFoundError):
-            return any(id_of(name) == conversation for name in os.listdir(store))
+            return conversation in map(id_of, os.listdir(store))
         return False
 
     def _look_again(self, conversation: str, made: Mapping[Side, Sequence[str]] | None = None) -> bool:
         """Know what is in the directories of one conversation now; False where one of them is gone."""
-        for side in Side:
+        for attempt in range(_TRIES):
             with self._mutex:
-                known = self._known.sides[side]
-                paths = dict.fromkeys((*(copy.path for copy in known.of(conversation)), *(made or {}).get(side, ())))
-                spots = [_spot(known, path, conversation) for path in paths]
-            found = self.session.look_at(known, spots) if spots else ()
-            if found is None:
+                begun, known = self._begun, dict(self._known.sides)
+                paths = {
+                    side: dict.fromkeys((*(copy.path for copy in each.of(conversation)), *(made or {}).get(side, ())))
+                    for side, each in known.items()
+                }
+                spots = {side: [_spot(known[side], path, conversation) for path in paths[side]] for side in Side}
+            found = [self.session.look_at(known[side], spots[side]) if spots[side] else () for side in Side]
+            copies = [copy for each in found if each is not None for copy in each]
+            if None in found:
                 return False
             with self._mutex:
-                for copy in found:
-                    known.put(copy)
+                if begun != self._begun and attempt < _TRIES - 1:
+                    continue  # a look at everything has begun since, and this must not be older than that
+                for copy in copies:
+                    self._known.sides[copy.side].put(copy)
+                if begun != self._done:
+                    self._met.add(conversation)
+                break
         return True
 
 

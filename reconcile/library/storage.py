@@ -6,13 +6,12 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from reconcile.core.model import Metadata, ParentKind
 from reconcile.formats import get_format
 from reconcile.library.errors import has_children
 from reconcile.library.filesystem import FileSystemBackend
 from reconcile.library.loading import Source, load
 from reconcile.library.persisting import Strategy
-from reconcile.library.tree import Tree
+from reconcile.library.tree import Tree, show
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -98,7 +97,7 @@ class Disk:
     def persist(self, change: Change) -> tuple[str, ...]:
         """Write a change."""
         words = self._files.persist(change)
-        show(self.tree, self.format, change.conversation, change.after)
+        self._sight.tell(change.conversation, change.after)
         return words
 
     def remove(self, removal: Removal) -> tuple[str, ...]:
@@ -120,7 +119,8 @@ class Memory:
         self.format: Format = below.format if below else get_format("jp")
         self._mutex = threading.RLock()
         self._changed: dict[str, Contents] = {}
-        self.tree = self._new_tree()
+        self.tree: Tree
+        self._arrange()
 
     def taken(self) -> Collection[str]:
         """Ids that aren't free."""
@@ -131,7 +131,7 @@ class Memory:
         """Look at what is below again."""
         if self._below:
             self._below.refresh()
-        self.tree = self._new_tree()
+        self._arrange()
 
     def load(self, conversation: str) -> Mapping[str, Source]:
         """Find what was changed, or what is below."""
@@ -177,26 +177,15 @@ class Memory:
     def _read(self, conversation: str) -> Contents:
         return {name: source.read() for name, source in self.load(conversation).items()}
 
-    def _new_tree(self) -> Tree:
-        below = self._below.tree if self._below else None
-        tree = Tree({each: below.parent_of(each) for each in below.all()} if below else {}, self.format.order)
+    def _arrange(self) -> None:
         with self._mutex:
+            below = self._below.tree if self._below else None
+            tree = Tree({each: below.parent_of(each) for each in below.all()} if below else {}, self.format.order)
             for conversation, contents in self._changed.items():
                 show(tree, self.format, conversation, contents)
-        return tree
+            self.tree = tree
 
     def _show(self, conversation: str, contents: Contents) -> None:
         with self._mutex:
             self._changed[conversation] = dict(contents)
-        show(self.tree, self.format, conversation, contents)
-
-
-def show(tree: Tree, fmt: Format, conversation: str, contents: Contents) -> None:
-    """Have the tree know what a conversation states now; nothing in it: it is gone."""
-    if not contents:
-        tree.remove(conversation)
-        return
-    metadata = fmt.read_metadata(contents[fmt.metadata_file])
-    known = tree.parent_of(conversation) if conversation in tree else None
-    says = isinstance(metadata, Metadata) and metadata.parent.kind in (ParentKind.ID, ParentKind.ROOT)
-    tree.put(conversation, metadata.parent.id if isinstance(metadata, Metadata) and says else known)
+            show(self.tree, self.format, conversation, contents)

@@ -9,8 +9,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from reconcile.core.model import Metadata, ParentKind
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from reconcile.core.format import Format
+    from reconcile.library.values import Contents
 
 
 class Tree:
@@ -100,3 +105,14 @@ class Tree:
             each = self._stated[each] if each not in self._cycles else None
         if each == conversation:
             self._cycles[min(path, key=self._order)] = frozenset(path)
+
+
+def show(tree: Tree, fmt: Format, conversation: str, contents: Contents) -> None:
+    """Have the tree know what a conversation states now; nothing in it: it is gone."""
+    if not contents:
+        tree.remove(conversation)
+        return
+    metadata = fmt.read_metadata(contents[fmt.metadata_file])
+    known = tree.parent_of(conversation) if conversation in tree else None
+    says = isinstance(metadata, Metadata) and metadata.parent.kind in (ParentKind.ID, ParentKind.ROOT)
+    tree.put(conversation, metadata.parent.id if isinstance(metadata, Metadata) and says else known)
