@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.format import Mended
 from reconcile.formats.leslie.document import CONTROL, THREADS
-from reconcile.formats.leslie.findings import examine, mend_findings
+from reconcile.formats.leslie.findings import mend_findings
 from reconcile.formats.leslie.found import File, Make, Remove, RemoveLock, Rewrite, ThreadDirectory
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconcile.formats.leslie.finding import Finding
     from reconcile.formats.leslie.found import Found, Step
 
-OFFERED = 32
+OFFERED = 16
 """Repairs on request that are worked out at a time: each holds a whole control file, and there may be thousands."""
 
 
@@ -45,7 +45,7 @@ def mended(found: Found, wanted: Collection[str] = ()) -> tuple[Mended, ...]:
     Each of these is what it would be if it were done alone after the former. ``wanted`` are ids of such that were asked
     for; they are among the former then, with what follows from them.
     """
-    findings, whole = mend_findings(found, wanted)
+    findings, left = mend_findings(found, wanted)
     rewrites: dict[str, Mended] = {}
     others: list[Mended] = []
     for finding in findings:
@@ -57,13 +57,13 @@ def mended(found: Found, wanted: Collection[str] = ()) -> tuple[Mended, ...]:
             else:
                 rewrites[each.path] = replace(first, content=each.content, words=(*first.words, *each.words))
     changed = [each for each in rewrites.values() if each.content != each.before]
-    return (*changed, *others, *_offered(whole, wanted))
+    return (*changed, *others, *_offered(left))
 
 
-def _offered(whole: Found, wanted: Collection[str]) -> Iterable[Mended]:
+def _offered(findings: Iterable[Finding]) -> Iterable[Mended]:
     """What can be asked for: each id once, whatever differs about it."""
     found: dict[str, Mended] = {}
-    for finding in examine(whole, wanted):
+    for finding in findings:
         repair = finding.repair
         if repair is None or not repair.on_request:
             continue

@@ -13,7 +13,7 @@ from reconcile.formats.leslie.records import objective_findings, record_findings
 from reconcile.formats.leslie.replay import replay
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from reconcile.formats.leslie.finding import Finding, Repair
     from reconcile.formats.leslie.found import Found
@@ -43,25 +43,29 @@ def mend(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Repair, ...]
 
     ``wanted`` as for `examine`. One repair can bring another to light: a file that can be read says what it lacks.
     """
-    findings, found = mend_findings(found, wanted)
-    return tuple(finding.repair for finding in findings if finding.repair is not None), found
+    done, _ = mend_findings(found, wanted)
+    repairs = tuple(finding.repair for finding in done if finding.repair is not None)
+    for repair in repairs:
+        for step in repair.steps:
+            found = after(found, step)
+    return repairs, found
 
 
-def mend_findings(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Finding, ...], Found]:
-    """As `mend`, with the findings that these repairs are of."""
-    findings: list[Finding] = []
-    while chosen := _next(found, wanted):
+def mend_findings(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """As `mend`: the findings that these repairs are of, in order, and those that are left in the end."""
+    done: list[Finding] = []
+    while chosen := _next(findings := examine(found, wanted), wanted):
         for finding, repair in chosen:
-            findings.append(finding)
+            done.append(finding)
             for step in repair.steps:
                 found = after(found, step)
-    return tuple(findings), found
+    return tuple(done), findings
 
 
-def _next(found: Found, wanted: Collection[str]) -> list[tuple[Finding, Repair]]:
+def _next(findings: Iterable[Finding], wanted: Collection[str]) -> list[tuple[Finding, Repair]]:
     """The repair to be done first; or several, of which none changes what another one was made of."""
     chosen: list[tuple[Finding, Repair]] = []
-    for finding in examine(found, wanted):
+    for finding in findings:
         repair = finding.repair
         if repair is None or (repair.on_request and finding.id not in wanted):
             continue

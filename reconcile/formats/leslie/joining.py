@@ -6,6 +6,7 @@ Never is the newer one taken while both have something that the other lacks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Fault
@@ -15,7 +16,7 @@ from reconcile.formats.leslie.mending import mend_relations
 from reconcile.formats.leslie.union import newness, unite, unite_objectives
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from reconcile.formats.leslie.document import Object
     from reconcile.formats.leslie.union import United
@@ -23,80 +24,64 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A side's: whether it has every operation, or objective, of the other, and its records."""
+    """A side's: its operations (none: a file without a log), and its records by id."""
 
     content: bytes
-    has_all: bool
+    operations: list[Object]
     records: Mapping[str, Object]
 
+    def has_all(self, other: _Version) -> bool:
+        """It has every operation of the other, in the same order, and every record."""
+        rest = iter(self.operations)
+        return all(each in rest for each in other.operations) and other.records.keys() <= self.records.keys()
+
     def is_enough(self, other: _Version) -> bool:
-        """It has everything of the other, and each record at least as new."""
-        return self.has_all and all(
-            key in self.records and newness(self.records[key]) >= newness(record)
-            for key, record in other.records.items()
+        """It has everything of the other, each record at least as new."""
+        return self.has_all(other) and all(
+            newness(self.records[key]) >= newness(record) for key, record in other.records.items()
         )
 
 
 def join_relations(workspace: bytes, store: bytes) -> bytes | Fault | None:
-    """Both logs in one. Where one has all operations of the other it is right, but for records that are newer there.
+    """Both logs in one. Where one has everything of the other it is right, but for records that are newer there.
 
     None: the logs are the same, and nothing tells which of the rest is newer.
     """
     ours, theirs = read_relations(workspace), read_relations(store)
     if isinstance(ours, Fault) or isinstance(theirs, Fault):
         return None
-    here = _Version(workspace, _is_in(theirs.operations, ours.operations), ours.threads)
-    there = _Version(store, _is_in(ours.operations, theirs.operations), theirs.threads)
-    if here.is_enough(there) or there.is_enough(here):
-        return _right(here, there)
-    united = unite(ours, theirs)
-    if united.content is None:
-        return _undecided(RELATIONS, united, here, there)
-    return _readable(united.content)
+    here = _Version(workspace, ours.operations, ours.threads)
+    there = _Version(store, theirs.operations, theirs.threads)
+    found = _joined(RELATIONS, here, there, partial(unite, ours, theirs))
+    # Two dialects in one are the program's, and records of the older one get what it asks for.
+    mended = mend_relations(found) if isinstance(found, bytes) else None
+    return found if mended is None else mended.content
 
 
 def join_objectives(workspace: bytes, store: bytes) -> bytes | Fault | None:
-    """As `join_relations`, by the objectives' ids. What they say of their threads is worked out by a `rebuild`."""
+    """As `join_relations`, by the objectives' ids. What they say of their threads is worked out by a rebuilding."""
     ours, theirs = read_objectives(workspace), read_objectives(store)
     if isinstance(ours, Fault) or isinstance(theirs, Fault):
         return None
-    here = _Version(workspace, theirs.objectives.keys() <= ours.objectives.keys(), ours.objectives)
-    there = _Version(store, ours.objectives.keys() <= theirs.objectives.keys(), theirs.objectives)
-    if here.is_enough(there) or there.is_enough(here):
-        return _right(here, there)
-    united = unite_objectives(ours, theirs, {})
-    return united.content or _undecided(OBJECTIVES, united, here, there)
+    here, there = _Version(workspace, [], ours.objectives), _Version(store, [], theirs.objectives)
+    return _joined(OBJECTIVES, here, there, partial(unite_objectives, ours, theirs, {}))
 
 
-def _is_in(few: list[Object], many: list[Object]) -> bool:
-    """All of them are there, in the same order."""
-    rest = iter(many)
-    return all(each in rest for each in few)
-
-
-def _right(here: _Version, there: _Version) -> bytes | None:
-    """The version that has all of the other; None: both have."""
-    if here.is_enough(there):
-        return None if there.is_enough(here) else here.content
-    return there.content
-
-
-def _undecided(name: str, united: United, here: _Version, there: _Version) -> bytes | Fault | None:
-    """What neither a log nor a time decides: the one with all operations is right, if there is one."""
-    if here.has_all or there.has_all:
-        if here.has_all and there.has_all:
-            return None
-        return here.content if here.has_all else there.content
+def _joined(name: str, here: _Version, there: _Version, unite: Callable[[], United]) -> bytes | Fault | None:
+    """The one that is enough, or both in one; where that takes a decision, the one that has everything."""
+    enough = here.is_enough(there), there.is_enough(here)
+    if any(enough):
+        return _one(here, there, enough)
+    united = unite()
+    if united.content is not None:
+        return united.content
+    whole = here.has_all(there), there.has_all(here)
+    if any(whole):
+        return _one(here, there, whole)
     found = f"in the workspace and in the store: {listed(united.conflicts, '; ')}"
     return Fault(name, found, "versions that agree there, or one of them decided for")
 
 
-def _readable(content: bytes) -> bytes | Fault:
-    """A united file of both dialects: the records of the older one get what the program asks for."""
-    made = read_relations(content)
-    if isinstance(made, Fault) or not made.damage:
-        return made if isinstance(made, Fault) else content
-    mended = mend_relations(content)
-    if mended is not None and mended.content is not None:
-        return mended.content
-    return Fault(RELATIONS, f"{made.damage[0]}, where both versions are one", "versions that can be one")
+def _one(here: _Version, there: _Version, right: tuple[bool, bool]) -> bytes | None:
+    """The version that is right; None: both are."""
+    return None if all(right) else (here if right[0] else there).content

@@ -127,9 +127,8 @@ def _merged(lines: list[list[str]], entries: dict[str, Object]) -> list[str] | N
     """One order that keeps those of both lines; None where they contradict each other."""
     operations = {key: Operation(entry) for key, entry in entries.items()}
     links = {link for line in lines for link in pairwise(line)}
-    births = {
-        operation.thread: key for key, operation in reversed(operations.items()) if operation.command == Command.SPAWN
-    }
+    latest_first = sorted(operations, key=lambda key: (_instant(operations[key]), key), reverse=True)
+    births = {operations[key].thread: key for key in latest_first if operations[key].command == Command.SPAWN}
     named = {
         (births[name], key)
         for key, operation in operations.items()
