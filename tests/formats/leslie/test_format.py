@@ -94,6 +94,35 @@ def test_what_somebody_has_chosen_to_leave_out() -> None:
     assert fmt.unit_of("context/live/plan.md") is not None
 
 
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}; set RECONCILE_CORPUS")
+def test_everything_that_the_program_has_made_is_a_unit_or_its_own_business() -> None:
+    left = set()
+    for scenario in CORPUS.iterdir():
+        if not (scenario / "paths.txt").is_file():
+            continue
+        for line in (scenario / "paths.txt").read_text().splitlines():
+            kind, _, path = line.partition(" ")
+            below = path.removeprefix(".leslie/")
+            if not path.startswith(".leslie/") or is_carried(below, directory=kind == "d"):
+                continue
+            left.add(below.partition("/")[0])
+    assert left == {RELATIONS + ".bak", OBJECTIVES + ".bak", "runtime"}
+
+
+def is_carried(path: str, *, directory: bool) -> bool:
+    """A record, a directory of records, or something in a record that is a unit; nothing is foreign."""
+    parts = path.split("/")
+    for depth in range(1, len(parts) + 1):
+        whole = depth == len(parts)
+        found = LESLIE.entry("/".join(parts[:depth]), directory=directory or not whole)
+        assert found is not Entry.FOREIGN, path
+        if found is Entry.RECORD:
+            return directory or LESLIE.unit_of("/".join(parts[depth:])) is not None
+        if found is Entry.IGNORED:
+            return False
+    return True
+
+
 @pytest.mark.parametrize(
     ("name", "unit"),
     [
