@@ -33,7 +33,18 @@ def _leslie(ignore: tuple[str, ...]) -> Format:
     return LeslieFormat(ignore)
 
 
-FORMATS: Mapping[str, Factory] = {"jp": _jp, "plain": _plain, "leslie": _leslie}
+def _claudesidian(ignore: tuple[str, ...]) -> Format:
+    from reconcile.formats.claudesidian.format import ClaudesidianFormat
+
+    return ClaudesidianFormat(ignore)
+
+
+FORMATS: Mapping[str, Factory] = {
+    "jp": _jp,
+    "plain": _plain,
+    "leslie": _leslie,
+    "claudesidian": _claudesidian,
+}
 """What ``--format`` takes, and what makes it: a function of the extra ignore globs."""
 
 

@@ -116,6 +116,22 @@ def read_events(content: bytes) -> EventFile:
     return EventFile(tuple(events), tuple(unreadable))
 
 
+def holds_events(content: bytes) -> bool:
+    """Tell whether at least one line is an event."""
+    return any(read_events(line).events for line in content.split(b"\n"))
+
+
+def is_held_by(mine: EventFile, theirs: EventFile) -> bool:
+    """Tell whether their version lacks none of my events, each as it is."""
+    return _texts(mine.events).items() <= _texts(theirs.events).items()
+
+
+def clashing(mine: EventFile, theirs: EventFile) -> list[str]:
+    """The ids of events that both have and that differ."""
+    others = _texts(theirs.events)
+    return [str(key) for key, text in _texts(mine.events).items() if others.get(key, text) != text]
+
+
 def relation(mine: EventFile, theirs: EventFile) -> Relation:
     """What mine is to theirs. A version that lacks nothing but events of the other is no conflict.
 
@@ -123,10 +139,9 @@ def relation(mine: EventFile, theirs: EventFile) -> Relation:
     """
     if [event.text for event in mine.events] == [event.text for event in theirs.events]:
         return Relation.EQUAL
-    ours, others = _texts(mine.events), _texts(theirs.events)
-    if others.items() <= ours.items():
+    if is_held_by(theirs, mine):
         return Relation.AHEAD
-    return Relation.BEHIND if ours.items() <= others.items() else Relation.DIVERGED
+    return Relation.BEHIND if is_held_by(mine, theirs) else Relation.DIVERGED
 
 
 def unite(mine: EventFile, theirs: EventFile) -> bytes | None:
@@ -136,9 +151,9 @@ def unite(mine: EventFile, theirs: EventFile) -> bytes | None:
     differs, or a line in the middle that can't be read. A torn last line is left out.
     """
     broken = [line for line in (*mine.unreadable, *theirs.unreadable) if not line.torn]
-    ours, others = _texts(mine.events), _texts(theirs.events)
-    if broken or any(others.get(key, text) != text for key, text in ours.items()):
+    if broken or clashing(mine, theirs):
         return None
+    ours, others = _texts(mine.events), _texts(theirs.events)
     left = [event for event in _once(mine.events) if event.key not in others]
     right = [event for event in _once(theirs.events) if event.key not in ours]
     shared = [event for event in _once(mine.events) if event.key in others]

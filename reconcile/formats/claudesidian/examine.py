@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
 def examine(vault: VaultFiles, now_ms: int) -> tuple[Finding, ...]:
     """All findings, by code and place; the repairs write times of ``now_ms``."""
-    records = {kind: read_records(kind, vault.split.get(kind, SplitFiles({}))) for kind in Kind}
+    return examine_read(vault, read_both(vault), now_ms)
+
+
+def read_both(vault: VaultFiles, known: Mapping[Kind, Records] | None = None) -> dict[Kind, Records]:
+    """The records of both kinds, those of ``known`` as far as they are the same."""
+    before = known or {}
+    return {kind: read_records(kind, vault.split.get(kind, SplitFiles({})), before.get(kind)) for kind in Kind}
+
+
+def examine_read(vault: VaultFiles, records: Mapping[Kind, Records], now_ms: int) -> tuple[Finding, ...]:
+    """As `examine`, of a vault whose records are parsed already."""
     nexus = vault.nexus
     found: list[Finding] = [
         error("C2", each.file, f"{each.found}, expected {each.expected}", "put the directory itself there")

@@ -112,13 +112,16 @@ class _Checking:
             mend = "set it aside: the next event would be written behind it"
             return warning("C12", self._path, found, mend, self._mended())
         found = f"no event in line {line.number} ({line.found}), which the program skips"
-        mend = "see what it should be: on request it is set aside"
-        return warning("C12", self._path, found, mend, self._mended(line.number), on_request=True)
+        mend = "see what it should be: on request every such line is set aside"
+        return warning("C12", self._path, found, mend, self._mended(broken=True), on_request=True)
 
-    def _mended(self, *without: int) -> Repair:
-        """The file without its torn end and repeated events, and with the states that are saved again."""
-        gone = {*without, *(event.number for event in self._same)}
-        gone |= {line.number for line in self._file.unreadable if line.torn}
+    def _mended(self, *, broken: bool = False) -> Repair:
+        """The file without its torn end and repeated events, and with the states that are saved again.
+
+        ``broken``: also without the lines in between that are no events.
+        """
+        gone = {event.number for event in self._same}
+        gone |= {line.number for line in self._file.unreadable if line.torn or broken}
         lines = self._content.removesuffix(b"\n").split(b"\n")
         kept = [line for number, line in enumerate(lines, 1) if number not in gone]
         return Repair(self._path, joined([*kept, *(text for _, text in self._saved)]))

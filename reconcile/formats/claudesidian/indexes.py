@@ -9,7 +9,7 @@ from reconcile.formats.claudesidian.compare import Difference, Sort, compare
 from reconcile.formats.claudesidian.finding import Finding, Repair, Severity, error
 from reconcile.formats.claudesidian.items import INDEX
 from reconcile.formats.claudesidian.mending import mended
-from reconcile.formats.claudesidian.rebuild import BLOCKS, rebuild, written
+from reconcile.formats.claudesidian.rebuild import BLOCKS, keeping, rebuild, written
 from reconcile.formats.claudesidian.words import counted, some
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ def rebuild_of(records: Records, now_ms: int) -> Rebuild | None:
     differences = () if records.index is None else compare(records.kind, records.index, index, records.unread)
     if records.index is not None and not differences:
         return None
+    if records.index is not None:
+        index = keeping(records.kind, index, records.index, records.unread)
     before = records.contents.get(INDEX)
     return Rebuild(
         records.place(INDEX),

@@ -69,8 +69,9 @@ def lacking(value: Value, other: Mapping[str, Any]) -> dict[str, list[str]]:
         if key not in mine:
             found["session"].append(key)
         own = mine.get(key, {})
-        found["trace"] += [each for each in traces_of(session) if each not in traces_of(own)]
-        found["state"] += [each for each in states_of(session) if each not in states_of(own)]
+        for what, part in (("trace", traces_of), ("state", states_of)):
+            known = part(own)
+            found[what] += [each for each in part(session) if each not in known]
     return {what: ids for what, ids in found.items() if ids}
 
 

@@ -114,6 +114,29 @@ def _date_buckets(now_ms: int) -> list[Value]:
     return [{"start": end - _BUCKET_MS, "end": end, "conversationIds": []} for end in ends]
 
 
+def keeping(kind: Kind, index: Value, stored: Mapping[str, Any], ids: frozenset[str]) -> Value:
+    """The index, changed, with what the stored one says of records whose files can't be read.
+
+    It is the last that is known of them, and the program's own index goes on to have it too.
+    """
+    block = BLOCKS[kind]
+    for id_ in sorted(ids & stored[block].keys() - index[block].keys()):
+        index[block][id_] = stored[block][id_]
+        for part in BY_TOKEN[kind]:
+            for token, leads in stored[part].items():
+                if id_ in leads:
+                    index[part].setdefault(token, []).append(id_)
+        if kind is Kind.WORKSPACE:
+            for folder, leads in stored["byFolder"].items():
+                if leads == id_:
+                    index["byFolder"].setdefault(folder, id_)
+            if id_ in stored["sessionsByWorkspace"]:
+                index["sessionsByWorkspace"][id_] = stored["sessionsByWorkspace"][id_]
+        else:
+            _file_by_date(index["byDateRange"], stored[block][id_].get("created"), id_)
+    return index
+
+
 def written(index: Mapping[str, Any], stored: Mapping[str, Any] | None) -> bytes:
     """The bytes of an index that takes the place of the stored one, whose further keys are kept."""
     kept = {key: value for key, value in (stored or {}).items() if key not in index}

@@ -20,11 +20,12 @@ Content: TypeAlias = "bytes | Fault"
 BACKUPS = "backups"
 NEXUS = ".nexus"
 STATUS = "migration-status.json"
+EVENTS_SUFFIX = ".jsonl"
 
 
 def event_file(kind: Kind, id_: str) -> str:
     """The name of a record's event file (section 1)."""
-    return f"{'ws' if kind is Kind.WORKSPACE else 'conv'}_{id_}.jsonl"
+    return f"{'ws' if kind is Kind.WORKSPACE else 'conv'}_{id_}{EVENTS_SUFFIX}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,14 @@ class VaultFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundVault:
+    """A vault as it was found, and the time that is written into what is made of it."""
+
+    files: VaultFiles
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Records:
     """One directory of the split era, parsed. ``index`` is None where there is none that can be gone through."""
 
@@ -80,11 +89,17 @@ class Records:
         return frozenset(listed_id(fault.file) for fault in self.faults)
 
 
-def read_records(kind: Kind, split: SplitFiles) -> Records:
-    """Parse the records and the index of one directory."""
+def read_records(kind: Kind, split: SplitFiles, known: Records | None = None) -> Records:
+    """Parse the records and the index of one directory; what is as it was in ``known`` isn't parsed again."""
     names = in_order(name for name in split.files if is_item(name))
-    read = [_read(kind, name, split.files[name]) for name in names]
-    index, problem = _read_index(kind, split.files.get(INDEX))
+    again = {each.name: each for each in known.items} if known else {}
+    same = {name for name in again if known and known.contents[name] is split.files.get(name)}
+    read = [again[name] if name in same else _read(kind, name, split.files[name]) for name in names]
+    content = split.files.get(INDEX)
+    if known and known.contents.get(INDEX) is content:
+        index, problem = known.index, known.index_problem
+    else:
+        index, problem = (None, "no index.json") if content is None else read_index(kind, content)
     return Records(
         kind,
         split.files,
@@ -100,9 +115,8 @@ def _read(kind: Kind, name: str, content: Content) -> Item | Fault:
     return content if isinstance(content, Fault) else read_item(kind, name, content)
 
 
-def _read_index(kind: Kind, content: Content | None) -> tuple[dict[str, Any] | None, str | None]:
-    if content is None:
-        return None, "no index.json"
+def read_index(kind: Kind, content: Content) -> tuple[dict[str, Any] | None, str | None]:
+    """An index that can be gone through, or why it can't."""
     if isinstance(content, Fault):
         return None, content.found
     try:

@@ -1,0 +1,119 @@
+"""A vault of Claudesidian as records with fixed places: each file of its three directories, known by its path.
+
+The root of either side is the vault's own, so that a path is the same in findings, plans and on disk. A vault is mostly
+somebody's notes: outside of the three directories nothing is looked at and nothing said.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase, translate
+from typing import TYPE_CHECKING
+
+from reconcile.core.format import Entry
+from reconcile.core.model import Fault
+from reconcile.formats.claudesidian.events import holds_events
+from reconcile.formats.claudesidian.items import Item, Kind, read_item
+from reconcile.formats.claudesidian.joining import join_events, join_items
+from reconcile.formats.claudesidian.mends import mended
+from reconcile.formats.claudesidian.places import Place, Role, place_of
+from reconcile.formats.claudesidian.vault import NEXUS, FoundVault, VaultFiles, read_index
+from reconcile.formats.files import EDITOR_FILES
+from reconcile.formats.fixed import FixedPlaces
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from reconcile.core.format import Mended
+    from reconcile.core.model import Metadata
+
+_TOPS = (*(kind.directory for kind in Kind), NEXUS)
+_HIDDEN_EDITOR_FILES = (".#*", "*.kate-swp", ".goutputstream-*")
+"""Unlike with JP, a leading dot alone is no reason to leave a file out."""
+_OURS = re.compile(r"(?:.*/)?\.reconcile-.*", re.DOTALL)
+_CACHE = re.compile(re.escape(NEXUS) + r"/cache\.db(?:-.*)?", re.DOTALL)
+"""The program makes it again from the event files, and so SQLite's journals beside it."""
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters, and bytes that are not UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudesidianFormat(FixedPlaces):
+    """``ignore``: globs of files that are no records, against the path in the vault and the name."""
+
+    _ignored: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile all globs into one pattern: it is asked for every file of a scan."""
+        globs = (*EDITOR_FILES, *_HIDDEN_EDITOR_FILES, *self.ignore)
+        object.__setattr__(self, "_ignored", re.compile("|".join(translate(glob) for glob in globs)))
+
+    @property
+    def name(self) -> str:
+        """The name that ``--format`` takes."""
+        return "claudesidian"
+
+    def entry(self, path: str, *, directory: bool) -> Entry:
+        """Every file in the three directories is a record, whatever it is; the rest of the vault is none of ours."""
+        top, _, below = path.partition("/")
+        if top not in _TOPS or _OURS.fullmatch(path):
+            return Entry.IGNORED
+        if not directory and (_CACHE.fullmatch(path) or self._is_ignored(path)):
+            return Entry.IGNORED
+        if _ODD.search(path):
+            return Entry.FOREIGN
+        if directory:
+            return Entry.ENTER
+        return Entry.RECORD if below else Entry.FOREIGN
+
+    def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
+        """A workspace, a conversation and an index must be what the program can go through (`read_item`).
+
+        Of an event file one event is enough: a torn line is skipped by the program and named by `doctor`, and a file
+        that is kept out for it would keep out everything else that it has. What else there is may be anything.
+        """
+        match place_of(conversation):
+            case Place(Role.RECORD, kind, name):
+                found = read_item(kind, name, content)
+                if isinstance(found, Fault):
+                    return replace(found, file=conversation)
+                return self.described(_title(found), content)
+            case Place(Role.INDEX, kind, _):
+                _, problem = read_index(kind, content)
+                if problem is not None:
+                    return Fault(conversation, problem, f"the index of all {kind}s")
+            case Place(Role.EVENTS) if not holds_events(content):
+                return Fault(conversation, "no line that is an event", "one JSON object in each line")
+            case _:
+                pass
+        return self.described(None, content)
+
+    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
+        """Both sides' events, or all that both versions of a record hold; the table decides about everything else.
+
+        An index is made of the records, so the newer one is as good as any: `mend` makes it right.
+        """
+        match place_of(conversation):
+            case Place(Role.EVENTS):
+                return join_events(conversation, store, workspace)
+            case Place(Role.RECORD, kind, name):
+                return join_items(kind, name, store, workspace)
+            case _:
+                return None
+
+    def mend(
+        self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
+    ) -> tuple[Mended, ...]:
+        """What mends the workspace (`mended`), after what a plan writes before. No `FoundVault`: there was no vault."""
+        there = found if isinstance(found, FoundVault) else FoundVault(VaultFiles(), 0)
+        return mended(there, written, wanted)
+
+    def _is_ignored(self, path: str) -> bool:
+        name = path.rpartition("/")[2]
+        return bool(self._ignored.match(name)) or any(fnmatchcase(path, glob) for glob in self.ignore)
+
+
+def _title(item: Item) -> str | None:
+    found = item.value.get("name" if item.kind is Kind.WORKSPACE else "title")
+    return found if isinstance(found, str) else None
