@@ -103,14 +103,20 @@ def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[
 def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> frozenset[tuple[Side, str]]:
     """Return the conversations of which a run has left a directory with another name than it was to get.
 
-    Where their metadata was agreed on since, or before, the title that goes with that tells what is due.
+    Where their metadata was agreed on since, or before, the title that goes with that tells what is due; what is in the
+    store alone is due until a later run has moved it there.
     """
     sql = """SELECT conversation, record FROM step WHERE kind = 'move' AND state <> 'done'
-        AND run IN (SELECT id FROM run WHERE checkout = ? AND command <> ? AND exit_code IS NOT 0)
-        AND conversation NOT IN (SELECT conversation FROM agreed_unit WHERE checkout = ? AND unit = ?)"""
-    moves = [
-        (each, json.loads(record)) for each, record in select(connection, sql, (checkout, LIBRARY, checkout, METADATA))
-    ]
+        AND run IN (SELECT id FROM run WHERE checkout = ? AND exit_code IS NOT 0)
+        AND conversation NOT IN (SELECT conversation FROM agreed_unit WHERE checkout = ? AND unit = ?)
+        AND NOT EXISTS (
+            SELECT 1 FROM remembered AS its JOIN step AS later ON later.run = its.run
+            WHERE its.conversation = step.conversation AND its.run > step.run
+            AND later.conversation = its.conversation AND later.kind = 'move' AND later.state = 'done'
+            AND substr(json_extract(later.record, '$.target'), 1, 5)
+                = substr(json_extract(step.record, '$.target'), 1, 5)
+        )"""
+    moves = [(each, json.loads(record)) for each, record in select(connection, sql, (checkout, checkout, METADATA))]
     return frozenset(
         (Side(move["target"].partition(":")[0]), each)
         for each, move in moves

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.core.decisions import decide
-from reconcile.core.model import CHILDREN, Partition, Side
+from reconcile.core.model import CHILDREN, Metadata, Partition, Side
 from reconcile.core.part import Known
 from reconcile.core.quiet import is_settled
 from reconcile.disk.copies import Spot
@@ -193,7 +193,14 @@ class Sight:
 
     def _is_at_rest(self, conversation: str, memory: Memory) -> bool:
         kept, here = (side.of(conversation) for side in self._known.sides.values())
-        return is_settled(conversation, kept, here, memory, self.session.rules)
+        settled = is_settled(conversation, kept, here, memory, self.session.rules)
+        return settled and not any(self._awaits_its_name(copy, memory) for copy in (*kept, *here))
+
+    def _awaits_its_name(self, copy: Copy, memory: Memory) -> bool:
+        """Tell whether a run that was killed has left a directory with the name of another title."""
+        if (copy.side, copy.conversation) not in memory.renames or not isinstance(copy.metadata, Metadata):
+            return False
+        return copy.dirname != self.session.format.dirname(copy.conversation, copy.metadata.title)
 
     def _suffices(self, conversation: str, memory: Memory) -> bool:
         """Tell whether nothing but its content can differ from what was agreed on."""

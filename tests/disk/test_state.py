@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
 from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.disk.journal import IntentChange, Step, StepState
 from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError
 from reconcile.disk.state_memory import FEW
 from reconcile.disk.state_place import state_directory
-from reconcile.disk.state_schema import VERSION, migrate, version_of
+from reconcile.disk.state_schema import LIBRARY, VERSION, migrate, version_of
 from reconcile.disk.versions import Version, VersionKind
 
 if TYPE_CHECKING:
@@ -658,6 +658,28 @@ def test_a_rename_that_was_not_done_is_remembered_until_the_metadata_is_agreed_o
     agreed = {each: Agreed({unit: "x"}, None, "T", None, "2-c") for each, unit in (("0", METADATA), ("2", STREAM))}
     state.save_fold(here, Fold(agreed=agreed))
     assert state.load(here).renames == {(Side.WORKSPACE, "2")}
+
+
+def test_a_rename_that_a_program_has_left_is_due_until_a_later_run_has_moved_that_directory(
+    state: State, here: int
+) -> None:
+    """Of what is in the store alone, nothing is ever agreed on."""
+
+    def moves(command: str, side: str, *, done: bool) -> frozenset[tuple[Side, str]]:
+        run = state.journal.begin_run(here, command, NOW)
+        state.journal.remember(run, {"1": Remembered()})
+        record = f'{{"source": "{side}:1-a", "target": "{side}:1-b"}}'
+        state.journal.plan_steps(run, [Step("1", "1", "conversation", "move", record)], NOW)
+        if done:
+            state.journal.step_done(run, ["1"], NOW)
+        state.journal.finish_run(run, int(not done), NOW)
+        return state.load(here).renames
+
+    due = frozenset({(Side.STORE, "1")})
+    assert moves(LIBRARY, "store", done=False) == due
+    assert moves("reconcile", "workspace", done=True) == due
+    assert moves("reconcile", "store", done=True) == frozenset()
+    assert moves(LIBRARY, "store", done=False) == due
 
 
 @pytest.mark.parametrize("more", [0, FEW])
