@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from reconcile.core.model import Fault
 from reconcile.formats import strict, times
 from reconcile.formats.leslie.document import RELATIONS, read_relations, text, texts, written
-from reconcile.formats.leslie.objectives import rebuild_objectives
+from reconcile.formats.leslie.objectives import collation_key, rebuild_objectives
 from reconcile.formats.leslie.operations import Command, Operation, spawned
 from reconcile.formats.leslie.rebuild import rebuild
 from reconcile.formats.leslie.replay import replay
@@ -95,8 +95,9 @@ def unite_objectives(ours: ObjectivesDocument, theirs: ObjectivesDocument, threa
         mine = objectives.setdefault(objective, record)
         if mine.get("title") != record.get("title"):
             conflicts.append(f"{objective}: title {_quoted(mine.get('title'))} and {_quoted(record.get('title'))}")
-        listed = dict.fromkeys([*texts(mine.get("thread_ids")), *texts(record.get("thread_ids"))])
-        objectives[objective] = {**_newer(mine, record), "thread_ids": list(listed)}
+        first, second = texts(mine.get("thread_ids")), texts(record.get("thread_ids"))
+        listed = first if first == second else sorted({*first, *second}, key=collation_key)
+        objectives[objective] = {**_newer(mine, record), "thread_ids": listed}
     metadata = _metadata(ours.value.get("metadata"), theirs.value.get("metadata"))
     value = {**theirs.value, **ours.value, "objectives": objectives, "metadata": metadata}
     if conflicts:
