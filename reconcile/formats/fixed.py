@@ -5,11 +5,14 @@ A record's id is its path below the root of either side.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import EXTRA, METADATA, Fault, Metadata, ParentKind, ParentRef
+from reconcile.formats.files import EDITOR_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -20,12 +23,39 @@ if TYPE_CHECKING:
 _ROOT = ParentRef(ParentKind.ROOT)
 _NO_STREAM = Fault("", "a stream", "none: this format has no streams")
 
+_HIDDEN_EDITOR_FILES = (".#*", "*.kate-swp", ".goutputstream-*")
+"""Unlike with JP, a leading dot alone is no reason to leave a file out."""
+_OURS = re.compile(r"(?:.*/)?\.reconcile-.*", re.DOTALL)
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def is_odd(path: str) -> bool:
+    """Tell whether there are control characters in it, or bytes that are not UTF-8."""
+    return _ODD.search(path) is not None
+
 
 @dataclass(frozen=True, slots=True)
 class FixedPlaces(ABC):
-    """The part of a format that follows from its places being fixed."""
+    """The part of a format that follows from its places being fixed.
+
+    ``ignore``: globs of files that are no units and no records, against the path and the name.
+    """
 
     ignore: tuple[str, ...] = ()
+    _ignored: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile all globs into one pattern: it is asked for every file of a scan."""
+        globs = (*EDITOR_FILES, *_HIDDEN_EDITOR_FILES, *self.ignore)
+        object.__setattr__(self, "_ignored", re.compile("|".join(translate(glob) for glob in globs)))
+
+    def is_left_out(self, path: str, *, directory: bool = False) -> bool:
+        """Tell whether it is our own staging, an editor's file, or what somebody has chosen to leave out."""
+        ours = _OURS.fullmatch(path) is not None
+        if ours or directory:
+            return ours
+        name = path.rpartition("/")[2]
+        return self._ignored.match(name) is not None or any(fnmatchcase(path, glob) for glob in self.ignore)
 
     @property
     def places(self) -> Places:
@@ -76,8 +106,10 @@ class FixedPlaces(ABC):
         return conversation
 
     def unit_of(self, name: str) -> str | None:
-        """The file that is the record, or one in its directory."""
-        return EXTRA + name if name else METADATA
+        """The file that is the record, or one in its directory, those with a leading dot too."""
+        if not name:
+            return METADATA
+        return None if self.is_left_out(name) else EXTRA + name
 
     def described(self, title: str | None, content: bytes) -> Metadata:
         """A valid record that is a file."""

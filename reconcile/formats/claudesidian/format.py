@@ -7,8 +7,7 @@ somebody's notes: outside of the three directories nothing is looked at and noth
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase, translate
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.format import Entry
@@ -19,8 +18,7 @@ from reconcile.formats.claudesidian.joining import join_events, join_items
 from reconcile.formats.claudesidian.mends import mended
 from reconcile.formats.claudesidian.places import Place, Role, place_of
 from reconcile.formats.claudesidian.vault import NEXUS, FoundVault, VaultFiles, read_index
-from reconcile.formats.files import EDITOR_FILES
-from reconcile.formats.fixed import FixedPlaces
+from reconcile.formats.fixed import FixedPlaces, is_odd
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -29,25 +27,13 @@ if TYPE_CHECKING:
     from reconcile.core.model import Metadata
 
 _TOPS = (*(kind.directory for kind in Kind), NEXUS)
-_HIDDEN_EDITOR_FILES = (".#*", "*.kate-swp", ".goutputstream-*")
-"""Unlike with JP, a leading dot alone is no reason to leave a file out."""
-_OURS = re.compile(r"(?:.*/)?\.reconcile-.*", re.DOTALL)
 _CACHE = re.compile(re.escape(NEXUS) + r"/cache\.db(?:-.*)?", re.DOTALL)
 """The program makes it again from the event files, and so SQLite's journals beside it."""
-_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters, and bytes that are not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudesidianFormat(FixedPlaces):
-    """``ignore``: globs of files that are no records, against the path in the vault and the name."""
-
-    _ignored: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Compile all globs into one pattern: it is asked for every file of a scan."""
-        globs = (*EDITOR_FILES, *_HIDDEN_EDITOR_FILES, *self.ignore)
-        object.__setattr__(self, "_ignored", re.compile("|".join(translate(glob) for glob in globs)))
+    """The rules of a vault."""
 
     @property
     def name(self) -> str:
@@ -57,11 +43,11 @@ class ClaudesidianFormat(FixedPlaces):
     def entry(self, path: str, *, directory: bool) -> Entry:
         """Every file in the three directories is a record, whatever it is; the rest of the vault is none of ours."""
         top, _, below = path.partition("/")
-        if top not in _TOPS or _OURS.fullmatch(path):
+        if top not in _TOPS or self.is_left_out(path, directory=directory):
             return Entry.IGNORED
-        if not directory and (_CACHE.fullmatch(path) or self._is_ignored(path)):
+        if not directory and _CACHE.fullmatch(path):
             return Entry.IGNORED
-        if _ODD.search(path):
+        if is_odd(path):
             return Entry.FOREIGN
         if directory:
             return Entry.ENTER
@@ -108,10 +94,6 @@ class ClaudesidianFormat(FixedPlaces):
         """What mends the workspace (`mended`), after what a plan writes before. No `FoundVault`: there was no vault."""
         there = found if isinstance(found, FoundVault) else FoundVault(VaultFiles(), 0)
         return mended(there, written, wanted)
-
-    def _is_ignored(self, path: str) -> bool:
-        name = path.rpartition("/")[2]
-        return bool(self._ignored.match(name)) or any(fnmatchcase(path, glob) for glob in self.ignore)
 
 
 def _title(item: Item) -> str | None:

@@ -7,14 +7,12 @@ of one file; each directory below ``threads/`` and ``logs/`` is a record with a 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase, translate
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.core.format import Entry
 from reconcile.core.model import Fault
-from reconcile.formats.files import EDITOR_FILES
-from reconcile.formats.fixed import FixedPlaces
+from reconcile.formats.fixed import FixedPlaces, is_odd
 from reconcile.formats.leslie.derived import mended, with_written
 from reconcile.formats.leslie.document import CONTROL, OBJECTIVES, RELATIONS, THREADS, is_safe, read
 from reconcile.formats.leslie.found import Found
@@ -29,27 +27,15 @@ if TYPE_CHECKING:
 
 LOGS, RUNTIME = "logs", "runtime"
 _DIRECTORIES = (THREADS, LOGS)
-_HIDDEN_EDITOR_FILES = (".#*", "*.kate-swp", ".goutputstream-*")
-"""Unlike with JP, a leading dot alone is no reason to leave a file out."""
-_OURS = re.compile(r"(?:.*/)?\.reconcile-.*", re.DOTALL)
 _PROGRAM = re.compile(
     r"(?:thread_relations|objectives)\.json(?:\.bak|\.lock(?:\.stale-.*)?|\.tmp-[0-9]+-[0-9a-f-]{36})", re.DOTALL
 )
 """What the program has beside a control file: its backup, its lock, what an interrupted write leaves (1, 7)."""
-_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters, and bytes that are not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeslieFormat(FixedPlaces):
-    """``ignore``: globs of files that are no units and no records, against the path in its record and the name."""
-
-    _ignored: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Compile all globs into one pattern: it is asked for every file of a scan."""
-        globs = (*EDITOR_FILES, *_HIDDEN_EDITOR_FILES, *self.ignore)
-        object.__setattr__(self, "_ignored", re.compile("|".join(translate(glob) for glob in globs)))
+    """The rules of a ``.leslie``."""
 
     @property
     def name(self) -> str:
@@ -61,9 +47,9 @@ class LeslieFormat(FixedPlaces):
         above, _, name = path.rpartition("/")
         if not above and (_PROGRAM.fullmatch(name) or name == RUNTIME or (directory and name.endswith(".lock"))):
             return Entry.IGNORED
-        if _OURS.fullmatch(path) or (not directory and self._is_ignored(path)):
+        if self.is_left_out(path, directory=directory):
             return Entry.IGNORED
-        if not is_safe(name) or _ODD.search(path):
+        if not is_safe(name) or is_odd(path):
             return Entry.FOREIGN
         if not above:
             if name in _DIRECTORIES:
@@ -75,12 +61,6 @@ class LeslieFormat(FixedPlaces):
         """The relations, the objectives, then by path: the order of the locks (7)."""
         known = conversation in CONTROL
         return (CONTROL.index(conversation) if known else len(CONTROL), conversation)
-
-    def unit_of(self, name: str) -> str | None:
-        """Every file, those with a leading dot too (``.meta/``); not editors' and not our own."""
-        if name and (_OURS.fullmatch(name) or self._is_ignored(name)):
-            return None
-        return super(LeslieFormat, self).unit_of(name)
 
     def lock_name(self, conversation: str) -> str | None:
         """The control file whose lock the program takes before it writes it; it has none for other files."""
@@ -113,7 +93,3 @@ class LeslieFormat(FixedPlaces):
         """
         there = found if isinstance(found, Found) else Found({})
         return mended(with_written(there, written), wanted)
-
-    def _is_ignored(self, path: str) -> bool:
-        name = path.rpartition("/")[2]
-        return bool(self._ignored.match(name)) or any(fnmatchcase(path, glob) for glob in self.ignore)
