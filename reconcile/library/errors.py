@@ -84,5 +84,5 @@ def has_children(conversation: str, children: Sequence[str]) -> HasChildrenError
     return HasChildrenError(
         f"{conversation} has {'a child' if len(children) == 1 else f'{len(children)} children'}: {named}",
         children,
-        "say what becomes of them: Strategy.CASCADE removes them too, Strategy.PROMOTE gives them its parent",
+        "say what becomes of them: CASCADE removes them too, PROMOTE gives them its parent",
     )

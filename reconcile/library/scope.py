@@ -258,7 +258,8 @@ class Scope:
         self._storage.refresh()  # others may have made that one, or moved something below this one
         parent, tree = new.parent.id, self._storage.tree
         words = "isn't there" if parent not in tree else ""
-        words = "is below it" if not words and tree.is_below(parent, self.conversation) else words
+        if not words and tree.is_below(parent, self.conversation):
+            words = "is below it" if parent != self.conversation else "is the conversation itself"
         if words:
             raise InvalidValueError(f"{self.conversation}: parent_id: {parent} {words}; nothing was changed")
 

@@ -84,6 +84,11 @@ def test_what_another_has_moved_below_is_no_parent(workspace: Workspace, other: 
         mut.update_metadata(lambda metadata: metadata.update(parent_id=f"jp-c{THIRD}"))
 
 
+def test_nobody_is_its_own_parent(workspace: Workspace) -> None:
+    with mutable(workspace) as mut, pytest.raises(InvalidValueError, match=f"jp-c{FIRST} is the conversation itself"):
+        mut.update_metadata(lambda metadata: metadata.update(parent_id=mut.id))
+
+
 def test_what_was_removed_has_no_place_in_the_tree(workspace: Workspace, other: Workspace) -> None:
     with mutable(workspace, THIRD) as mut:
         workspace.remove_conversation(mut)
