@@ -126,7 +126,7 @@ def spoiled(world: World, workspace: Workspace) -> list[ConversationMut]:
 def test_a_traceback_says_what_to_do_next(workspace: Workspace) -> None:
     with mutable(workspace) as mut, pytest.raises(HasChildrenError) as raised:
         workspace.remove_conversation(mut)
-    assert any("Strategy.PROMOTE" in note for note in raised.value.__notes__)
+    assert any("PROMOTE gives them its parent" in note for note in raised.value.__notes__)
 
 
 def test_a_fork_that_ends_says_nothing_of_its_parents_scope(world: World) -> None:
