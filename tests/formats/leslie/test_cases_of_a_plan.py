@@ -199,6 +199,30 @@ def test_16_half_a_file_and_a_good_backup(kept: int) -> None:
     assert SECOND in done.words[-1]
 
 
+def test_16_the_program_went_back_to_the_backup() -> None:
+    """Nobody has said so; the durable copy still has the operation, however new the workspace's file is."""
+    backup = Leslie().play([ROOT]).relations_file()
+    found = read(PLAYED, relations=backup, backup=backup)
+    assert [each.id for each in LESLIE.mend(found, {})] == [f"F3:{SECOND}"]
+    back = LESLIE.unite(RELATIONS, FILE, backup)
+    assert back == FILE
+    assert LESLIE.mend(found, {RELATIONS: back}) == ()
+
+
+def test_16_an_adopted_orphan_whose_spawn_the_durable_copy_has() -> None:
+    backup = Leslie().play([ROOT]).relations_file()
+    found = read(PLAYED, relations=backup, backup=backup)
+    (adopted,) = LESLIE.mend(found, {}, {f"F3:{SECOND}"})
+    assert adopted.content is not None
+    both = LESLIE.unite(RELATIONS, FILE, adopted.content)
+    assert isinstance(both, bytes)
+    value = json.loads(both)
+    assert [each["command"] for each in value["operations"]] == ["spawn"] * 3
+    assert {key: value["threads"][SECOND][key] for key in ("title", "parent_id", "created_at")} == {
+        key: PLAYED.threads[SECOND][key] for key in ("title", "parent_id", "created_at")
+    }
+
+
 def test_17_both_torn() -> None:
     found = read(PLAYED, relations=FILE[:700], backup=FILE[:700])
     (offered,) = LESLIE.mend(found, {})

@@ -403,6 +403,14 @@ def test_the_corpus(scenario: str) -> None:
     assert by_itself(LESLIE.mend(carried_out(found, by_itself(done)), {})) == []
 
 
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}; set RECONCILE_CORPUS")
+def test_what_the_real_program_has_rolled_back_comes_from_the_durable_copy() -> None:
+    found, store = corpus_found("recovered-from-bak"), corpus_found("small-tree").file(RELATIONS).content
+    assert store is not None
+    assert LESLIE.unite(RELATIONS, store, found.file(RELATIONS).content or b"") == store
+    assert LESLIE.mend(found, {RELATIONS: store}) == ()
+
+
 @given(stories(10), st.data())
 def test_whatever_is_damaged_is_mended_once(steps: list[Step], data: st.DataObject) -> None:
     played = Leslie().play(steps)
