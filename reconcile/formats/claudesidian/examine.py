@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def examine(vault: VaultFiles, now_ms: int) -> tuple[Finding, ...]:
-    """All findings, by code and place; the repairs write times of ``now_ms``."""
+    """All findings, by code and place; times after ``now_ms`` are a wrong clock's."""
     return examine_read(vault, read_both(vault), now_ms)
 
 
@@ -39,7 +39,7 @@ def examine_read(vault: VaultFiles, records: Mapping[Kind, Records], now_ms: int
         for each in vault.faults
     ]
     if nexus is not None:
-        found += _hybrid(nexus, records, now_ms)
+        found += _hybrid(nexus, records)
     archived = nexus is not None and is_completed(nexus.status)
     event_files = nexus.events if nexus is not None else {}
     for kind, each in records.items():
@@ -57,11 +57,11 @@ def _split(records: Records, event_files: Mapping[str, object], now_ms: int) -> 
     yield from check_index(records, now_ms)
 
 
-def _hybrid(nexus: NexusFiles, records: Mapping[Kind, Records], now_ms: int) -> Iterator[Finding]:
+def _hybrid(nexus: NexusFiles, records: Mapping[Kind, Records]) -> Iterator[Finding]:
     files = read_nexus(nexus)
     cache = replay(files)
     yield from check_status(nexus.status)
-    yield from check_events(nexus, files, cache, records[Kind.WORKSPACE].current, now_ms)
+    yield from check_events(nexus, files, cache, records[Kind.WORKSPACE].current)
     yield from check_migration(records, files, completed=is_completed(nexus.status))
 
 

@@ -45,7 +45,6 @@ def check_events(
     files: Mapping[Kind, Mapping[str, EventFile]],
     cache: Cache,
     older: Mapping[str, Item],
-    now_ms: int,
 ) -> Iterator[Finding]:
     """Everything that is wrong with the event files; ``older`` are the workspaces of the split era by id."""
     for kind in Kind:
@@ -54,7 +53,7 @@ def check_events(
                 found = f"{content.found}, expected {content.expected}"
                 yield error("C12", place(kind, name), found, "put a copy from elsewhere in its place")
             else:
-                yield from _Checking(place(kind, name), content, files[kind][name], older, now_ms).findings()
+                yield from _Checking(place(kind, name), content, files[kind][name], older).findings()
     for remark in cache.remarks:
         where = f"line {', '.join(map(str, remark.lines))}"
         mend = "nothing is lost in the file; write it again in the program, if it matters"
@@ -67,7 +66,7 @@ def check_events(
 class _Checking:
     """One event file. What can be mended without asking is mended in one go: there is one repair of a file."""
 
-    def __init__(self, path: str, content: bytes, file: EventFile, older: Mapping[str, Item], now_ms: int) -> None:
+    def __init__(self, path: str, content: bytes, file: EventFile, older: Mapping[str, Item]) -> None:
         self._path = path
         self._content = content
         self._file = file
@@ -77,7 +76,7 @@ class _Checking:
         self._same = [event for event in again if event.text == first[event.key].text]
         self._differing = [event for event in again if event.text != first[event.key].text]
         self._empty = _without_content(file)
-        saved = [(event, _saved_again(event, older, now_ms)) for event in self._empty]
+        saved = [(event, _saved_again(event, older)) for event in self._empty]
         self._saved = [(event, text) for event, text in saved if text is not None]
 
     def findings(self) -> Iterator[Finding]:
@@ -138,8 +137,11 @@ def _without_content(file: EventFile) -> list[Event]:
     return [event for event in latest.values() if parsed(event.data.get("stateJson")) is None]
 
 
-def _saved_again(event: Event, older: Mapping[str, Item], now_ms: int) -> bytes | None:
-    """The event that a migration without the fault would have written, after all others."""
+def _saved_again(event: Event, older: Mapping[str, Item]) -> bytes | None:
+    """The event that a migration without the fault would have written, after the one that lacks the content.
+
+    Two worktrees that are mended apart must get the same event: nothing in it is of the time of the mending.
+    """
     item = older.get(event.named("workspaceId"))
     session = sessions_of(item.value).get(event.named("sessionId")) if item else None
     state = states_of(session).get(str(event.made)) if session else None
@@ -150,7 +152,7 @@ def _saved_again(event: Event, older: Mapping[str, Item], now_ms: int) -> bytes 
         **event.value,
         "data": {**event.data, "stateJson": compact(payload)},
         "id": str(uuid5(NAMESPACE_OID, f"{event.key!r} with its content")),
-        "timestamp": max(now_ms, int(min(event.timestamp, _LAST_MS)) + 1),
+        "timestamp": int(min(event.timestamp, _LAST_MS)) + 1,
     }
     return line(changed)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from reconcile.formats.claudesidian.compare import Difference, Sort, compare
 from reconcile.formats.claudesidian.finding import Finding, Repair, Severity, error
-from reconcile.formats.claudesidian.items import INDEX
+from reconcile.formats.claudesidian.items import INDEX, number
 from reconcile.formats.claudesidian.mending import mended
-from reconcile.formats.claudesidian.rebuild import BLOCKS, keeping, rebuild, written
+from reconcile.formats.claudesidian.rebuild import BLOCKS, TIMES, keeping, rebuild, written
 from reconcile.formats.claudesidian.words import counted, some
 
 if TYPE_CHECKING:
@@ -35,7 +35,19 @@ def rebuilt(records: Records, now_ms: int) -> Value:
     """The index that the records say. Ranges of dates are made where the stored index has some."""
     ranges = (records.index or {}).get("byDateRange")
     values = [mended(item) for item in records.current.values()]
-    return rebuild(records.kind, values, now_ms, buckets=isinstance(ranges, list) and bool(ranges))
+    time = _time(records, now_ms)
+    return rebuild(records.kind, values, time, buckets=isinstance(ranges, list) and bool(ranges))
+
+
+def _time(records: Records, now_ms: int) -> int:
+    """The time of an index: after all that its records name, and not before that of the index that it replaces.
+
+    Not that of the rebuild: two worktrees that rebuild the same index must write the same bytes. Times to come are a
+    wrong clock's.
+    """
+    named = [number(item.value.get(name)) + 1 for item in records.current.values() for name in TIMES]
+    named.append(number((records.index or {}).get("lastUpdated")))
+    return int(max((time for time in named if 1 < time <= now_ms), default=now_ms))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ _COPIED = {
     Kind.WORKSPACE: ("id", "name", "description", "rootFolder", "created", "lastAccessed", "isActive"),
     Kind.CONVERSATION: ("id", "title", "created", "updated", "vault_name", "message_count"),
 }
+TIMES = ("created", "lastAccessed", "updated")
+"""What of that are times, in ms."""
 _WORD = re.compile(r"[A-Za-z0-9_]{3,}")
 _BUCKETS = 12
 _BUCKET_MS = 30 * 24 * 60 * 60 * 1000

@@ -56,7 +56,7 @@ class VaultFiles:
 
 @dataclass(frozen=True, slots=True)
 class FoundVault:
-    """A vault as it was found, and the time that is written into what is made of it."""
+    """A vault as it was found, and when: what is made of it has no time after that."""
 
     files: VaultFiles
     now_ms: int

@@ -340,9 +340,9 @@ def test_c11_some_of_the_states_are_in_the_older_form() -> None:
     assert len(first.repairs) == 1
 
 
-def test_c11_it_is_saved_after_everything_else_in_the_file() -> None:
+def test_c11_it_is_saved_after_the_event_without_content_whenever_that_is_mended() -> None:
     older = workspace("ws_a", sessions={"s": session("s", states={"st": {"id": "st", "snapshot": {"a": 1}}})})
-    for time, expected in ((5, NOW), (NOW + 7, NOW + 8)):
+    for time, expected in ((5, 6), (NOW + 7, NOW + 8)):
         nexus = streams(events(CREATED, SESSION, {**STATE, "timestamp": time}), status=b'{"completed": true}')
         first, *_ = examine(vault(files(older), nexus=nexus), NOW)
         assert (first.code, first.place) == ("C11", ".nexus/workspaces/ws_ws_a.jsonl")

@@ -235,6 +235,7 @@ def mend(
     """Each value is made of what the former ones leave, and nothing is left to be done by itself after them."""
     before = written or {}
     found = VAULT.mend(FoundVault(there, NOW), before, wanted)
+    assert VAULT.mend(FoundVault(there, NOW + 86_400_000), before, wanted) == found, "the same in another worktree"
     contents = by_path(with_written(there, before))
     done: dict[str, bytes | None] = {}
     for each in found:
