@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile import PROMOTE
 from tests.support.library import check, directory, locked, mutable, say, texts
 from tests.support.three import FIRST, SECOND_ID, THIRD
 from tests.support.world import events, write_conversation
@@ -136,4 +138,45 @@ def test_a_new_title_waits_for_a_look_of_its_own(
     renamed.result(PATIENCE_S)
     assert (world.store / f"{THIRD}-another").is_dir()
     assert held.count == 3
+    check(world)
+
+
+def test_threads_that_do_everything_at_once_agree_with_the_next_look(
+    world: World, workspace: Workspace, pool: ThreadPoolExecutor
+) -> None:
+    """What is new is known to who has made it, what was removed isn't, and nothing is forgotten by a look beside it."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.is_set():
+            workspace.refresh()
+
+    def work(name: int) -> None:
+        chance, mine = random.Random(name), [workspace.acquire(str(FIRST))]
+        for turn in range(8):
+            with workspace.create_conversation(title=f"{name} {turn}", parent=chance.choice(mine)) as new:
+                say(new, "hello")
+            assert new.handle in workspace.conversations()
+            mine.append(new.handle)
+            lock = workspace.lock_conversation(chance.choice(mine[1:]))
+            assert lock is not None
+            with lock.into_mut() as mut:
+                if turn % 4 == 1:
+                    workspace.remove_conversation(mut, PROMOTE)
+                    mine.remove(mut.handle)
+                    assert mut.handle not in workspace.conversations()
+                elif turn % 4 == 2:
+                    mut.update_metadata(lambda metadata: metadata.update(title="Another"))
+                else:
+                    say(mut, "again")
+
+    looking = pool.submit(look)
+    for working in [pool.submit(work, name) for name in range(3)]:
+        working.result()
+    ended.set()
+    looking.result()
+    known = {each: workspace.parent_of(each) for each in workspace.conversations()}
+    assert len(known) == 3 + 3 * (8 - 2)
+    workspace.refresh()
+    assert known == {each: workspace.parent_of(each) for each in workspace.conversations()}
     check(world)
