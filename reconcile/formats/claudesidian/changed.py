@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from reconcile.formats.claudesidian.compare import words_by_id
 from reconcile.formats.claudesidian.items import Kind
 from reconcile.formats.claudesidian.rebuild import BLOCKS, BY_TOKEN
 from reconcile.formats.claudesidian.words import counted, some
 from reconcile.formats.strict import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 _MANY = 8
 """So many new records are named one by one; of more a vault that is begun anew would fill the screen."""
@@ -28,7 +29,7 @@ def index_changes(kind: Kind, old: Mapping[str, Any] | None, new: Mapping[str, A
 def _changes(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     had, has = old[BLOCKS[kind]], new[BLOCKS[kind]]
     yield from _added([id_ for id_ in has if id_ not in had], kind, has)
-    words = {part: (_by_id(old[part]), _by_id(new[part])) for part in BY_TOKEN[kind] if old[part] != new[part]}
+    words = {part: words_by_id(old[part], new[part]) for part in BY_TOKEN[kind] if old[part] != new[part]}
     for id_ in has:
         if id_ in had:
             yield from _entry(id_, had[id_], has[id_])
@@ -73,14 +74,6 @@ def _folders(old: Mapping[str, Any], new: Mapping[str, Any], known: Mapping[str,
         before, after = old.get(folder), new.get(folder)
         if before != after and (after is not None or before in known):
             yield f"byFolder {quoted(folder)}: {before or 'none'} → {after or 'none'}"
-
-
-def _by_id(part: Mapping[str, Iterable[object]]) -> dict[str, dict[str, None]]:
-    found: dict[str, dict[str, None]] = {}
-    for token, ids in part.items():
-        for id_ in ids:
-            found.setdefault(str(id_), {})[token] = None
-    return found
 
 
 def _other_ids(kind: Kind, index: Mapping[str, Any]) -> Iterator[str]:

@@ -83,7 +83,7 @@ def compare(
     old, new = stored[BLOCKS[kind]], rebuilt[BLOCKS[kind]]
     # Most indexes are in order: a part that is equal as a whole isn't gone through.
     parts = [part for part in BY_TOKEN[kind] if stored[part] != rebuilt[part]]
-    words = {part: (_by_id(stored[part]), _by_id(rebuilt[part])) for part in parts}
+    words = {part: words_by_id(stored[part], rebuilt[part]) for part in parts}
     folders = _by_id({folder: [at] for folder, at in stored.get("byFolder", {}).items()})
     found: list[Difference] = []
     for id_ in new:
@@ -126,6 +126,14 @@ def _entry(kind: Kind, id_: str, old: Mapping[str, Any], new: Mapping[str, Any])
             f"{name} is {_shown(old, name)} in the index and {_shown(new, name)} in the file" for name in stale
         )
         yield Difference(Sort.STALE, id_, told, tuple(stale))
+
+
+def words_by_id(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> tuple[dict[object, dict[str, None]], dict[object, dict[str, None]]]:
+    """The words of each id in two versions of a part; those are left out that lead to the same ids in both."""
+    differing = [{token: part[token] for token in part if old.get(token) != new.get(token)} for part in (old, new)]
+    return _by_id(differing[0]), _by_id(differing[1])
 
 
 def _by_id(part: Mapping[str, Iterable[object]]) -> dict[object, dict[str, None]]:
