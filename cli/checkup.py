@@ -1,9 +1,10 @@
-"""``reconcile doctor`` for the formats that are only looked at so far."""
+"""``reconcile doctor`` for the formats with derived data: what is wrong in the workspace, and what mends it."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from dataclasses import asdict
 from itertools import groupby
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from reconcile.checkups import CHECKUPS
-from reconcile.disk.read_only import MARKS, format_at
+from reconcile.disk.marks import MARKS, format_at
 
 from . import exits
 from .options import options_of
@@ -28,22 +29,19 @@ if TYPE_CHECKING:
 SHOWN = 20
 
 
-def read_only_format(options: Options) -> str | None:
-    """The format of these that is asked for, or the one that is found; None: another."""
+def format_here(options: Options) -> str | None:
+    """The format with derived data that is asked for, or the one that is found; None: another."""
     if options.format is not None:
         return options.format if options.format in MARKS else None
     return format_at(os.path.abspath(options.workspace or os.getcwd()))
 
 
-def check_up(context: click.Context, name: str, *, writes: bool) -> NoReturn:
+def check_up(context: click.Context, name: str) -> NoReturn:
     """Print what is wrong, and end the command."""
     options = options_of(context)
-    given = [f"--{option}" for option in ("store", "layout", "only", "below") if getattr(options, option)]
-    if writes or given:
-        unknown = "--repair and --quarantine" if writes else ", ".join(given)
-        raise click.UsageError(
-            f"doctor looks at the whole of what {name} keeps, and writes nothing: leave out {unknown}"
-        )
+    given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
+    if given:
+        raise click.UsageError(f"doctor looks at the whole of what {name} keeps: leave out {', '.join(given)}")
     found = CHECKUPS[name](options.workspace or os.getcwd(), time.time_ns())
     if options.json:
         click.echo(
@@ -60,18 +58,24 @@ def _lines(found: tuple[Ill, ...], style: Style, shown: int | None) -> Iterator[
         every = list(group)
         yield style(f"{kind} ({len(every)})", "yellow", bold=True)
         yield style(f"  {every[0].matters}", dim=True)
-        for mend, alike in groupby(every[:shown], key=lambda each: each.mend):
+        for mend, same in groupby(every[:shown], key=lambda each: each.mend):
+            alike = list(same)
             for each in alike:
                 yield f"  {each.severity}: {clean(each.place)}: {clean(each.found)}"
             for line in mend:
                 yield style(f"    {clean(line)}", dim=True)
+            for each in alike:
+                if each.on_request:
+                    yield style(f"    reconcile doctor --mend {shlex.quote(clean(each.id))}", dim=True)
         if shown is not None and len(every) > shown:
             yield f"  ... and {len(every) - shown} more (-v shows all)"
         yield ""
     counts = {severity: sum(each.severity == severity for each in found) for severity in ("error", "warning", "note")}
     told = ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)
     if counts["error"] or counts["warning"]:
-        yield style(f"{told}; nothing was written: reconcile only looks at this format so far.", "yellow", bold=True)
+        safe = sum(each.repairable for each in found)
+        tail = f"; {safe} of them {'is' if safe == 1 else 'are'} mended by any run of reconcile" if safe else ""
+        yield style(f"{told}{tail}.", "yellow", bold=True)
     else:
         yield style(f"Nothing is wrong; {told}." if told else "Nothing is wrong.", "green", bold=True)
 

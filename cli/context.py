@@ -48,6 +48,11 @@ def find_ids(session: Session, look: Look, texts: Iterable[str]) -> list[str]:
     return [_find_id(session, text, known, copies) for text in texts]
 
 
+def _names(conversation: str, dirname: str) -> tuple[str, ...]:
+    """What a conversation can be called by: its id, its directory's name, the last part of a path."""
+    return conversation, dirname, dirname.rpartition("/")[2]
+
+
 def _find_id(session: Session, text: str, known: set[str], copies: Iterable[Copy]) -> str:
     full = session.format.parse_id(text)
     if full in known and full is not None:
@@ -55,7 +60,7 @@ def _find_id(session: Session, text: str, known: set[str], copies: Iterable[Copy
     names = {copy.conversation: copy.dirname for copy in copies}
     candidates = known if text and not session.format.is_whole(text) else ()
     found = sorted(
-        (each for each in candidates if each.startswith(text) or names.get(each, "").startswith(text)),
+        (each for each in candidates if any(name.startswith(text) for name in _names(each, names.get(each, "")))),
         key=session.format.order,
     )
     if len(found) == 1:

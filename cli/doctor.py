@@ -13,7 +13,7 @@ from reconcile.core.requests import Quarantine
 from reconcile.examine import examine
 
 from . import exits
-from .checkup import check_up, read_only_format
+from .checkup import check_up, format_here
 from .context import find_ids, open_session
 from .options import common_options, options_of
 from .render import again
@@ -40,18 +40,21 @@ SHOWN = 20
 @click.option(
     "--quarantine", metavar="ID", multiple=True, help="Move what nobody can read of it into .trash/, with a note."
 )
+@click.option("--mend", metavar="FINDING", multiple=True, help="Do also what is mended on request only, by its name.")
 @click.pass_context
-def command(context: click.Context, repair: bool, quarantine: tuple[str, ...]) -> None:
+def command(context: click.Context, repair: bool, quarantine: tuple[str, ...], mend: tuple[str, ...]) -> None:
     """Say what is wrong on both sides: where, why it matters, and the command that mends it. Exit 4 with findings.
 
-    Nothing is written without --repair or --quarantine; both are plans like any other, which can be undone.
+    Nothing is written without --repair, --mend or --quarantine; all are plans like any other, which can be undone.
     """
-    if (only_read := read_only_format(options_of(context))) is not None:
-        check_up(context, only_read, writes=repair or bool(quarantine))
-    if repair and quarantine:
-        raise click.UsageError("choose one: --repair or --quarantine")
+    if repair + bool(quarantine) + bool(mend) > 1:
+        raise click.UsageError("choose one: --repair, --mend or --quarantine")
+    if mend:
+        run_pass(context, lambda policy, _session, _look: replace(policy, mend=frozenset(mend)))
     if repair:
         run_pass(context)
+    if not quarantine and (here := format_here(options_of(context))) is not None:
+        check_up(context, here)
     if quarantine:
 
         def adjust(policy: Policy, session: Session, look: Look) -> Policy:

@@ -11,7 +11,7 @@ import click
 from reconcile import listing
 from reconcile.core.withholding import named
 
-from .checkup import read_only_format
+from .checkup import format_here
 from .context import find_ids, open_session, selection
 from .options import common_options, options_of
 from .sides import find_roots, policy_of, settings_of
@@ -38,7 +38,7 @@ TITLE = 60
 def command(context: click.Context, *, tree: bool, root: str | None, archived: bool) -> None:
     """List the conversations: title, events, last activity, and the root of the tree that each is in."""
     options = options_of(context)
-    if read_only_format(options) == "leslie":
+    if format_here(options) == "leslie":
         from .threads import list_threads
 
         list_threads(context, tree=tree, other=archived or root is not None)

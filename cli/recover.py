@@ -21,7 +21,7 @@ from .context import open_session
 from .options import common_options, options_of
 from .report import exit_code, report
 from .run import apply_plan, save_plan, tell_waiting
-from .sides import find_roots, policy_of, settings_of
+from .sides import find_roots, fixed_format, policy_of, settings_of
 from .style import clean
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ _NOTHING: dict[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()
 
 def _locate(options: Options, source: str | None) -> Roots:
     """Find the two sides; those of JP's also where the workspace is gone."""
-    if options.format in (None, "jp"):
+    if options.format == "jp" or (options.format is None and fixed_format(options) is None):
         return locate_lost(options.workspace, options.store, source, os.getcwd(), os.environ, sys.platform)
     return find_roots(options)
 

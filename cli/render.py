@@ -81,6 +81,7 @@ class PlanText:
                 yield nested(each.depth, self._heading(each.conversation, each.title, bold=bool(actions)))
                 for action in actions:
                     yield nested(min(each.depth, DEEP), f"  {self._line(action)}")
+                    yield from (nested(min(each.depth, DEEP), f"    {clean(words)}") for words in self._words(action))
                 shown += bool(actions)
         if cut:
             rest = len(self._by) - shown
@@ -90,12 +91,20 @@ class PlanText:
 
     def _heading(self, conversation: str, title: str | None, *, bold: bool = True) -> str:
         name = shorten(clean(title), TITLE) if title else "(no title)"
+        if title == conversation:
+            return self._style(name, bold=bold, dim=not bold)
         return f"{self._style(name, bold=bold, dim=not bold)}  {self._style(clean(conversation), dim=True)}"
 
     def _line(self, action: Action) -> str:
         verb = self._style(pad(action.kind.value, 13), COLORS.get(action.kind))
         what = pad(detail(action), 44)
         return f"{verb} {what}  {self._style(action.reason.words, dim=True)}".rstrip()
+
+    def _words(self, action: Action) -> Iterable[str]:
+        """What a rebuild changes; the other side gets the same."""
+        words = action.words if action.target.side is Side.WORKSPACE else ()
+        shown = words if self._verbose else words[:SHOWN]
+        return (*shown, f"... and {len(words) - len(shown)} more (-v shows all)") if len(words) > len(shown) else shown
 
     def _summed(self) -> Iterator[str]:
         """One line for each kind and reason, for plans too long to read."""
@@ -193,11 +202,12 @@ def heading(roots: Roots, layout: str, style: Style) -> str:
     def show(path: str) -> str:
         return clean("~" + path[len(home) :] if path.startswith(home + os.sep) else path)
 
-    text = f"workspace {show(roots.workspace)} ({layout})\nstore     {show(roots.store)}"
+    how = f" ({layout})" if roots.inner else ""
+    text = f"workspace {show(roots.workspace)}{how}\nstore     {show(roots.store)}"
     return style(text, dim=True)
 
 
-def summary(plan: Plan, style: Style, *, done: Outcome | None = None) -> str:
+def summary(plan: Plan, style: Style, *, done: Outcome | None = None, noun: str = "conversation") -> str:
     """Return the one line that counts everything: what is planned, or what was really done."""
     deeds = [] if done is None else list(done.deeds.values())
     kinds = Counter(action.kind.value for action in plan.actions)
@@ -213,7 +223,7 @@ def summary(plan: Plan, style: Style, *, done: Outcome | None = None) -> str:
     if not deeds and plan.states:
         total = sum(count for _, count in plan.states)
         states = ", ".join(f"{count} {state}" for state, count in plan.states)
-        text += f". {total} conversation{'' if total == 1 else 's'}: {states}"
+        text += f". {total} {noun}{'' if total == 1 else 's'}: {states}"
     attention = plan.held or any(deed.result != "done" for deed in deeds)
     color = "yellow" if attention else "green" if not plan.actions or deeds else None
     return style(text + ".", color, bold=True)

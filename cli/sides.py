@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.config import Settings, load_settings
 from reconcile.core.policy import Layout, Policy, Prefer
+from reconcile.disk.marks import MARKS, format_at
 from reconcile.disk.roots import Roots, locate
 
 if TYPE_CHECKING:
@@ -22,6 +23,17 @@ def find_roots(options: Options) -> Roots:
     """Locate the two sides."""
     cwd = os.getcwd()
     return locate(options.format, options.workspace, options.store, cwd, os.environ, sys.platform)
+
+
+def fixed_format(options: Options) -> str | None:
+    """The format with fixed places that is asked for, or that is found here, or was; None: another."""
+    if options.format is not None:
+        return options.format if options.format in MARKS else None
+    from reconcile.disk.roots import Request, lost_format
+
+    request = Request(options.workspace, options.store, os.getcwd(), os.environ, sys.platform)
+    start = request.path(options.workspace or "")
+    return format_at(start) or lost_format(request)
 
 
 def settings_of(roots: Roots) -> Settings:

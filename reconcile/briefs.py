@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from reconcile.disk.claudesidian_files import read_surroundings, read_vault
-from reconcile.disk.read_only import MARKS, place_of
+from reconcile.disk.marks import MARKS, place_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.claudesidian import compat
 from reconcile.formats.claudesidian.briefing import brief

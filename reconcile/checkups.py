@@ -1,4 +1,4 @@
-"""`doctor` for the formats that are only looked at: what is wrong at a place, by the format's name."""
+"""`doctor` for the formats with derived data: what is wrong at a place, by the format's name."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 class Ill:
     """A finding of any format, in words. ``severity`` is error, warning or note; notes alone are no trouble.
 
-    ``repairable``: it can be mended without asking; ``on_request``: only where somebody asks for it.
+    ``repairable``: any run mends it; ``on_request``: only where somebody asks for it, by its ``id``.
     """
 
+    id: str
     kind: str
     severity: str
     place: str
@@ -35,6 +36,7 @@ def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
 
     return tuple(
         Ill(
+            f"{each.code}:{each.place}",
             each.code,
             each.severity.value,
             each.place,
@@ -54,6 +56,7 @@ def _leslie(start: str, now_ns: int) -> tuple[Ill, ...]:
 
     return tuple(
         Ill(
+            each.id,
             each.kind.number or each.kind.value,
             each.severity.value,
             each.place,

@@ -11,7 +11,7 @@ from reconcile.core.edits import RefusedError
 from reconcile.core.planner import make_plan
 from reconcile.core.quarantine import plan_quarantine
 from reconcile.core.recover import remembering
-from reconcile.core.requests import Branch, Project, PutBack, Quarantine, TakeBack
+from reconcile.core.requests import Branch, Collect, Project, PutBack, Quarantine, Reparent, TakeBack
 from reconcile.core.restore import NoPlaceError, plan_restore
 from reconcile.core.undo import plan_undo
 from reconcile.core.withholding import without_git
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from reconcile.session import Session
 
 
+_OF_A_TREE = (Branch, Collect, Quarantine, Reparent)
+"""What is only asked of conversations."""
+
+
 class RequestError(ReconcileError):
     """A command is refused: it asks for what can't be as things are, or not without more being said."""
 
@@ -38,6 +42,10 @@ def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int) -> 
     Raises:
         RequestError, NoRunError, NoVersionError, VaultError: it can't be done; the message says why.
     """
+    if session.format.places is not None and isinstance(policy.request, _OF_A_TREE):
+        raise RequestError(
+            f"records of the format {session.format.name} are in no tree, and have no history of their own"
+        )
     match policy.request:
         case TakeBack(run):
             past = past_run(session.state, find_run(session.state, run), session.project)

@@ -153,6 +153,8 @@ class Passes:
         """Take in what is there now, and return what that concerns; None: everything has to be looked at."""
         if self._known is None or self._open or policy != self._policy or not _is_plain(policy):
             return None
+        if self.session.format.places is not None:
+            return None  # what is derived follows from everything
         others = self._others.changed()
         if others is None or sum(map(len, dirty.values())) > self._most:
             return None

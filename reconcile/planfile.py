@@ -217,6 +217,9 @@ def _action(model: ActionModel) -> Action:
         ),
         touches=tuple(model.touches),
         together=model.together,
+        words=tuple(model.words),
+        makes=tuple(place_from_json(place) for place in model.makes),
+        clears=tuple(place_from_json(place) for place in model.clears),
     )
 
 

@@ -94,6 +94,9 @@ def action_to_json(action: Action) -> Json:
         "mtime_ns": action.mtime_ns,
         "touches": list(action.touches),
         "together": action.together,
+        "words": list(action.words),
+        "makes": [place_to_json(place) for place in action.makes],
+        "clears": [place_to_json(place) for place in action.clears],
     }
 
 

@@ -76,6 +76,9 @@ class ActionModel(_Model):
     mtime_ns: Number | None
     touches: list[str]
     together: str | None
+    words: list[str] = []
+    makes: list[PlaceText] = []
+    clears: list[PlaceText] = []
 
 
 class ItemModel(_Model):

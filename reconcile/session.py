@@ -152,13 +152,23 @@ class Session:
                 found[side] = known
                 continue
             scanned = scan(side, conversations, self.format, self._indexes[side], facts=self._facts)
-            found[side], self._sweeps[side] = scanned.snapshot, scanned.sweep
+            found[side], self._sweeps[side] = self._with_found(scanned.snapshot), scanned.sweep
             self._looks.pop(side, None)
             if scanned.changed:
                 self._indexes[side] = scanned.index
                 self._moved.add(side)
         self._found = found
         return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
+
+    def _with_found(self, snapshot: Snapshot) -> Snapshot:
+        """What a workspace holds besides its records, where a format derives data from them."""
+        if self.format.places is None or snapshot.side is Side.STORE or not snapshot.exists:
+            return snapshot
+        from reconcile.disk.found import found_at
+
+        return replace(
+            snapshot, found=found_at(self.format.name, self.site.conversations(Side.WORKSPACE), self.now_ns())
+        )
 
     def look_again(self, known: KnownSide, paths: Collection[str]) -> Again | None:
         """Look at some directories of a side once more; None: that can't suffice (`reconcile.disk.relook`)."""

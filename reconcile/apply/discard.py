@@ -42,7 +42,7 @@ class Discard:
         base = self.action.target.path
         expected = {expect.place.path: expect.digest for expect in self.action.inside}
         managed = set(expected)
-        for path, status in self.root.walk(base):
+        for path, status in self._entries(base):
             name = path[len(base) + 1 :]
             if stat.S_ISDIR(status.st_mode):
                 continue
@@ -60,6 +60,11 @@ class Discard:
             else:
                 words = f"found {kind_of(status.st_mode)}, which the vault can't keep; move it away, and run again"
                 raise OSError(errno.ENOTSUP, words, self.root.absolute(path))
+
+    def _entries(self, path: str) -> list[tuple[str, os.stat_result]]:
+        """What goes with its status: the directory and all that is below it, or the file that it is."""
+        status = self.root.status(path)
+        return [(path, status), *(self.root.walk(path) if stat.S_ISDIR(status.st_mode) else ())]
 
     def _save_link(self, path: str, name: str, status: os.stat_result) -> None:
         kept = self.stage.vault.put_bytes(self.root.read_link(path))
@@ -92,7 +97,7 @@ class Discard:
         aside = self.stage.new_name(target.side)
         self.root.rename(target.path, aside)
         self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
-        entries = [(aside, self.root.status(aside)), *self.root.walk(aside)]
+        entries = self._entries(aside)
         found = {
             path[len(aside) + 1 :]: print_of(status) for path, status in entries if not stat.S_ISDIR(status.st_mode)
         }

@@ -93,6 +93,7 @@ def _stage(site: Site, roots: dict[Side, Root], run: str, command: str) -> Stage
         directory=staging_name(site.state.identity(), run, command),
         unit_of=site.format.unit_of,
         id_of=site.format.id_of,
+        metadata_file=site.format.metadata_file,
     )
 
 

@@ -30,7 +30,13 @@ _AGAIN = "run again; nothing was changed"
 
 def locks_of(where: Roots) -> Locks:
     """Return a format's locks of single conversations."""
-    return NullLockSet() if where.format == "plain" else LockSet(LockRoots(where.store, where.workspace))
+    if where.format == "jp":
+        return LockSet(LockRoots(where.store, where.workspace))
+    if where.format == "leslie":
+        from reconcile.disk.leslie_locks import LeslieLocks  # here: most runs are about another format
+
+        return LeslieLocks(where.workspace)
+    return NullLockSet()
 
 
 class MovedError(ReconcileError):

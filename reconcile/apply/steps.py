@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconcile.apply.discard import Discard
 from reconcile.apply.drift import DriftError
 from reconcile.apply.swap import Swap
-from reconcile.core.model import WHOLE, Place, Side
+from reconcile.core.model import EXTRA, METADATA, WHOLE, Place, Side
 from reconcile.core.plan import Kind
 from reconcile.disk.hashing import CHUNK, chunks_of
 from reconcile.disk.reading import mtime_of, print_of, whole
@@ -61,6 +61,8 @@ class Stage:
     """The name of our staging directory on either side."""
     unit_of: Callable[[str], str | None]
     id_of: Callable[[str], str | None]
+    metadata_file: str
+    """The name of the metadata's file; empty where a record may be a single file (`Format.metadata_file`)."""
     numbers: int = 0
     staged: list[str] = field(default_factory=list)
     renamed: set[str] = field(default_factory=set)
@@ -86,6 +88,8 @@ class Stage:
             self.check(expect)
         if action.kind in MOVES:
             return Prepared(action, lambda: self._move(action))
+        if action.makes or action.clears:
+            return Prepared(action, lambda: self._tidied(action))
         if action.kind is Kind.AGE:
             return Prepared(action, lambda: self._age(action))
         if action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE:
@@ -209,7 +213,7 @@ class Stage:
         for place in (*(write.target for write in action.writes), *action.removes):
             expect = expected.get(place)
             if expect is not None and not expect.absent:
-                replaced[place] = self.save(action, place, _name_in(action, place), expect.digest)
+                replaced[place] = self.save(action, place, self._name_in(action, place), expect.digest)
         base = self.new_name(side)
         staged = []
         for number, write in enumerate(action.writes):
@@ -219,8 +223,11 @@ class Stage:
         return Prepared(action, lambda: self._publish_files(action, staged, replaced))
 
     def _prepare_directory(self, action: Action) -> Prepared:
-        """Stage a whole directory."""
+        """Stage a whole directory, or the file that is all of a conversation."""
         root, base = self.roots[action.target.side], self.new_name(action.target.side)
+        if [write.target for write in action.writes] == [action.target]:
+            self._stage(action.target.side, base, action.writes[0])
+            return Prepared(action, lambda: self._publish_directory(action, base))
         root.make_directory(base)
         with root.near(base):
             for write in action.writes:
@@ -254,7 +261,7 @@ class Stage:
                 if place in replaced:
                     swap.take_away(place.path, replaced[place].content)
                     self._renamed(place)
-                    self.tidy(place, _name_in(action, place).count("/"))
+                    self.tidy(place, self._name_in(action, place).count("/"))
         except (DriftError, OSError):
             swap.undo()
             raise
@@ -322,6 +329,23 @@ class Stage:
     def _renamed(self, place: Place) -> None:
         self.renamed.add(os.path.dirname(self.roots[place.side].absolute(place.path)))
 
+    def _name_in(self, action: Action, place: Place) -> str:
+        """Return a file's name below its conversation's directory."""
+        if action.unit == METADATA:
+            return self.metadata_file
+        if action.unit.startswith(EXTRA):
+            return action.unit.removeprefix(EXTRA)
+        return place.path.rpartition("/")[2]
+
+    def _tidied(self, action: Action) -> None:
+        """Make directories that are missing, and remove empty ones."""
+        root = self.roots[action.target.side]
+        for place in action.makes:
+            for made in root.make_directories(place.path):
+                self.renamed.add(os.path.dirname(root.absolute(made)))
+        for place in action.clears:
+            root.remove_if_empty(place.path)
+
     def tidy(self, left: Place, folders: int = 0) -> None:
         """Remove the directories that something has left, where nothing else is in them, now or in the end."""
         try:
@@ -334,10 +358,3 @@ def _sources(action: Action) -> Iterable[tuple[Side, str]]:
     """Return the directories that an action reads from, each with its side."""
     places = (write.source for write in action.writes if write.source is not None)
     return {(place.side, place.path.rpartition("/")[0]): None for place in places}
-
-
-def _name_in(action: Action, place: Place) -> str:
-    """Return a file's name below its conversation's directory."""
-    if action.unit.startswith("extra:"):
-        return action.unit.removeprefix("extra:")
-    return place.path.rpartition("/")[2]

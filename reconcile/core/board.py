@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Draft
 from reconcile.core.edits import Edits
-from reconcile.core.model import METADATA, WHOLE, Metadata, Place
+from reconcile.core.model import METADATA, WHOLE, Metadata, Place, joined
 from reconcile.core.plan import Item, Note, Preserve
 from reconcile.core.policy import Layout
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.content import Verdict
     from reconcile.core.draft import Step
+    from reconcile.core.format import Mended
     from reconcile.core.guards import Sides, Whole
     from reconcile.core.memory import AsideRecord, Intent, Memory
     from reconcile.core.model import Copy, Digest, Side
@@ -63,6 +64,8 @@ class Board:
     """What the vault can't keep, in words, by side and path of the directory that it lies in: that can't go."""
     edits: Edits = field(default_factory=Edits)
     """What a command asks for besides."""
+    mended: tuple[Mended, ...] = ()
+    """Derived data of the workspace that is made again before anything else."""
     due: frozenset[tuple[str, ...]] | None = None
     """What a plain run would do, where a command limits itself: what else its result makes due is done with it."""
     forks: dict[str, str] = field(default_factory=dict)
@@ -137,7 +140,7 @@ class Board:
                 Preserve(
                     conversation=unit.copy.conversation,
                     unit=unit.name,
-                    place=Place(unit.copy.side, f"{unit.copy.path}/{file.name}"),
+                    place=Place(unit.copy.side, joined(unit.copy.path, file.name)),
                     size=file.size,
                     mtime_ns=file.mtime_ns,
                     digest=file.digest,

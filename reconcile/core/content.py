@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.cases import case_of
 from reconcile.core.memory import AsideKind, AsideRecord, IntentKind
-from reconcile.core.model import EXTRA, STREAM, Side
+from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Side
 from reconcile.core.policy import Diverged, Missing, Prefer, StreamRule, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.streams import Direction, direction, loses_its_end
@@ -39,6 +39,8 @@ class Outcome(Enum):
     WAIT = auto()
     """Another unit is behind or held, and this one waits with it."""
     HELD = auto()
+    UNITED = auto()
+    """Both sides get one version that is made of theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,10 @@ class Verdict:
     conflict: bool = False
     faulty: tuple[Unit, ...] = ()
     record: AsideRecord | None = None
+    content: bytes | None = None
+    """Of `Outcome.UNITED`: the version that is made."""
+    words: str = ""
+    """What a person has to decide about."""
 
 
 def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
@@ -128,7 +134,29 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     settled = case == 13 and _is_newest(memory, view.id, name, store)
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
         return _directed(view, case, policy)
+    if name == METADATA and case in (5, 15) and policy.prefer is Prefer.NEWEST:
+        united = _united(view, case)
+        if united is not None:
+            return united
     return _by_case(view, name, case, policy)
+
+
+def _united(view: View, case: int) -> Verdict | None:
+    """Make one version of two, where the format can; a version that has all of the other wins whatever the times."""
+    store, workspace = view.store.metadata, view.workspace.metadata
+    if view.format.places is None or store is None or workspace is None:
+        return None
+    found = view.format.places.unite(view.id, store.content, workspace.content)
+    if found is None:
+        return None
+    if isinstance(found, Fault):
+        words = f"found {found.found}, expected {found.expected}"
+        return Verdict(METADATA, case, Outcome.HELD, Reason.CONTRADICTING, words=words)
+    if found == store.content:
+        return _won_by(Side.STORE, METADATA, case, Reason.AHEAD_STORE)
+    if found == workspace.content:
+        return _won_by(Side.WORKSPACE, METADATA, case, Reason.AHEAD_WORKSPACE)
+    return Verdict(METADATA, case, Outcome.UNITED, Reason.UNITED, content=found)
 
 
 def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None:
@@ -161,6 +189,8 @@ def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None
 def _lone_extra(view: View, name: str, case: int) -> Verdict:
     """An extra that one side lacks: additions go to the store, removals stay where they were made."""
     if view.workspace.digest(name) is None:
+        if view.format.places is not None and case == 3:
+            return Verdict(name, case, Outcome.TO_WORKSPACE, Reason.SHARED)
         return Verdict(name, case, Outcome.NOTHING)
     if case == 7:
         return Verdict(name, case, Outcome.DROP, Reason.REMOVED_IN_STORE)

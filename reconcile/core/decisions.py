@@ -14,6 +14,7 @@ from reconcile.core.content import Outcome, Verdict, decide_carried, decide_unit
 from reconcile.core.directories import choose_directories
 from reconcile.core.edits import Edits
 from reconcile.core.guards import look_at_whole
+from reconcile.core.mending import as_mended, due_first, rebuild_first
 from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.core.nodes import nodes_of, owner_of
 from reconcile.core.parents import Parentage, decide_parent, states
@@ -52,6 +53,8 @@ def decide(
     ``whole`` is given where the snapshots and the memory are those of a part (`reconcile.core.part`).
     """
     edits = edits or Edits()
+    found, mended = workspace, due_first(workspace, policy, rules)
+    workspace = as_mended(workspace, mended, rules, now_ns) if mended else workspace
     whole = whole or look_at_whole(store, workspace, memory, rules.format)
     if _recovers(policy):
         whole = replace(whole, sides=replace(whole.sides, workspace_emptied=False))
@@ -70,10 +73,12 @@ def decide(
         unkept=_unkept((store, workspace), nodes),
         tree=TreeIndex({}, rules.format.order),
         edits=edits,
+        mended=mended,
         held=list(edits.held),
         notes=list(edits.notes),
         asides={key: None for key in before.asides if key not in memory.asides},
     )
+    rebuild_first(board, found)
     for view in views.values():
         _decide_one(board, view)
     live = {view.id: board.parentage[view.id].parent for view in views.values() if _is_live(board, view)}

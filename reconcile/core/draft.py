@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import WHOLE, File
+from reconcile.core.model import WHOLE, File, Place
 from reconcile.core.plan import Action, Expect, Kind, Write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from reconcile.core.model import Place
     from reconcile.core.nodes import Node
     from reconcile.core.reasons import Reason
 
@@ -31,6 +30,7 @@ class Step:
     unit: str = WHOLE
     case: int | None = None
     events: tuple[int, int] | None = None
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,11 @@ class Draft:
             del target.files[name]
         return index
 
+    def tidy(self, step: Step, node: Node, makes: Sequence[str], clears: Sequence[str]) -> int:
+        """Make directories, and remove empty ones: nothing that anybody wrote is concerned."""
+        makes_at = tuple(Place(node.side, path) for path in makes)
+        return self._add(step, (), target=node.place, makes=makes_at, clears=tuple(Place(node.side, p) for p in clears))
+
     def move(
         self, step: Step, node: Node, container: Node | None, prefix: str, name: str, after: Iterable[int] = ()
     ) -> int:
@@ -222,6 +227,8 @@ class Draft:
         expect: tuple[Expect, ...] = (),
         touches: Iterable[str] = (),
         together: str | None = None,
+        makes: tuple[Place, ...] = (),
+        clears: tuple[Place, ...] = (),
     ) -> int:
         index = len(self._actions)
         action = Action(
@@ -243,6 +250,9 @@ class Draft:
             expect=expect,
             touches=tuple(sorted({step.conversation, *touches})),
             together=together,
+            words=step.words,
+            makes=makes,
+            clears=clears,
         )
         self._actions.append(action)
         self._of.setdefault(step.conversation, []).append(index)

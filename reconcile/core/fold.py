@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.guards import look_at_whole
 from reconcile.core.memory import Agreed, Intent, IntentKind
-from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Side
+from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Side, joined
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
 from reconcile.core.remaining import agreement, by_conversation
@@ -150,7 +150,7 @@ def _as_written(
     ]
     wanted = {action.conversation for action in copied}
     there = {
-        f"{copy.path}/{file.name}": file.digest
+        joined(copy.path, file.name): file.digest
         for copy in target.copies
         if copy.conversation in wanted
         for file in copy.files
@@ -306,7 +306,8 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
     ours, theirs = units_of(view.store.main, run.rules, None), units_of(workspace, run.rules, None)
     # An extra that was removed from the workspace is the store's alone from now on: nothing puts it there again.
     before_it = _units_before(view)
-    there = {name for name in before_it if name in theirs or (name in ours and not name.startswith(EXTRA))}
+    lasts = run.rules.format.places is not None
+    there = {n for n in before_it if n in theirs or (n in ours and (lasts or not n.startswith(EXTRA)))}
     units = {name: digest for name, digest in before_it.items() if name in there}
     for name, unit in theirs.items():
         said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}

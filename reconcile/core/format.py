@@ -62,6 +62,7 @@ class Mended:
     Paths are below the side's root. ``path`` gets ``content`` (None: it goes), where it still has the bytes of
     ``before`` (None: nothing is there). ``makes`` are directories to be made, ``clears`` empty ones to be removed.
     ``words`` say what changes, one line each. ``asked``: it is only done where somebody asks for ``id``; it says why.
+    ``mtime_ns`` is the time of a file that goes.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Mended:
     makes: tuple[str, ...] = ()
     clears: tuple[str, ...] = ()
     asked: str = ""
+    mtime_ns: int = 0
 
 
 StreamContent: TypeAlias = "bytes | Summary | Fault"
@@ -97,11 +99,16 @@ class Places(Protocol):
         None: they aren't united, and the table decides. A fault: a person has to; it says about what.
         """
 
-    def mend(self, found: object, written: Mapping[str, bytes | None]) -> tuple[Mended, ...]:
+    def busy(self, found: object) -> str:
+        """Why nothing may be written in the workspace now, in words; empty: nobody is at work there."""
+
+    def mend(
+        self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
+    ) -> tuple[Mended, ...]:
         """What is derived and differs from what it follows from, in the workspace.
 
         ``found`` is what the format's reader has found there (`Snapshot.found`); ``written`` what a plan changes before
-        that, by path: bytes, or None for what goes.
+        that, by path: bytes, or None for what goes. ``wanted`` are the ids of what is done only where it is asked for.
         """
 
 

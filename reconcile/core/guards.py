@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import ARCHIVE, TRASH, Partition
+from reconcile.core.model import ARCHIVE, TRASH, Partition, joined
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -111,7 +111,7 @@ def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:
     """
     if not snapshot.problems:
         return ()
-    files = {f"{copy.path}/{file.name}" for copy in snapshot.copies for file in copy.files}
+    files = {joined(copy.path, file.name) for copy in snapshot.copies for file in copy.files}
     return tuple(problem.path for problem in snapshot.problems if problem.path not in files)
 
 

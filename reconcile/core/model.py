@@ -6,7 +6,7 @@ directory, ``/``-separated. Times are nanoseconds since the epoch, sizes are byt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -50,6 +50,11 @@ class Partition(StrEnum):
     TRASH = "trash"
 
 
+def joined(path: str, name: str) -> str:
+    """Return the path of a file of a copy; a copy that is a single file has one with no name."""
+    return f"{path}/{name}" if name else path
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A file or directory on one side; printed as ``store:17528832001-title``."""
@@ -63,7 +68,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One regular file of a copy; ``name`` is its path below the copy's directory.
+    """One regular file of a copy; ``name`` is its path below the copy's directory, empty where the copy is the file.
 
     ``digest`` is None where the file could not be read; the copy then carries a `Fault` for it.
     """
@@ -155,8 +160,8 @@ class Copy:
 
     @property
     def dirname(self) -> str:
-        """The directory's own name."""
-        return self.path.rpartition("/")[2]
+        """The directory's own name; where places are fixed, its path."""
+        return self.path if self.path == self.conversation else self.path.rpartition("/")[2]
 
     @property
     def archived(self) -> bool:
@@ -203,3 +208,5 @@ class Snapshot:
     copies: tuple[Copy, ...]
     foreign: tuple[Foreign, ...] = ()
     problems: tuple[Problem, ...] = ()
+    found: object = field(default=None, compare=False, repr=False)
+    """What a format with derived data has found here besides: `Places.mend` is a function of it."""

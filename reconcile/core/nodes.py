@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, Place
+from reconcile.core.model import CHILDREN, Place, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """One copy's directory. Moving it carries everything below it along, as a rename does."""
+    """One copy's directory, or the file that it is. Moving it carries everything below it along, as a rename does."""
 
     __slots__ = ("below", "container", "copy", "files", "gone", "name", "prefix", "side")
 
@@ -49,7 +49,7 @@ class Node:
 
     def file(self, name: str) -> Place:
         """Return the current place of one of its files."""
-        return Place(self.side, f"{self.path}/{name}")
+        return Place(self.side, joined(self.path, name))
 
     def move(self, container: Node | None, prefix: str, name: str) -> None:
         """Change its place; what lies below it goes along."""
@@ -97,8 +97,7 @@ def nodes_of(snapshot: Snapshot) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     for copy in sorted(snapshot.copies, key=lambda copy: copy.path):
         container, rest = _enclosing(copy.path, nodes)
-        prefix, _, name = rest.rpartition("/")
-        node = Node(snapshot.side, container, prefix + "/" if prefix else "", name)
+        node = Node(snapshot.side, container, rest.removesuffix(copy.dirname), copy.dirname)
         node.copy = copy
         node.files = {file.name: file for file in copy.files}
         nodes[copy.path] = node

@@ -14,7 +14,7 @@ from reconcile.core.policy import Layout, Missing
 from reconcile.core.presence import Goal, removed_here
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import vacate
-from reconcile.core.settle import final_metadata, is_undecided
+from reconcile.core.settle import events_of, final_metadata, is_undecided
 
 if TYPE_CHECKING:
     from reconcile.core.board import Board
@@ -221,7 +221,7 @@ def _was_here(board: Board, awaited: str | None) -> bool:
 
 def is_complete(view: View) -> bool:
     """Tell whether the store has all that makes a conversation."""
-    return view.store.metadata is not None and view.store.digest(STREAM) is not None
+    return view.store.has(view.format.required)
 
 
 def _project(board: Board, view: View, presence: Presence, partition: str = "") -> None:
@@ -232,7 +232,7 @@ def _project(board: Board, view: View, presence: Presence, partition: str = "") 
         title=view.title,
         reason=presence.why,
         case=presence.case,
-        events=(0, view.store.units[STREAM].stream.count),
+        events=events_of(view.store),
     )
     extras = {unit.removeprefix(EXTRA) for unit in view.agreed.units} if view.agreed is not None else set()
     _make(board, view, step, board.container_of(view.id), extras, partition)
@@ -265,7 +265,8 @@ def _make(board: Board, view: View, step: Step, container: str | None, extras: s
         return
     home = board.homes[step.conversation]
     wanted = {board.rules.format.metadata_file, *board.rules.format.stream_files, *extras}
-    puts = [Put(file, home) for file in home.files.values() if file.name in wanted]
+    everything = board.rules.format.places is not None
+    puts = [Put(file, home) for file in home.files.values() if everything or file.name in wanted]
     husk = _husk_at(board, view, Side.WORKSPACE, (target, partition, name))
     if husk is not None and husk.files:
         _hold_for_husk(board, view, husk)

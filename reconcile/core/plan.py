@@ -93,6 +93,12 @@ class Action:
     expect: tuple[Expect, ...] = ()
     touches: tuple[str, ...] = ()
     together: str | None = None
+    words: tuple[str, ...] = ()
+    """Of `Kind.REBUILD`: what changes, one line each."""
+    makes: tuple[Place, ...] = ()
+    """Of `Kind.REBUILD`: directories to be made where they aren't there."""
+    clears: tuple[Place, ...] = ()
+    """Of `Kind.REBUILD`: directories to be removed where nothing is in them."""
 
     @property
     def inside(self) -> tuple[Expect, ...]:
@@ -106,7 +112,9 @@ class Action:
 
     def _is_inside(self, expect: Expect) -> bool:
         place = expect.place
-        return place.side is self.target.side and place.path.startswith(f"{self.target.path}/")
+        return place == self.target or (
+            place.side is self.target.side and place.path.startswith(f"{self.target.path}/")
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

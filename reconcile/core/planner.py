@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.decisions import decide
 from reconcile.core.edit_local import unfinished
 from reconcile.core.edit_remove import keeping_parents
+from reconcile.core.mending import due_first, rebuild_last
 from reconcile.core.model import Side, Stream
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
 from reconcile.core.plan import Action, Heading, Plan, states_of
@@ -27,7 +28,7 @@ from reconcile.core.settle import save, set_parents, update_workspace
 from reconcile.core.tree_edits import edits_of
 from reconcile.core.undone import leave_undone
 from reconcile.core.units import joined_digest
-from reconcile.core.withholding import due, named, renumbered, selected, without_bulk, without_git
+from reconcile.core.withholding import due, named, renumbered, selected, without_bulk, without_git, without_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +60,9 @@ def make_plan(
         RefusedError: what a command asks for can't be.
     """
     quiet = quiet_plan(store, workspace, memory, policy, rules) if policy.request is None else None
-    if quiet is not None:
+    if quiet is not None and not (rules.format.places and due_first(workspace, policy, rules)):
         return replace(quiet, policy=policy, now_ns=now_ns)
-    plain = policy.request is None and whole is None
+    plain = policy.request is None and whole is None and rules.format.places is None
     if plain and (found := projection_of(store, workspace, memory, policy, rules, now_ns)) is not None:
         return found
     remaining = remaining_of(store, workspace, memory, policy, rules) if plain else None
@@ -128,6 +129,7 @@ def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
         if (copy.side, copy.path) in board.doomed:
             remove(board, copy)
     move_blocked(board)
+    rebuild_last(board, workspace)
     for conversation in board.order:
         report_conversation(board, board.views[conversation])
     report_sides(board, store, workspace)
@@ -181,7 +183,7 @@ def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
         ),
         about=about,
     )
-    return without_git(plan, board.policy.git_busy)
+    return without_program(without_git(plan, board.policy.git_busy), workspace, board.rules)
 
 
 def _is_rooted(board: Board, view: View) -> bool:
@@ -232,4 +234,5 @@ def _outline(board: Board, actions: Sequence[Action]) -> tuple[Heading, ...]:
         if conversation in shown:
             outline.append(Heading(conversation, board.views[conversation].title, depth))
         outline += [Heading(fork.conversation, fork.title, depth + 1) for fork in forks.get(conversation, ())]
-    return tuple(outline)
+    alone = sorted(each for each in spoken if each and each not in board.views and each not in board.forks)
+    return (*outline, *(Heading(each, each, 0) for each in alone))

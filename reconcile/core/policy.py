@@ -75,6 +75,8 @@ class Policy:
     only: frozenset[str] = frozenset()
     below: frozenset[str] = frozenset()
     decisions: Mapping[str, Take] = field(default_factory=dict)
+    mend: frozenset[str] = frozenset()
+    """What is mended only where somebody asks for it, by its id (`Mended.asked`)."""
     git_busy: str | None = None
     path_limit: int = 3_800
     """Bytes that a path below the workspace's ``conversations/`` may have."""
@@ -84,5 +86,5 @@ class Policy:
     @property
     def is_plain(self) -> bool:
         """Nothing is asked for but what every run does."""
-        special = self.request or self.only or self.below or self.decisions or self.accept_bulk
+        special = self.request or self.only or self.below or self.decisions or self.accept_bulk or self.mend
         return not special and self.prefer is Prefer.NEWEST

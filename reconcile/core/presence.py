@@ -92,7 +92,7 @@ def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) ->
     """Rows 2, 7 and 8: new here, or removed from the store."""
     if sides.store_hidden or view.id in sides.linked:
         return Presence(Goal.NOTHING, _case(view), "unreadable")
-    if view.workspace.faults or METADATA not in view.workspace.units or STREAM not in view.workspace.units:
+    if view.workspace.faults or not view.workspace.has(view.format.required):
         return Presence(Goal.HELD, _case(view), "invalid", Reason.INVALID)
     if policy.decisions.get(view.id) is Take.WORKSPACE:
         return Presence(Goal.IMPORT, 2, "external", Reason.DECIDED)
@@ -122,12 +122,12 @@ def _is_old(view: View, memory: Memory) -> bool:
     if view.agreed is not None and not _is_edited(view, view.agreed):
         return False  # row 7: still to be removed here, though the tombstone was written ahead, or by another checkout
     buried = memory.tombstones.get(view.id, frozenset())
-    names = (METADATA, STREAM)
-    if all(view.workspace.digest(name) in buried for name in names):
+    required = view.format.required
+    if required and all(view.workspace.digest(name) in buried for name in required):
         return True
     if view.agreed is None:
         return False
-    older = [memory.history.get((view.id, name), ())[:-1] for name in names]
+    older = [memory.history.get((view.id, name), ())[:-1] for name in (METADATA, STREAM)]
     return view.workspace.digest(STREAM) in older[1] and view.workspace.digest(METADATA) in {
         *older[0],
         view.agreed.units.get(METADATA),
@@ -153,6 +153,8 @@ def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Si
         goal = Goal.WAIT if view.intent.waits_for else Goal.PROJECT
         state = "waiting" if goal is Goal.WAIT else "projected"
         return Presence(goal, case, state, Reason.PROJECTED, view.intent)
+    if view.agreed is None and view.format.places is not None:
+        return Presence(Goal.PROJECT, case, "projected", Reason.SHARED)
     if view.agreed is None:
         return Presence(Goal.NOTHING, case, "available")
     container = view.agreed.container

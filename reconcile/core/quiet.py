@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import ARCHIVE, METADATA, STREAM, Metadata, ParentKind, Partition, Stream
+from reconcile.core.model import ARCHIVE, METADATA, STREAM, Fault, Metadata, ParentKind, Partition, Stream
 from reconcile.core.parents import states
 from reconcile.core.plan import Plan, states_of
 from reconcile.core.policy import Layout, Missing
@@ -95,6 +95,8 @@ def state_of(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> st
     metadata = copy.metadata
     agreed = memory.agreed.get(copy.conversation)
     known = memory.parents.get(copy.conversation)
+    if rules.format.places is not None:
+        return _state_of_record(copy, other, memory, rules)
     sound = isinstance(metadata, Metadata) and isinstance(copy.stream, Stream) and not metadata.local
     flat = copy.path.rpartition("/")[0] == (ARCHIVE if copy.archived else "")
     if not sound or not flat or copy.partition is Partition.TRASH:
@@ -108,6 +110,15 @@ def state_of(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> st
     if intent is not None or agreed is None or copy.archived != other.archived:
         return None
     return "in-sync" if _agrees(copy, other, agreed, known, rules) else None
+
+
+def _state_of_record(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> str | None:
+    """Return the same for a record that has one place."""
+    agreed, intent = memory.agreed.get(copy.conversation), memory.intents.get(copy.conversation)
+    if isinstance(copy.metadata, Fault) or agreed is None or intent is not None or other is None:
+        return None
+    same = digests_of(copy, rules) == agreed.units and digests_of(other, rules) == agreed.units
+    return "in-sync" if same else None
 
 
 def _state_alone(archived: bool, title: str | None, agreed: Agreed | None, intent: Intent | None) -> str | None:
@@ -142,7 +153,7 @@ def digests_of(copy: Copy, rules: Rules) -> dict[str, str | None]:
     """Name the content of each unit by the bytes as they are."""
     fmt = rules.format
     stream = tuple(file for name in fmt.stream_files for file in copy.files if file.name == name)
-    units = {STREAM: joined_digest(stream)}
+    units = {STREAM: joined_digest(stream)} if fmt.stream_files else {}
     for file in copy.files:
         if file.name == fmt.metadata_file:
             units[METADATA] = file.digest

@@ -40,6 +40,9 @@ class Reason(Enum):
     PROJECTED = "projected", "projected here, and absent"
     ANCESTOR_RETURNED = "ancestor-returned", "its parent is in the workspace again"
     ANCESTOR_LEFT = "ancestor-left", "its parent left the tree, projected as a root"
+    SHARED = "shared", "new in the store, from another checkout"
+    UNITED = "united", "edited on both sides, made one of both"
+    REBUILT = "rebuilt", "derived, and not as what it follows from says"
     REPROJECTED = "reprojected", "absent, configured to be projected again"
     REMOVED_IN_STORE = "removed-in-store", "removed from the store"
     DUPLICATE = "duplicate", "another directory of the same conversation"
@@ -81,6 +84,9 @@ class Reason(Enum):
     ARCHIVED_HELD = "archived-held", "archived in the store, which decides"
     UNSETTLED = "unsettled", "what it holds has to be settled first"
     WRITTEN_SINCE = "written-since", "not as the run left it, so that can't be taken back"
+
+    CONTRADICTING = "contradicting", "both sides say something else of the same thing"
+    PROGRAM_BUSY = "program-busy", "the program that it belongs to is at work"
 
     # why something is set aside
     BEHIND_ASIDE = "behind-aside", "an older version of the stored conversation"

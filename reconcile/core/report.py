@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind, Intent, IntentKind
-from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, ParentKind, Side
+from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, joined
 from reconcile.core.nodes import owner_of
 from reconcile.core.placement import is_complete, is_sound
 from reconcile.core.plan import Item, Kind
@@ -121,11 +121,12 @@ def _link_in_place(board: Board, view: View) -> str | None:
 
 def _invalid(board: Board, view: View) -> None:
     """A conversation in the workspace alone that can't be imported as it is."""
-    files = {METADATA: board.rules.format.metadata_file, STREAM: board.rules.format.stream_files[-1]}
+    fmt = board.rules.format
     assert view.workspace.main is not None  # noqa: S101 - it is in the workspace alone
-    for name in (METADATA, STREAM):
+    for name in fmt.required:
         if name not in view.workspace.units:
-            missing = Fault(files[name], "no such file", "one beside the others")
+            file = fmt.metadata_file if name == METADATA else fmt.stream_files[-1]
+            missing = Fault(file, "no such file", "one beside the others")
             board.hold(view, name, Reason.INVALID, _sentence(view.workspace.main, missing))
     for name, unit in view.workspace.faults.items():
         board.hold(view, name, Reason.INVALID, _sentence(unit.copy, unit.fault))
@@ -135,7 +136,7 @@ def _invalid(board: Board, view: View) -> None:
 
 def _sentence(copy: Copy, fault: Fault | None) -> str:
     assert fault is not None  # noqa: S101 - the callers have faulty units
-    return f"{copy.place}/{fault.file}: found {fault.found}, expected {fault.expected}"
+    return f"{Place(copy.side, joined(copy.path, fault.file))}: found {fault.found}, expected {fault.expected}"
 
 
 def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
@@ -171,6 +172,9 @@ def _report_held(board: Board, view: View, verdict: Verdict) -> None:
     if verdict.reason is Reason.DIVERGED_HELD:
         both = f"reconcile resolve {view.id} --take both"
         board.hold(view, verdict.unit, Reason.DIVERGED_HELD, Reason.DIVERGED_HELD.words, *take, both)
+        return
+    if verdict.reason is Reason.CONTRADICTING:
+        board.hold(view, verdict.unit, verdict.reason, verdict.words, *take)
         return
     if verdict.reason is Reason.NOT_ROUND_TRIP:
         message = "its metadata isn't formatted as JP writes it, so its parent can't be written into it"
@@ -236,7 +240,8 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
     if board.sides.workspace_emptied:
         message = "the workspace is empty, though conversations were there; nothing is inferred from that"
         reason = Reason.WORKSPACE_EMPTIED
-        board.held.append(_whole_side(reason, message, "reconcile recover", "git checkout -- .jp"))
+        again = ("git checkout -- .jp",) if board.rules.format.places is None else ()
+        board.held.append(_whole_side(reason, message, "reconcile recover", *again))
     if board.sides.store_replaced:
         board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
     for cycle in board.tree.cycles:

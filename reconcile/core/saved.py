@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import WHOLE
+from reconcile.core.model import WHOLE, joined
 from reconcile.core.plan import Kind
 from reconcile.core.withholding import renumbered, withheld
 
@@ -52,7 +52,7 @@ def moved_on(saved: Plan, fresh: Plan, look: Look, decided: Collection[str] = ()
     changed, something else would come before it, or the other files of its conversation changed.
     """
     present = {
-        replace(copy.place, path=f"{copy.path}/{file.name}"): file
+        replace(copy.place, path=joined(copy.path, file.name)): file
         for snapshot in (look.store, look.workspace)
         for copy in snapshot.copies
         for file in copy.files

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.model import Copy
     from reconcile.core.units import Unit
-    from reconcile.core.views import View
+    from reconcile.core.views import SideView, View
 
 AGE_NS = 2_000_000_000
 """How far below the store's an older version's time is put: the coarsest step of a common file system."""
 
-_PROJECTED = (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.NOTHING)
+_PROJECTED = (Outcome.TO_WORKSPACE, Outcome.TO_STORE, Outcome.UNITED, Outcome.NOTHING)
 
 
 def save(board: Board, view: View) -> None:
@@ -58,6 +58,8 @@ def save(board: Board, view: View) -> None:
             after.append(_fork(board, view, loser))
         if verdict.outcome is Outcome.TO_STORE:
             _copy(board, view, view.workspace.units[verdict.unit], verdict, after)
+        elif verdict.outcome is Outcome.UNITED:
+            _unite(board, view, verdict)
     if not keeps_directories(verdicts.values()):
         _gather(board, view, verdicts)
 
@@ -93,10 +95,14 @@ def _import(board: Board, view: View) -> None:
     home = Node(Side.STORE, None, prefix, board.rules.format.dirname(view.id, view.title))
     units = view.workspace.units.values()
     puts = [Put(file, board.node(unit.copy)) for unit in units for file in unit.files]
-    stream = view.workspace.units[STREAM].stream
-    step = _step(view, Kind.COPY, presence.why, WHOLE, presence.case, (0, stream.count))
+    step = _step(view, Kind.COPY, presence.why, WHOLE, presence.case, events_of(view.workspace))
     board.draft.create(step, home, puts)
     board.homes[view.id] = home
+
+
+def events_of(side: SideView) -> tuple[int, int] | None:
+    """Return the change in the number of events where a conversation is made anew; None: it has no stream."""
+    return (0, side.units[STREAM].stream.count) if STREAM in side.units else None
 
 
 def _step(
@@ -130,6 +136,17 @@ def _copy(board: Board, view: View, winner: Unit, verdict: Verdict, after: list[
     events = (_count(home), winner.stream.count) if winner.name == STREAM else None
     step = _step(view, Kind.COPY, verdict.reason, winner.name, verdict.case, events)
     board.draft.write(step, home, puts, removes=gone, after=after)
+
+
+def _unite(board: Board, view: View, verdict: Verdict) -> None:
+    """Write the version that is made of both sides' over the store's; the workspace gets it from there."""
+    assert verdict.content is not None  # noqa: S101 - that is what the verdict says
+    assert verdict.reason is not None  # noqa: S101 - as above
+    time = max(side.units[verdict.unit].mtime_ns for side in (view.store, view.workspace))
+    name = board.rules.format.metadata_file
+    file = File(name, len(verdict.content), time, board.rules.digest(verdict.content))
+    step = _step(view, Kind.COPY, verdict.reason, verdict.unit, verdict.case)
+    board.draft.write(step, board.homes[view.id], [Put(file, content=verdict.content)])
 
 
 def _count(node: Node) -> int:
@@ -282,7 +299,7 @@ def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: 
     """Write the store's files of a unit where the workspace's directory has others."""
     if verdict.unit.startswith(EXTRA):
         names: tuple[str, ...] = (verdict.unit.removeprefix(EXTRA),)
-        if verdict.unit not in view.workspace.units:
+        if verdict.unit not in view.workspace.units and verdict.outcome is not Outcome.TO_WORKSPACE:
             return
     elif verdict.unit == STREAM:
         names = board.rules.format.stream_files

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconcile.core.model import WHOLE, Place, Side
+from reconcile.core.model import WHOLE, Place, Side, joined
 from reconcile.core.plan import Kind
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ContradictionError(ValueError):
 def listing_of(*snapshots: Snapshot) -> Listing:
     """Return the listing of what scans have found."""
     return {
-        Place(copy.side, f"{copy.path}/{file.name}"): FileState(file.size, file.mtime_ns, file.digest)
+        Place(copy.side, joined(copy.path, file.name)): FileState(file.size, file.mtime_ns, file.digest)
         for snapshot in snapshots
         for copy in snapshot.copies
         for file in copy.files

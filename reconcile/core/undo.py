@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import EXTRA, WHOLE, Metadata, Place, Side
+from reconcile.core.model import EXTRA, METADATA, WHOLE, Metadata, Place, Side
 from reconcile.core.nodes import Node, nodes_of
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan
 from reconcile.core.reasons import Reason
@@ -115,7 +115,8 @@ class _Undo:
             elif action.kind is Kind.AGE:
                 self._age_back(action)
             elif action.unit != WHOLE:
-                self._write_back(action)
+                if action.writes or action.removes:  # not of empty directories, which hold nothing
+                    self._write_back(action)
             elif action.writes:
                 self._take_away(action)
             else:
@@ -203,12 +204,12 @@ class _Undo:
     def _write_back(self, action: Action) -> None:
         """Give the files of one unit their old content, and take away those that weren't there."""
         places = [write.target for write in action.writes] + list(action.removes)
-        node = self.directories.there(_directory_of(action, places[0]))
+        node = self.directories.there(_directory_of(places[0], self._name_in(action, places[0])))
         written = {write.target: write.digest for write in action.writes}
         expected = {expect.place: expect for expect in action.expect if not expect.absent}
         puts, gone = [], []
         for place in places:
-            name = _name_in(action, place)
+            name = self._name_in(action, place)
             file = node.files.get(name)
             before = expected.get(place)
             if _is_as_before(file, before):
@@ -227,6 +228,14 @@ class _Undo:
             self.draft.write(self._step(action, kind), node, puts, removes=gone)
         elif gone:
             self.draft.remove(self._step(action, _TAKEN[node.side]), node, (), gone)
+
+    def _name_in(self, action: Action, place: Place) -> str:
+        """Return the name of a file of one unit, below its conversation's directory."""
+        if action.unit == METADATA:
+            return self.rules.format.metadata_file
+        if action.unit.startswith(EXTRA):
+            return action.unit.removeprefix(EXTRA)
+        return place.path.rpartition("/")[2]
 
     def _leave_the_only_one(self, action: Action, place: Place, name: str) -> None:
         """Refuse to take away an extra that the run has copied, where it is gone since from where it came from."""
@@ -260,10 +269,10 @@ class _Undo:
         """Make a directory again that the run has removed."""
         found = self.directories.find(action.target)
         expected = {expect.place: expect.digest for expect in action.inside}
-        start = f"{action.target.path}/"
+        start = len(action.target.path) + 1
         puts = []
         for place in sorted({*expected, *self._kept_below(action.target)}, key=str):
-            name = place.path.removeprefix(start)
+            name = place.path[start:]
             if not is_of_another(name, self.rules.format.id_of):
                 old = self._old(place, expected.get(place))
                 puts.append(Put(old.named(name), kept=old.vault))
@@ -342,11 +351,5 @@ def _is_as_before(file: File | None, before: Expect | None) -> bool:
     return (file.digest, file.mtime_ns) == (before.digest, before.mtime_ns)
 
 
-def _name_in(action: Action, place: Place) -> str:
-    if action.unit.startswith(EXTRA):
-        return action.unit.removeprefix(EXTRA)
-    return place.path.rpartition("/")[2]
-
-
-def _directory_of(action: Action, place: Place) -> Place:
-    return Place(place.side, place.path[: -len(_name_in(action, place)) - 1])
+def _directory_of(place: Place, name: str) -> Place:
+    return Place(place.side, place.path[: -len(name) - 1]) if name else place

@@ -12,6 +12,7 @@ from reconcile.core.units import Unit, units_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from reconcile.core.format import Format
     from reconcile.core.memory import Agreed, Intent, Memory
     from reconcile.core.model import Copy, Digest, Snapshot
     from reconcile.core.units import Rules
@@ -49,6 +50,10 @@ class SideView:
         unit = self.units.get(name)
         return unit.digest if unit else None
 
+    def has(self, names: Iterable[str]) -> bool:
+        """Tell whether there are units of these names, all of them sound."""
+        return all(self.digest(name) is not None for name in names)
+
     def raw(self, name: str) -> Digest | None:
         """Return the digest of the bytes of the unit that speaks, as they are."""
         unit = self.units.get(name)
@@ -78,14 +83,21 @@ class View:
     base_parent: str | None
     """The parent that both sides agreed on in this checkout; elsewhere the known one."""
     parent_is_known: bool
+    format: Format
+    """Whose conversation it is."""
 
     @property
     def title(self) -> str | None:
         """The title to show: the workspace's where it was edited there alone, else the store's."""
         for side in (self.store, self.workspace):
             if side.metadata is not None:
-                return side.metadata.title
-        return self.agreed.title if self.agreed else None
+                return side.metadata.title or self._path
+        return self._path or (self.agreed.title if self.agreed else None)
+
+    @property
+    def _path(self) -> str | None:
+        """A record that has one place is called by that where it has no title."""
+        return self.id if self.format.places is not None else None
 
     @property
     def archived(self) -> bool:
@@ -142,6 +154,7 @@ def views_of(
             known_parent=known,
             base_parent=base,
             parent_is_known=agreed is not None or conversation in memory.parents,
+            format=rules.format,
         )
     return views
 
@@ -210,7 +223,7 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
     """
     has = inputs.rules.format
     managed = {has.metadata_file, *has.stream_files}
-    there = [copy for copy in copies if _is_there(copy, managed, inputs)]
+    there = copies if has.places else [copy for copy in copies if _is_there(copy, managed, inputs)]
     paths = {copy.path for copy in there}
     husks = tuple(copy for copy in copies if copy.partition is not Partition.TRASH and copy.path not in paths)
     live = [copy for copy in there if not copy.archived]

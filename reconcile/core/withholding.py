@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.model import Snapshot
     from reconcile.core.plan import Action, Plan
+    from reconcile.core.units import Rules
 
 BULK_NAMES = 5
 """Directories that a bulk change is told by name."""
@@ -70,9 +71,29 @@ def without_git(plan: Plan, busy: str | None) -> Plan:
     if busy is None:
         return plan
     touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
+    kept, refused = _without(plan, touching)
+    return replace(plan, actions=kept, held=(*plan.held, *git_is_busy(busy, refused)))
+
+
+def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
+    """Hold what would change what a program has locked, or works with at the moment, and what needs it."""
+    places = rules.format.places
+    busy = places.busy(workspace.found) if places is not None else ""
+    touching = {
+        action.id
+        for action in plan.actions
+        if action.target.side is Side.WORKSPACE and rules.format.lock_name(action.conversation) is not None
+    }
+    if not busy or not touching:
+        return plan
+    kept, refused = _without(plan, touching)
+    message = f"{busy}: {len(refused)} changes wait for its end"
+    return replace(plan, actions=kept, held=(*plan.held, _whole(Reason.PROGRAM_BUSY, message)))
+
+
+def _without(plan: Plan, touching: set[str]) -> tuple[tuple[Action, ...], Collection[str]]:
     refused = withheld(plan.actions, touching)
-    kept = [action for action in plan.actions if action.id not in refused]
-    return replace(plan, actions=renumbered(kept), held=(*plan.held, *git_is_busy(busy, refused)))
+    return renumbered([action for action in plan.actions if action.id not in refused]), refused
 
 
 def git_is_busy(busy: str | None, waiting: Collection[object]) -> tuple[Item, ...]:

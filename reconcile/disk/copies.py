@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,8 +20,9 @@ from reconcile.core.model import (
     Problem,
     Stream,
 )
+from reconcile.disk.hashing import digest as digest_of
 from reconcile.disk.index import Index, Row, make_row, pack, settled
-from reconcile.disk.reading import print_of, reason
+from reconcile.disk.reading import print_of, read_files, reason
 from reconcile.disk.sweep import Sweep
 from reconcile.disk.tree import is_special, kind_of
 from reconcile.disk.units import Listing, Work
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from reconcile.disk.reading import Print
     from reconcile.disk.tree import Directory
 
+_KEPT = 1 << 20
+"""Bytes of a record that are kept in the index; a larger one is read each time."""
 SYMLINK = "a symbolic link, never followed"
 
 
@@ -55,6 +59,7 @@ class Reader:
         self.facts = facts
         self.side = side
         self.fmt = fmt
+        self.fixed = fmt.places is not None
         self.known = known
         self.index = Index()
         self.events_for = events_for
@@ -100,12 +105,41 @@ class Reader:
             return copy, listing.children
         return self._assemble(directory, spot, listing, row), listing.children
 
+    def look_at_file(self, level: Directory, name: str, spot: Spot) -> Copy:
+        """The copy that is a single file; raises `OSError`."""
+        status = level.stat(name)
+        self.sweep.note(spot.path, status, self.now_ns)
+        row, seen = self.known.rows.get(spot.path), {"": print_of(status)}
+        if row is not None and row.names == "" and row.content is not None and row.prints == pack(seen, [""]):
+            copy = self.known.copies.get(spot.path)
+            if copy is None:
+                copy = row.copy(self.side, spot.conversation, spot.path, spot.partition, spot.container, seen, [""])
+            self.index.rows[spot.path], self.index.copies[spot.path] = row, copy
+            return copy
+        self.read += 1
+        found = read_files(level, (name,))
+        if isinstance(found, Fault):
+            self.problems.append(Problem(spot.path, f"found {found.found}"))
+            files = (File("", status.st_size, seen[""][1], None),)
+            return Copy(self.side, spot.conversation, spot.path, spot.partition, None, files, None, None)
+        content, known = found[name]
+        digest = digest_of(content)
+        assert self.fmt.places is not None  # noqa: S101 - only then are files records
+        record = self.fmt.places.read_record(spot.conversation, content)
+        metadata = replace(record, file="") if isinstance(record, Fault) else record
+        if isinstance(metadata, Metadata) and settled(known, self.now_ns) and len(content) <= _KEPT:
+            row = make_row({"": (known, digest)}, metadata, None)
+            if row is not None:
+                self.index.rows[spot.path], self.learned = row, True
+        files = (File("", known[0], known[1], digest),)
+        return Copy(self.side, spot.conversation, spot.path, spot.partition, None, files, metadata, None)
+
     def closed(self, spot: Spot, error: OSError) -> Copy:
         """The copy whose directory can't be looked into."""
         words = f"a directory that can't be read ({reason(error)})"
         self.problems.append(Problem(spot.path, f"it can't be read ({reason(error)})"))
         metadata = Fault(self.fmt.metadata_file, words, "a readable directory")
-        stream = Fault(self.fmt.stream_files[-1], words, "a readable directory")
+        stream = Fault(self.fmt.stream_files[-1], words, "a readable directory") if self.fmt.stream_files else None
         return Copy(self.side, spot.conversation, spot.path, spot.partition, spot.container, (), metadata, stream)
 
     def unit_of(self, name: str) -> str | None:
@@ -138,7 +172,7 @@ class Reader:
         self.sweep.note(f"{path}/{prefix}"[:-1] if prefix else path, directory.status(), self.now_ns)
         for entry in directory.entries():
             name = prefix + entry.name if prefix else intern(entry.name)  # nearly all have the same
-            if name == CHILDREN:
+            if name == CHILDREN and not self.fixed:
                 listing.children = entry.is_dir(follow_symlinks=False)
                 listing.obstructed = not listing.children
                 if listing.obstructed and not entry.is_file(follow_symlinks=False):
@@ -155,7 +189,7 @@ class Reader:
                 if unit in (METADATA, STREAM):
                     listing.faults[unit] = Fault(name, kind_of(mode), "a regular file")
                     unit = None
-                elif stat.S_ISDIR(mode) and not entry.name.startswith("."):
+                elif stat.S_ISDIR(mode) and (self.fixed or not entry.name.startswith(".")):
                     below.append(name + "/")
                 if is_special(mode) or (stat.S_ISLNK(mode) and unit is not None):
                     self._not_ours(f"{path}/{name}", mode)

@@ -54,6 +54,22 @@ def git_dir(project_dir: str) -> str | None:
         at = above
 
 
+def in_repository(project_dir: str) -> str:
+    """The path that a project has in its repository's main worktree, which all linked worktrees have in common; its own
+    where there is no git.
+    """
+    at = project = os.path.realpath(project_dir)
+    while not os.path.lexists(os.path.join(at, ".git")):
+        at, below = os.path.dirname(at), at
+        if at == below:
+            return project
+    directory = git_dir(at)
+    if directory is None:
+        return project
+    common = os.path.realpath(os.path.join(directory, _first_line(os.path.join(directory, "commondir"))))
+    return os.path.normpath(os.path.join(os.path.dirname(common), os.path.relpath(project, at)))
+
+
 def _pointed_to(at: str, entry: str) -> str | None:
     """The directory that a ``.git`` file names; None where it is none, as after its repository went."""
     text = _first_line(entry)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Fault
-from reconcile.disk.read_only import place_of
+from reconcile.disk.marks import place_of
 from reconcile.disk.reading import read_files, reason
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.errors import ReconcileError

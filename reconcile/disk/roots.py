@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import CHILDREN
-from reconcile.disk.read_only import MARKS, format_at
+from reconcile.disk.marks import format_at
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
@@ -57,16 +58,18 @@ class Roots:
     workspace_identity: str
     key: str
     siblings: tuple[str, ...] = ()
+    inner: str = CHILDREN
+    """The directory of a side that holds its conversations; empty: the side itself."""
 
     @property
     def workspace_conversations(self) -> str:
         """The workspace's side, which may not exist."""
-        return os.path.join(self.workspace, CHILDREN)
+        return os.path.join(self.workspace, self.inner) if self.inner else self.workspace
 
     @property
     def store_conversations(self) -> str:
         """The store's side, which may not exist."""
-        return os.path.join(self.store, CHILDREN)
+        return os.path.join(self.store, self.inner) if self.inner else self.store
 
 
 Finder: TypeAlias = "Callable[[Request], Roots]"
@@ -90,8 +93,6 @@ def locate(
                 "check the spelling, or make the directory first",
             )
     name = format_name or _found(request)
-    if name in MARKS:
-        raise _only_read(name)
     if name not in FINDERS:
         raise LocateError(
             f"found no way to locate the sides of the format {name!r}, expected one of: " + ", ".join(sorted(FINDERS)),
@@ -148,7 +149,7 @@ def _found(request: Request) -> str:
             f"{lost.project}: found no .jp, expected that of a checkout that was here",
             "put it back: reconcile recover; or git checkout -- .jp",
         )
-    if (other := format_at(start)) is not None:
+    if (other := format_at(start) or lost_format(request)) is not None:
         return other
     raise LocateError(
         f"found no workspace: looked for a directory .jp in {start} and in every directory above it",
@@ -156,11 +157,14 @@ def _found(request: Request) -> str:
     )
 
 
-def _only_read(name: str) -> LocateError:
-    return LocateError(
-        f"found the format {name}, which is only looked at so far, expected one of: {', '.join(sorted(FINDERS))}",
-        f"reconcile doctor --format {name} says what is wrong there",
-    )
+def lost_format(request: Request) -> str | None:
+    """The format of a project whose folder is gone, and of which there is a durable copy; None inside a JP project."""
+    from reconcile.disk.fixed_roots import FOLDERS, lost_project
+    from reconcile.disk.jp_roots import find_project
+
+    if find_project(request.path(request.workspace or "")) is not None:
+        return None
+    return next((name for name in FOLDERS if lost_project(name, request) is not None), None)
 
 
 def _refuse_link(roots: Roots) -> None:
@@ -224,5 +228,16 @@ def _plain(request: Request) -> Roots:
     return locate_plain(request)
 
 
-FINDERS: dict[str, Finder] = {"jp": _jp, "plain": _plain}
+def _fixed(request: Request, name: str) -> Roots:
+    from reconcile.disk.fixed_roots import locate_fixed
+
+    return locate_fixed(name, request)
+
+
+FINDERS: dict[str, Finder] = {
+    "claudesidian": partial(_fixed, name="claudesidian"),
+    "jp": _jp,
+    "leslie": partial(_fixed, name="leslie"),
+    "plain": _plain,
+}
 """How each format's sides are found."""

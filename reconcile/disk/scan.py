@@ -66,9 +66,10 @@ def scan(
     contents already, and learned.
     """
     known, wanted = index or Index(), frozenset(events_for)
+    walks = Walk if fmt.places is None else _fixed_walk()
     with _collector_paused():
         for attempt in range(_TRIES):
-            walk = Walk(side, fmt, known, wanted, time.time_ns() if now_ns is None else now_ns, facts)
+            walk = walks(side, fmt, known, wanted, time.time_ns() if now_ns is None else now_ns, facts)
             try:
                 settled = walk.run(conversations_dir)
             except OSError as error:
@@ -80,6 +81,12 @@ def scan(
         same = (after.format, after.identity) == (before.format, before.identity)
         changed = not same or walk.reader.learned or len(after.rows) != len(before.rows)
         return Scanned(walk.snapshot(), after, changed, walk.reader.read, walk.reader.sweep)
+
+
+def _fixed_walk() -> type[Walk]:
+    from reconcile.disk.fixed_walk import FixedWalk  # here: most runs are about another format
+
+    return FixedWalk
 
 
 def inspect(snapshot: Snapshot, conversations_dir: str, fmt: Format, ids: Collection[str]) -> Snapshot:

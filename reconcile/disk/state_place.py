@@ -24,9 +24,12 @@ def state_directory(key: str, environ: Mapping[str, str], platform: str = sys.pl
     """
     if key in {"", ".", ".."} or os.path.basename(key) != key or "\0" in key:
         raise ValueError(f"{key!r} is no file name")
-    base = environ.get(OVERRIDE)
-    if not base:
-        module, system = _SYSTEMS.get(platform, ("unix", "Unix"))
-        known = getattr(import_module(f"platformdirs.{module}"), system)
-        base = str(known("reconcile", appauthor=False).user_data_dir)
+    base = environ.get(OVERRIDE) or data_directory(platform)
     return os.path.join(os.path.abspath(base), key)
+
+
+def data_directory(platform: str = sys.platform) -> str:
+    """The directory of reconcile's data in the user's home."""
+    module, system = _SYSTEMS.get(platform, ("unix", "Unix"))
+    known = getattr(import_module(f"platformdirs.{module}"), system)
+    return str(known("reconcile", appauthor=False).user_data_dir)

@@ -120,7 +120,7 @@ class Walk:
                 status = directory.status()
                 self.note_stamp(level.path, status)
                 self.reader.sweep.note(level.path, status, self.reader.now_ns)
-                entries = (self._entry(entry, level, pending) for entry in directory.entries())
+                entries = (self.entry_of(entry, level, pending) for entry in directory.entries())
                 for spot in [spot for spot in entries if spot is not None and self.is_due(spot)]:
                     self.copy(directory, spot, pending)
         except FileNotFoundError:
@@ -129,7 +129,7 @@ class Walk:
             self._blocked.add(level.owner)
             self._problems.append(Problem(level.path, f"it can't be read ({reason(error)})"))
 
-    def _entry(self, entry: os.DirEntry[str], level: Level, pending: list[Level]) -> Spot | None:
+    def entry_of(self, entry: os.DirEntry[str], level: Level, pending: list[Level]) -> Spot | None:
         """What one entry of a directory of conversations is."""
         name = entry.name
         path = f"{level.path}/{name}" if level.path else name
@@ -156,17 +156,19 @@ class Walk:
         """One copy, and its children for later."""
         for _ in range(_TRIES):
             try:
-                with level.below(spot.path.rpartition("/")[2]) as directory:
-                    copy, children = self.reader.look(directory, spot)
-                    below = self._children(directory) if children else None
+                self.look(level, spot, pending)
             except FileNotFoundError:
                 continue  # the directory went, or a file of it between two looks
             except OSError as error:
-                copy, children, below = self.reader.closed(spot, error), False, None
-            break
-        else:
-            self._lost(spot.path)
+                self.copies.append(self.reader.closed(spot, error))
             return
+        self._lost(spot.path)
+
+    def look(self, level: Directory, spot: Spot, pending: list[Level]) -> None:
+        """One copy; raises `OSError`, after which nothing of it has been noted."""
+        with level.below(spot.path.rpartition("/")[2]) as directory:
+            copy, children = self.reader.look(directory, spot)
+            below = self._children(directory) if children else None
         self.copies.append(copy)
         if children:
             path = f"{spot.path}/{CHILDREN}"

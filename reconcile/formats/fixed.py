@@ -155,6 +155,15 @@ class FixedPlaces(ABC):
         """The table decides, unless a format says otherwise."""
         return None
 
-    def mend(self, found: object, written: Mapping[str, bytes | None]) -> tuple[Mended, ...]:  # noqa: ARG002
+    def busy(self, found: object) -> str:  # noqa: ARG002
+        """Nobody, as far as can be told, unless a format says otherwise."""
+        return ""
+
+    def mend(
+        self,
+        found: object,  # noqa: ARG002
+        written: Mapping[str, bytes | None],  # noqa: ARG002
+        wanted: Collection[str] = (),  # noqa: ARG002
+    ) -> tuple[Mended, ...]:
         """Nothing is derived, unless a format says otherwise."""
         return ()

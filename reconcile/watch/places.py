@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from reconcile.core.format import Entry
 from reconcile.core.model import ARCHIVE, CHILDREN, TRASH
 from reconcile.disk.remnants import STAGING
 
 if TYPE_CHECKING:
-    from reconcile.core.format import Format
+    from reconcile.core.format import Format, Places
 
 
 class Heard(NamedTuple):
@@ -24,6 +25,8 @@ def heard(fmt: Format, path: str) -> Heard | None:
     A conversation's directory, which may have come or gone, is named itself: to list the directory around it would cost
     as much as there are others in it.
     """
+    if fmt.places is not None:
+        return _heard_of_record(fmt.places, path)
     names = path.split("/") if path else []
     owner, level = "", ""
     while names:
@@ -46,3 +49,16 @@ def heard(fmt: Format, path: str) -> Heard | None:
         if not names:
             return Heard(conversation, (inner, level))
     return Heard(owner, (level,))
+
+
+def _heard_of_record(places: Places, path: str) -> Heard | None:
+    """Return the record that a path is, or lies in; what it is by now, a file or a directory, isn't known."""
+    level = ""
+    for name in path.split("/") if path else ():
+        level = f"{level}/{name}" if level else name
+        kinds = {places.entry(level, directory=each) for each in ((True,) if level != path else (True, False))}
+        if Entry.RECORD in kinds:
+            return Heard(level, (level,))
+        if Entry.ENTER not in kinds:
+            return None if kinds == {Entry.IGNORED} else Heard("", (level,))
+    return Heard("", (level,))

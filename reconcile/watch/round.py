@@ -40,6 +40,8 @@ BURST = 4096
 """More events than this without a rest, and the kernel may have dropped some without a word."""
 _LOCKED_NS = _SECOND // 20
 """Between two tries to get reconcile's own lock: nobody is waited for, as it may be told to stop meanwhile."""
+_BUSY_NS = 2 * _SECOND
+"""Between two looks whether the program that the records belong to is still at work."""
 _ASLEEP_NS = 2 * _SECOND
 """By more than this, a clock that counts on while the machine is suspended is ahead after it was."""
 
@@ -234,6 +236,8 @@ class Round:
         if found.full:
             end = time.monotonic_ns()
             self._heard, self._all_at = 0, end + self._pause(end - now)
+        if any(item.reason is Reason.PROGRAM_BUSY for item in found.plan.held):
+            self._all_at = min(self._all_at, time.monotonic_ns() + _BUSY_NS)  # its lock may go without an event of ours
         self._teller.go_on()
         self._tell(found, outcome)
 

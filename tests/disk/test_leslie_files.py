@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.disk.leslie_files import LeslieError, project_at, read_leslie
-from reconcile.disk.read_only import format_at
+from reconcile.disk.marks import format_at
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from reconcile.formats.leslie.found import File, Leftover, Lock, ThreadDirectory
 from tests.support.leslie import CORPUS, Leslie, corpus_found, corpus_project

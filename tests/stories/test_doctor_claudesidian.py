@@ -9,13 +9,10 @@ import pytest
 
 from reconcile.disk.claudesidian_files import read_vault
 from reconcile.formats.claudesidian.examine import examine
-from tests.conftest import COMMAND
 from tests.support.claudesidian import NOW, carried_out, copied, needs_corpus, told
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from click import Group
 
     from tests.conftest import Run
 
@@ -106,7 +103,7 @@ def test_states_that_the_migration_emptied(run: Run, tmp_path: Path) -> None:
     shown = run("doctor", "-w", vault / ".nexus").stdout
     begin = "C11 (1)\n  The migration has left out the content of states, and reported success.\n  error: .nexus/"
     assert shown.startswith(begin)
-    assert shown.endswith("\n\n1 error; nothing was written: reconcile only looks at this format so far.\n")
+    assert shown.endswith("\n\n1 error.\n")
 
 
 @needs_corpus
@@ -144,42 +141,11 @@ def test_what_is_no_file_is_named(run: Run, tmp_path: Path) -> None:
     assert (found["kind"], found["found"]) == ("C2", "a symbolic link, expected a regular file")
 
 
-COMMANDS = {
-    "apply": ["plan.json"],
-    "diff": ["x"],
-    "fork": ["x"],
-    "local": ["x"],
-    "project": ["x"],
-    "resolve": ["x", "--keep"],
-    "restore": ["x"],
-    "rm": ["x", "--cascade"],
-    "set-parent": ["x", "--none"],
-    "show": ["x"],
-}
-
-
-@pytest.mark.parametrize("asked", [["--format", "claudesidian"], []], ids=["asked for", "found"])
-def test_other_commands_say_that_they_do_not_know_it_yet(run: Run, tmp_path: Path, asked: list[str]) -> None:
-    vault = a_vault(tmp_path / "vault")
-    (tmp_path / "plan.json").write_text("{}")
-    group: Group = COMMAND  # type: ignore[assignment]
-    other = {"doctor", "brief", "apply", *([] if asked else ["recover"])}  # recover is for a JP project that is gone
-    for name in ["", *sorted({*group.list_commands(None)} - other)]:  # type: ignore[arg-type]
-        arguments = [*([name] if name else []), *COMMANDS.get(name, []), *asked, "-w", str(vault)]
-        result = run(*arguments)
-        assert result.exit_code == 2, (name, result.output)
-        (line, *_) = result.stderr.splitlines()
-        assert line.startswith("reconcile: found the format claudesidian, which is only looked at so far"), name
-    assert list(vault.rglob("*")) == [vault / ".workspaces"]
-
-
 def test_options_that_make_no_sense_here(run: Run, tmp_path: Path) -> None:
     vault = a_vault(tmp_path / "vault")
-    for option, named in ((["--repair"], "--repair and --quarantine"), (["--only", "x"], "--only")):
-        result = run("doctor", "-w", vault, *option)
-        assert result.exit_code == 2
-        words = "doctor looks at the whole of what claudesidian keeps, and writes nothing: leave out"
-        assert f"{words} {named}" in result.stderr
+    result = run("doctor", "-w", vault, "--only", "x")
+    assert result.exit_code == 2
+    assert "doctor looks at the whole of what claudesidian keeps: leave out --only" in result.stderr
     nowhere = run("doctor", "--format", "claudesidian", "-w", tmp_path / "nowhere")
     assert (nowhere.exit_code, "found nothing at" in nowhere.stderr) == (2, True)
 

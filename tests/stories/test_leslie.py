@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import COMMAND
 from tests.support.leslie import CORPUS, Leslie, corpus_project
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from click import Group
 
     from tests.conftest import Run
 
@@ -80,8 +77,9 @@ def test_both_files_torn(run: Run, tmp_path: Path) -> None:
             "expected a JSON object; thread_relations.json.bak is no better\n"
             "    run no Leslie command; what can be salvaged: the records of thread-6fefc192, thread-3777b6e5, "
             "thread-3fc3f6a6; no operation; only the id of thread-ddd68a6a, by its directory or objective\n"
+            "    reconcile doctor --mend F2:thread_relations.json\n"
             "\n"
-            "1 error; nothing was written: reconcile only looks at this format so far.\n"
+            "1 error.\n"
         ),
     )
     result = run("ls", "--tree", "-w", tmp_path / "clobbered-bak")
@@ -168,47 +166,13 @@ def test_jp_is_the_default_where_both_are(run: Run, tmp_path: Path) -> None:
     assert run("doctor", "-w", tmp_path, "--format", "leslie").stdout == "Nothing is wrong.\n"
 
 
-def others() -> list[str]:
-    assert COMMAND is not None
-    group: Group = COMMAND  # type: ignore[assignment]
-    return sorted({*group.commands, *group.list_commands(None)} - {"doctor", "ls", "brief"})  # type: ignore[arg-type]
-
-
-ARGUMENTS = {
-    "apply": ["plan.json"],
-    "diff": ["x"],
-    "fork": ["x"],
-    "local": ["x"],
-    "project": ["x"],
-    "resolve": ["x", "--keep"],
-    "restore": ["x"],
-    "rm": ["x", "--cascade"],
-    "set-parent": ["x", "--none"],
-    "show": ["x"],
-}
-
-
-@pytest.mark.parametrize("command", ["", *others()])
-@pytest.mark.parametrize("named", [True, False])
-def test_other_commands_say_that_they_do_not_know_it_yet(run: Run, tmp_path: Path, command: str, named: bool) -> None:
-    project = project_of(Leslie(), tmp_path)
-    (tmp_path / "plan.json").write_text("{}")
-    before = contents(project)
-    words = [command, *ARGUMENTS.get(command, [])] if command else []
-    result = run(*words, "-w", project, *(["--format", "leslie"] if named else []))
-    assert result.exit_code == 2, result.output
-    if command not in ("apply", "recover"):  # these look at their plan first, and for a JP project that is gone
-        assert result.stderr.startswith("reconcile: found the format leslie, which is only looked at so far, expected")
-    assert contents(project) == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["ls", "--root"], "leave out --root and --archived"),
         (["ls", "--archived"], "leave out --root and --archived"),
         (["ls", "--only", "x"], "leave out --only"),
-        (["doctor", "--repair"], "leave out --repair and --quarantine"),
+        (["doctor", "--repair", "--mend", "x"], "choose one: --repair, --mend or --quarantine"),
     ],
 )
 def test_what_is_only_for_conversations(run: Run, tmp_path: Path, arguments: list[str], words: str) -> None:

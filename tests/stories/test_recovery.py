@@ -139,6 +139,7 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
         directory=".reconcile-x",
         unit_of=lambda _: None,
         id_of=lambda _: None,
+        metadata_file="metadata.json",
     )
     with pytest.raises(FileExistsError, match="found something there already"):
         stage.new_name(Side.STORE)

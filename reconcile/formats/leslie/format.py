@@ -83,6 +83,10 @@ class LeslieFormat(FixedPlaces):
             return join_relations(workspace, store)
         return join_objectives(workspace, store) if conversation == OBJECTIVES else None
 
+    def busy(self, found: object) -> str:
+        """Why nothing may be written in the workspace now, in words (`Found.busy`)."""
+        return found.busy if isinstance(found, Found) else ""
+
     def mend(
         self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[Mended, ...]:

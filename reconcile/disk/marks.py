@@ -1,4 +1,4 @@
-"""Formats that are looked at and not yet written: by what they are known, and where one is found."""
+"""Formats with fixed places: by what they are known, and where one is found."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ A ``.leslie`` alone doesn't: that of a home directory holds settings (formats/le
 
 def place_of(format_name: str, start: str) -> str | None:
     """The nearest directory, from ``start`` upwards, that is a place of this format."""
-    return next((at for at in _upwards(start) if _is(format_name, at)), None)
+    return next((at for at in upwards(start) if _is(format_name, at)), None)
 
 
 def format_at(start: str) -> str | None:
     """The format of these whose place is the nearest; None inside of a JP project, which is what is meant then."""
-    above = _upwards(start)
+    above = upwards(start)
     if any(os.path.isdir(os.path.join(at, ".jp")) for at in above):
         return None
     return next((format_name for at in above for format_name in MARKS if _is(format_name, at)), None)
@@ -36,7 +36,8 @@ def _is(format_name: str, at: str) -> bool:
     return any(os.path.isdir(mark) if mark.endswith("/") else os.path.lexists(mark) for mark in marks)
 
 
-def _upwards(start: str) -> list[str]:
+def upwards(start: str) -> list[str]:
+    """A directory and all that it lies in, the nearest first."""
     found = [start]
     while (above := os.path.dirname(found[-1])) != found[-1]:
         found.append(above)

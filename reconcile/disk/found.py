@@ -1,0 +1,35 @@
+"""What there is in a workspace besides its records, for the formats with derived data (`Snapshot.found`)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from reconcile.errors import ReconcileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def _leslie(root: str, now_ns: int) -> object:
+    from reconcile.disk.leslie_files import read_leslie
+
+    return read_leslie(os.path.dirname(root), now_ns)
+
+
+def _claudesidian(root: str, now_ns: int) -> object:
+    from reconcile.disk.claudesidian_files import read_vault
+    from reconcile.formats.claudesidian.vault import FoundVault
+
+    return FoundVault(read_vault(root), now_ns // 1_000_000)
+
+
+_READERS: Mapping[str, Callable[[str, int], object]] = {"leslie": _leslie, "claudesidian": _claudesidian}
+
+
+def found_at(format_name: str, root: str, now_ns: int) -> object:
+    """What `Places.mend` is a function of; None where there is nothing to be read, or it can't be."""
+    try:
+        return _READERS[format_name](root, now_ns)
+    except (OSError, ReconcileError):
+        return None

@@ -1,0 +1,67 @@
+"""Leslie's locks for a run: those of its two control files in the workspace, held while they are changed.
+
+The backups beside them are the program's, and stay as they are: what a run replaces is in the vault.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconcile.disk.jp_locks import Acquired, Busy
+from reconcile.disk.leslie_lock import LeslieBusyError, LockLostError, acquire
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconcile.disk.leslie_lock import Held
+
+
+@dataclass(slots=True)
+class LeslieLease:
+    """One lock that this process holds."""
+
+    name: str
+    held: Held
+    released: bool = field(default=False)
+
+    def still_held(self) -> bool:
+        """Tell whether it is; one that grows old is touched."""
+        try:
+            self.held.check()
+        except LockLostError:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Let go, once."""
+        if not self.released:
+            self.released = True
+            self.held.release()
+
+
+@dataclass(frozen=True, slots=True)
+class LeslieLocks:
+    """The locks beside the control files of one ``.leslie``, which may be gone: then nobody can be at it."""
+
+    directory: str
+
+    def acquire(self, names: Sequence[str]) -> Acquired:
+        """Take each lock, in the order of the names; one that is held is waited for as long as Leslie would wait."""
+        held: list[LeslieLease] = []
+        busy: list[Busy] = []
+        for name in names if os.path.isdir(self.directory) else ():
+            try:
+                held.append(LeslieLease(name, acquire(os.path.join(self.directory, name))))
+            except LeslieBusyError as error:
+                busy.append(Busy(name, None, error.message))
+            except OSError as error:
+                busy.append(Busy(name, None, f"{self.directory}/{name}: {error.strerror}", impossible=True))
+            except BaseException:
+                for lease in held:
+                    with suppress(OSError):
+                        lease.release()
+                raise
+        return Acquired(tuple(held), tuple(busy))

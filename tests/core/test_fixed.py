@@ -1,0 +1,332 @@
+"""Records with fixed places and derived data, on the example of a fourth format (docs/examples/notes.py)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.fold import fold
+from reconcile.core.format import Mended
+from reconcile.core.look import Look
+from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, WHOLE, Side
+from reconcile.core.past import PastRun
+from reconcile.core.plan import Kind
+from reconcile.core.planner import make_plan
+from reconcile.core.policy import Policy, Prefer, Take
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import TakeBack
+from reconcile.core.undo import plan_undo
+from reconcile.core.units import Rules
+from tests.support.notes import FORMAT, HOUR, RULES, notes, side
+from tests.support.remembering import Memories
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from reconcile.core.model import Snapshot
+    from reconcile.core.plan import Plan
+
+Files = dict[str, bytes]
+NOW = 20 * HOUR
+SHOPPING: Files = {"shopping.md": b"bread\n"}
+BOTH: Files = {**SHOPPING, "INDEX": b"shopping: bread\n"}
+
+
+class World:
+    """Two sides as files, and what is remembered; `run` does what a plan says."""
+
+    def __init__(self, store: Files, workspace: Files) -> None:
+        self.files = {Side.STORE: dict(store), Side.WORKSPACE: dict(workspace)}
+        self.times: dict[Side, int] = {Side.STORE: 9, Side.WORKSPACE: 9}
+        self.memories = Memories()
+        self.busy = False
+        self.policy = Policy()
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered."""
+        return self.memories.of("workspace")
+
+    def plan(self) -> Plan:
+        store, workspace = self._sides()
+        return make_plan(store, workspace, self.memory, self.policy, RULES, NOW)
+
+    def run(self) -> list[str]:
+        """Carry a plan out, remember, and return its steps; a second run must find nothing to do."""
+        plan = self.plan()
+        self._carry_out(plan)
+        store, workspace = self._sides()
+        self.memories.remember("workspace", fold(store, workspace, self.memory, plan, RULES))
+        again = replace(self.policy, decisions={}, mend=frozenset())
+        after = make_plan(store, workspace, self.memory, again, RULES, NOW)
+        assert plan.held or not after.actions, after.actions
+        return said(plan)
+
+    def _sides(self) -> tuple[Snapshot, Snapshot]:
+        return (
+            side(Side.STORE, self.files[Side.STORE], self.times[Side.STORE]),
+            side(Side.WORKSPACE, self.files[Side.WORKSPACE], self.times[Side.WORKSPACE], busy=self.busy),
+        )
+
+    def _carry_out(self, plan: Plan) -> None:
+        for action in plan.actions:
+            for write in action.writes:
+                source = write.source
+                content = write.content if source is None else self.files[source.side][source.path]
+                assert content is not None
+                assert RULES.digest(content) == write.digest
+                self.files[write.target.side][write.target.path] = content
+            for place in action.removes:
+                del self.files[place.side][place.path]
+            if action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
+                files = self.files[action.target.side]
+                for path in [p for p in files if p == action.target.path or p.startswith(action.target.path + "/")]:
+                    del files[path]
+
+
+def said(plan: Plan) -> list[str]:
+    return [f"{a.kind} {a.target} {a.reason.value}" for a in plan.actions]
+
+
+def in_sync(files: Mapping[str, bytes]) -> World:
+    world = World({}, dict(files))
+    world.run()
+    assert world.files[Side.STORE] == world.files[Side.WORKSPACE]
+    return world
+
+
+def test_what_is_in_the_workspace_is_saved_and_what_is_derived_is_made_first() -> None:
+    world = World({}, {**SHOPPING, "trip/map.txt": b"x", "strange": b"?", "half.tmp": b"?"})
+    assert world.run() == [
+        "rebuild workspace:INDEX rebuilt",
+        "copy store:INDEX external",
+        "copy store:shopping.md external",
+        "copy store:trip external",
+    ]
+    assert world.files[Side.STORE] == {**BOTH, "trip/map.txt": b"x"}
+
+
+def test_nothing_to_do_is_told_at_a_glance() -> None:
+    world = in_sync({**BOTH, "trip/map.txt": b"x"})
+    plan = world.plan()
+    assert plan.quiet
+    assert plan.states == (("in-sync", 3),)
+
+
+@pytest.mark.parametrize("change", ["lost", "asked", "invalid", "gone", "other"])
+def test_what_differs_is_not_quiet(change: str) -> None:
+    world = in_sync({**BOTH, "log": b"1\n"})
+    if change == "lost":
+        world.memories = Memories()
+    elif change == "asked":
+        world.memories.local["log"] = Intent(IntentKind.LOCAL)
+    elif change == "invalid":
+        world.files[Side.STORE]["log"] = b"\xff"
+    elif change == "gone":
+        del world.files[Side.WORKSPACE]["log"]
+    else:
+        world.files[Side.STORE]["log"] = b"2\n"
+    assert not world.plan().quiet
+
+
+def test_what_another_checkout_has_saved_comes_here() -> None:
+    world = in_sync(BOTH)
+    world.files[Side.STORE] |= {"milk.md": b"two\n", "trip/map.txt": b"x"}
+    assert world.run() == [
+        "project workspace:milk.md shared",
+        "project workspace:trip shared",
+        "rebuild workspace:INDEX rebuilt",
+        "rebuild store:INDEX rebuilt",
+    ]
+    assert world.files[Side.WORKSPACE] == world.files[Side.STORE]
+    assert world.files[Side.STORE]["INDEX"] == b"milk: two\nshopping: bread\n"
+
+
+def test_a_file_that_another_checkout_has_put_beside_others_comes_too_and_one_that_was_removed_stays_so() -> None:
+    world = in_sync({**BOTH, "trip/map.txt": b"x", "trip/old.txt": b"o"})
+    world.files[Side.STORE]["trip/tickets.txt"] = b"t"
+    del world.files[Side.WORKSPACE]["trip/old.txt"]
+    assert world.run() == ["project workspace:trip/tickets.txt shared"]
+    assert "trip/old.txt" in world.files[Side.STORE]
+    assert world.run() == []
+
+
+def test_a_record_that_was_removed_here_stays_in_the_store() -> None:
+    world = in_sync({**BOTH, "milk.md": b"two\n", "INDEX": b"milk: two\nshopping: bread\n"})
+    del world.files[Side.WORKSPACE]["milk.md"]
+    assert world.run() == ["rebuild workspace:INDEX rebuilt", "copy store:INDEX edited-workspace"]
+    assert world.memory.intents["milk.md"].kind is IntentKind.REMOVED
+    assert world.files[Side.STORE]["milk.md"] == b"two\n"
+
+
+def test_a_record_that_was_removed_from_the_store_goes() -> None:
+    world = in_sync({**BOTH, "log": b"1\n"})
+    del world.files[Side.STORE]["log"]
+    assert world.run() == ["remove-stale workspace:log removed-in-store"]
+
+
+def test_the_newer_of_two_versions_wins() -> None:
+    world = in_sync(BOTH)
+    for where in Side:
+        world.files[where]["shopping.md"] = f"bread\nfrom the {where}\n".encode()
+    world.times[Side.STORE] = 10
+    assert world.run() == ["project workspace:shopping.md newer-store"]
+
+
+@pytest.mark.parametrize(
+    ("store", "workspace", "result", "steps"),
+    [
+        (b"1\n2\n", b"1\n3\n", b"1\n2\n3\n", ["copy store:log united", "project workspace:log united"]),
+        (b"1\n2\n", b"1\n", b"1\n2\n", ["project workspace:log ahead-store"]),
+        (b"1\n", b"1\n2\n", b"1\n2\n", ["copy store:log ahead-workspace"]),
+    ],
+)
+def test_two_versions_are_made_one(store: bytes, workspace: bytes, result: bytes, steps: list[str]) -> None:
+    world = World({"log": store}, {"log": workspace, "INDEX": b""})
+    world.times[Side.WORKSPACE] = 8
+    assert [step for step in world.run() if ":log" in step] == steps
+    assert world.files[Side.STORE]["log"] == world.files[Side.WORKSPACE]["log"] == result
+
+
+def test_who_says_which_side_wins_gets_that_one() -> None:
+    world = World({"log": b"1\n2\n"}, {"log": b"1\n3\n", "INDEX": b""})
+    world.policy = Policy(prefer=Prefer.STORE)
+    assert "project workspace:log preferred" in world.run()
+
+
+def test_what_contradicts_is_held_until_somebody_decides() -> None:
+    world = World({"log": b"1\n"}, {"log": b"2\n", "INDEX": b""})
+    plan = world.plan()
+    (item,) = plan.held
+    assert item.reason is Reason.CONTRADICTING
+    assert item.message.startswith("found two logs that have no beginning in common")
+    world.policy = Policy(decisions={"log": Take.STORE})
+    assert "project workspace:log decided" in world.run()
+
+
+def test_what_cannot_be_read_is_held_and_what_it_lacks_is_said() -> None:
+    world = World({}, {"log": b"\xff", "INDEX": b""})
+    plan = world.plan()
+    (item,) = plan.held
+    assert (item.reason, item.unit) == (Reason.INVALID, METADATA)
+    assert item.message == "workspace:log/log: found bytes that are no UTF-8, expected text"
+
+
+def test_a_damaged_index_is_made_again_and_not_held() -> None:
+    world = in_sync(BOTH)
+    world.files[Side.WORKSPACE]["INDEX"] = b"\xff"
+    assert world.run() == ["rebuild workspace:INDEX rebuilt"]
+    assert world.files[Side.WORKSPACE] == BOTH
+
+
+def test_while_the_program_is_at_work_what_it_locks_is_left_alone() -> None:
+    world = in_sync({**BOTH, "log": b"1\n"})
+    world.busy = True
+    world.files[Side.WORKSPACE]["shopping.md"] = b"butter\n"
+    world.files[Side.STORE]["log"] = b"1\n2\n"
+    plan = world.plan()
+    assert said(plan) == ["copy store:shopping.md edited-workspace"]
+    assert [item.reason for item in plan.held] == [Reason.PROGRAM_BUSY]
+    world.busy = False
+    assert world.run() == [
+        "rebuild workspace:INDEX rebuilt",
+        "copy store:INDEX edited-workspace",
+        "copy store:shopping.md edited-workspace",
+        "project workspace:log edited-store",
+    ]
+
+
+def test_while_git_is_at_work_nothing_is_made_again() -> None:
+    world = in_sync(BOTH)
+    world.files[Side.WORKSPACE]["INDEX"] = b"?"
+    world.policy = Policy(git_busy="a merge")
+    assert said(world.plan()) == ["copy store:INDEX edited-workspace"]
+
+
+def test_what_is_mended_on_request_is_done_where_it_is_asked_for() -> None:
+    world = in_sync({"empty.md": b"", "INDEX": b"empty: \n"})
+    assert not world.plan().actions
+    world.policy = Policy(mend=frozenset({"empty:empty.md"}))
+    assert world.run() == [
+        "rebuild workspace:empty.md rebuilt",
+        "rebuild workspace:INDEX rebuilt",
+        "copy store:INDEX edited-workspace",
+        "copy store:empty.md edited-workspace",
+    ]
+    assert world.files[Side.STORE]["empty.md"] == b"# empty\n"
+
+
+def test_what_was_read_a_moment_before_the_scan_is_not_mended() -> None:
+    store, workspace = side(Side.STORE, {}), side(Side.WORKSPACE, {**SHOPPING, "INDEX": b"?"})
+    late = replace(workspace, found=notes.Found({**SHOPPING, "INDEX": b"!"}))
+    plan = make_plan(store, late, Memory(), Policy(), RULES, NOW)
+    assert [action.kind for action in plan.actions] == [Kind.COPY, Kind.COPY]
+
+
+def test_the_first_that_comes_to_an_empty_workspace_brings_what_is_derived_from_it() -> None:
+    world = World(SHOPPING, {})
+    assert world.run() == [
+        "project workspace:shopping.md shared",
+        "rebuild workspace:INDEX rebuilt",
+        "rebuild store:INDEX rebuilt",
+    ]
+
+
+def test_what_nobody_can_read_in_the_store_is_not_made_again_from_here() -> None:
+    world = in_sync(BOTH)
+    world.files[Side.STORE] |= {"INDEX": b"\xff", "milk.md": b"two\n"}
+    plan = world.plan()
+    assert [item.reason for item in plan.held] == [Reason.INVALID]
+    assert said(plan) == ["project workspace:milk.md shared", "rebuild workspace:INDEX rebuilt"]
+
+
+class Tidy(notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """The same with directories that belong there, and things that are left over."""
+
+    def mend(
+        self,
+        found: object,  # noqa: ARG002
+        written: Mapping[str, bytes | None],
+        wanted: Collection[str] = (),  # noqa: ARG002
+    ) -> tuple[Mended, ...]:
+        late = (
+            ()
+            if "trip" not in {path.partition("/")[0] for path in written}
+            else (Mended("b", "trip", (), makes=("b",)),)
+        )
+        return (
+            Mended("a", "a", ("a made",), makes=("a",), clears=("lock",)),
+            Mended("tmp", "half.tmp", ("left over",), b"x", mtime_ns=HOUR),
+            *late,
+        )
+
+
+def test_directories_are_made_and_what_is_left_over_goes() -> None:
+    rules = Rules(Tidy(), RULES.digest)
+    plan = make_plan(side(Side.STORE, {"trip/a": b"1"}), side(Side.WORKSPACE, SHOPPING), Memory(), Policy(), rules, NOW)
+    tidied = [action for action in plan.actions if action.kind is Kind.REBUILD]
+    assert [(str(action.target), action.words) for action in tidied] == [
+        ("workspace:a", ("a made",)),
+        ("workspace:half.tmp", ("left over",)),
+        ("workspace:trip", ()),
+    ]
+    assert [str(place) for place in (*tidied[0].makes, *tidied[0].clears, *tidied[2].makes)] == [
+        "workspace:a",
+        "workspace:lock",
+        "workspace:b",
+    ]
+    assert tidied[1].expect[0].mtime_ns == HOUR
+    assert [each.conversation for each in plan.outline] == ["shopping.md", "trip", "a", "half.tmp"]
+    look = Look(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Memory())
+    past = PastRun("run", (tidied[0],))
+    assert not plan_undo(past, look, Policy(request=TakeBack("run")), rules, NOW).actions
+
+
+def test_the_example_is_short() -> None:
+    from tests.support.notes import PAGE
+
+    assert len(PAGE.read_text().splitlines()) < 150
+    assert FORMAT.name == "notes"
