@@ -251,5 +251,5 @@ def test_sides_that_overlap(root: Path, workspace: str, store: str, how: str) ->
 
 
 def test_an_unknown_format(root: Path) -> None:
-    with pytest.raises(LocateError, match="'other', expected one of: jp, plain"):
+    with pytest.raises(LocateError, match="'other', expected one of: claudesidian, jp, leslie, plain"):
         locate("other", None, None, str(root), {}, "linux")
