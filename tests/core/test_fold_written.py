@@ -99,6 +99,14 @@ def copied(*sources: Side | None) -> Plan:
     return replace(PLAN, actions=(action,))
 
 
+def test_nor_of_what_was_written_what_nobody_can_read_whole_by_now() -> None:
+    for plan, store, workspace in (
+        (imported(), stored(FIRST), unreadable(here(FIRST), "1-a/events.json")),
+        (copied(Side.WORKSPACE, Side.WORKSPACE), unreadable(stored(FIRST), "1-a/base_config.json"), here(FIRST)),
+    ):
+        assert agreed(fold(store, workspace, Memory(), plan, RULES)).units.keys() == {METADATA}
+
+
 @pytest.mark.parametrize(
     ("sources", "was_here"),
     [
