@@ -259,14 +259,20 @@ def update_workspace(board: Board, view: View) -> None:
     if not syncs or view.local or view.id in board.edits.leaving:
         return
     assert view.workspace.main is not None  # noqa: S101 - both goals mean that it is there
-    node, home = board.node(view.workspace.main), board.homes[view.id]
+    node = board.node(view.workspace.main)
     for verdict in _verdicts(board, view):
         if verdict.outcome is Outcome.BEHIND:
             _age(board, view, verdict, node)
-        elif verdict.outcome is Outcome.DROP:
-            _drop(board, view, verdict, node)
-        elif verdict.outcome in _PROJECTED:
-            _project_unit(board, view, verdict, node, home)
+        else:
+            _bring(board, view, verdict, node)
+
+
+def _bring(board: Board, view: View, verdict: Verdict, node: Node) -> None:
+    """Have a directory of the workspace hold what was decided of a unit."""
+    if verdict.outcome is Outcome.DROP:
+        _drop(board, view, verdict, node)
+    elif verdict.outcome in _PROJECTED:
+        _project_unit(board, view, verdict, node, board.homes[view.id])
 
 
 def _drop(board: Board, view: View, verdict: Verdict, node: Node) -> None:
@@ -281,11 +287,10 @@ def keep_in_step(board: Board, view: View, copy: Copy) -> None:
     """Have a workspace directory that should go but can't hold what was decided, or it would speak again next time."""
     if copy.side is Side.STORE or board.presences[view.id].goal is Goal.REMOVE or view.id in board.edits.leaving:
         return
-    node, home = board.node(copy), board.homes[view.id]
     valid = {name for name, unit in units_of(copy, board.rules, None).items() if unit.digest is not None}
     for verdict in _verdicts(board, view):
-        if verdict.outcome in _PROJECTED and verdict.unit in valid:
-            _project_unit(board, view, verdict, node, home)
+        if verdict.unit in valid:
+            _bring(board, view, verdict, board.node(copy))
 
 
 def _verdicts(board: Board, view: View) -> Iterable[Verdict]:
