@@ -47,7 +47,8 @@ def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[Mended
 
 def as_mended(workspace: Snapshot, mended: Iterable[Mended], rules: Rules, now_ns: int) -> Snapshot:
     """Return the workspace with those records as they will be; a file keeps its time, as with any edit of ours."""
-    copies = {copy.path: copy for copy in workspace.copies}
+    gone = {each.path for each in mended if each.content is None and each.before is not None}
+    copies = {copy.path: copy for copy in workspace.copies if copy.path not in gone}
     for path, content in [(each.path, each.content) for each in mended if each.content is not None]:
         before = copies.get(path)
         time = before.files[0].mtime_ns if before is not None else now_ns
@@ -62,7 +63,7 @@ def rebuild_first(board: Board, found: Snapshot) -> None:
     files = {copy.path: copy.files for copy in found.copies}
     for each in board.mended:
         if each.content is None:
-            _tidy(board, each)
+            _tidy(board, each, files.get(each.path, ()))
         else:
             node = board.nodes[Side.WORKSPACE][each.path]
             wanted, node.files = node.files[""], {file.name: file for file in files.get(each.path, ())}
@@ -101,11 +102,12 @@ def _rebuild(board: Board, mended: Mended, node: Node, file: File) -> None:
         board.draft.create(step, node, [put])
 
 
-def _tidy(board: Board, mended: Mended) -> None:
+def _tidy(board: Board, mended: Mended, known: Iterable[File] = ()) -> None:
     """Make what directories are missing, and remove what is left over: a file, or an empty directory."""
     node = Node(Side.WORKSPACE, None, "", mended.path)
     if mended.before is not None:
-        node.files[""] = File("", len(mended.before), mended.mtime_ns, board.rules.digest(mended.before))
+        left = File("", len(mended.before), mended.mtime_ns, board.rules.digest(mended.before))
+        node.files = {"": next(iter(known), left)}
         board.draft.remove(_step(mended), node, (), [""])
     else:
         board.draft.tidy(_step(mended), node, mended.makes, mended.clears)

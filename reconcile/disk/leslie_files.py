@@ -104,8 +104,9 @@ def _leftovers(directory: Directory, names: list[str], now_ns: int) -> Iterator[
     for name in names:
         if match := _LEFTOVER.fullmatch(name):
             with suppress(FileNotFoundError):  # renamed meanwhile
-                age = (now_ns - directory.stat(name).st_mtime_ns) / _SECOND
-                yield name, Leftover(match["target"], age, _file(directory, name))
+                mtime_ns = directory.stat(name).st_mtime_ns
+                age = (now_ns - mtime_ns) / _SECOND
+                yield name, Leftover(match["target"], age, _file(directory, name), mtime_ns)
 
 
 def _blocked(leslie: Directory) -> str:

@@ -283,6 +283,30 @@ def test_what_nobody_can_read_in_the_store_is_not_made_again_from_here() -> None
     assert said(plan) == ["project workspace:milk.md shared", "rebuild workspace:INDEX rebuilt"]
 
 
+class Merging(notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """The same with a note that goes where it is asked for."""
+
+    def mend(
+        self,
+        found: object,  # noqa: ARG002
+        written: Mapping[str, bytes | None],  # noqa: ARG002
+        wanted: Collection[str] = (),
+    ) -> tuple[Mended, ...]:
+        return (Mended("one", "copy.md", ("all of it is in shopping",), b"bread\n", asked="" if wanted else "yes"),)
+
+
+def test_a_record_that_goes_as_asked_stays_in_the_store() -> None:
+    files = {**SHOPPING, "copy.md": b"bread\n"}
+    rules = Rules(Merging(), RULES.digest)
+    agreed = in_sync({**files, "INDEX": b"copy: bread\nshopping: bread\n"}).memory
+    sides = side(Side.STORE, files), side(Side.WORKSPACE, files)
+    plan = make_plan(*sides, agreed, Policy(mend=frozenset({"one"})), rules, NOW)
+    (action,) = plan.actions
+    assert (action.kind, [str(place) for place in action.removes]) == (Kind.REBUILD, ["workspace:copy.md"])
+    assert action.expect[0].mtime_ns == 9 * HOUR
+    assert dict(plan.intents)["copy.md"] is not None
+
+
 class Tidy(notes.NotesFormat):  # type: ignore[misc, name-defined]
     """The same with directories that belong there, and things that are left over."""
 

@@ -82,7 +82,7 @@ def _leftovers(found: Found, name: str) -> Iterator[Finding]:
         if each.age <= OLD:
             yield Finding(Kind.LEFTOVER, Severity.NOTE, path, words, "leave it: it may still be written")
             continue
-        repair = Repair.of(Remove(path, each.file.content), f"{path} removed")
+        repair = Repair.of(Remove(path, each.file.content, each.mtime_ns), f"{path} removed")
         yield Finding(Kind.LEFTOVER, Severity.WARNING, path, words, f"remove it: {name} is whole", repair=repair)
 
 

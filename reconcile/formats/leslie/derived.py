@@ -49,7 +49,7 @@ def mended(found: Found, wanted: Collection[str] = ()) -> tuple[Mended, ...]:
     rewrites: dict[str, Mended] = {}
     others: list[Mended] = []
     for finding in findings:
-        for each in _of(finding):
+        for each in (replace(each, asked="") for each in _of(finding)):
             if each.content is None:
                 others.append(each)
             elif (first := rewrites.get(each.path)) is None:
@@ -87,8 +87,8 @@ def _step(step: Step, place: str) -> Mended:
             return Mended("", path, (), before, content)
         case Make(paths):
             return Mended("", place, (), makes=paths)
-        case Remove(path, before):
-            return Mended("", path, (), before)
+        case Remove(path, before, mtime_ns):
+            return Mended("", path, (), before, mtime_ns=mtime_ns)
         case RemoveLock(path):
             return Mended("", path, (), clears=(path,))
 

@@ -47,11 +47,12 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A temporary file of a control file, and its age in seconds."""
+    """A temporary file of a control file, its age in seconds, and its time."""
 
     target: str
     age: float
     file: File
+    mtime_ns: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ class Remove:
 
     path: str
     before: bytes | None
+    mtime_ns: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

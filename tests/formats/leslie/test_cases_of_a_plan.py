@@ -312,3 +312,12 @@ def test_29_no_operations() -> None:
     assert list(value["threads"]) == [FIRST, SECOND, "mine", "theirs"]
     assert value["metadata"]["thread_count"] == 4
     assert list(value["relations"]) == list(value["threads"])
+
+
+def test_what_is_asked_for_is_done_like_what_is_done_by_itself() -> None:
+    torn = FILE[: len(FILE) // 2]
+    found = replace(read(PLAYED, relations=torn, backup=torn))
+    (offer,) = (each for each in LESLIE.mend(found, {}) if each.id == f"F2:{RELATIONS}")
+    assert offer.asked
+    done = LESLIE.mend(found, {}, {offer.id})[0]
+    assert (done.id, done.asked, done.before) == (RELATIONS, "", torn)
