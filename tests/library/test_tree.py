@@ -1,0 +1,34 @@
+"""The tree that is kept up by what changes answers as one that is made anew: the rules are those of the core."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from reconcile.core.tree import TreeIndex
+from reconcile.library.tree import Tree
+from tests.support.pure_level import FORMAT
+
+IDS = st.sampled_from([f"jp-c{number}" for number in (2, 3, 10, 17, 40, 100)])
+PARENTS = st.dictionaries(IDS, st.none() | IDS)
+CHANGES = st.lists(st.tuples(IDS, st.none() | IDS | st.just("remove")), max_size=12)
+
+
+@given(PARENTS, CHANGES)
+@example({"jp-c2": "jp-c3", "jp-c3": "jp-c2"}, [("jp-c3", "remove"), ("jp-c3", "jp-c2")])
+def test_every_answer_after_every_change(parents: dict[str, str | None], changes: list[tuple[str, str | None]]) -> None:
+    tree, stated = Tree(parents, FORMAT.order), dict(parents)
+    for conversation, parent in changes:
+        if parent == "remove":
+            tree.remove(conversation)
+            stated.pop(conversation, None)
+        else:
+            tree.put(conversation, parent)
+            stated[conversation] = parent
+        anew = TreeIndex(stated, FORMAT.order)
+        assert tree.all() == sorted(stated, key=FORMAT.order)
+        for each in stated:
+            assert tree.parent_of(each) == anew.parent_of(each)
+            assert tree.children_of(each) == [*anew.children_of(each)]
+            assert tree.ancestors_of(each) == [*anew.ancestors(each)]
+            assert tree.descendants_of(each) == [*anew.descendants(each)]
