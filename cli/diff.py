@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconcile.compare import compare
+from reconcile.compare_records import compare_records
 from reconcile.conflicts import losers, see
 from reconcile.describe import time_text
 
 from .context import find_ids, open_session, selection
 from .options import common_options, options_of
 from .sides import find_roots, policy_of, settings_of
-from .style import LONG, Style, clean, pad, shorten
+from .style import LONG, Style, clean, pad, shorten, titled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,10 @@ def command(context: click.Context, conversation: str) -> None:
         (one,) = find_ids(session, look, [conversation])
         board = session.board(look, policy_of(options, settings, selection(session, look, options)))
         view = board.views[one]
-        found = compare(view, *session.contents(view), session.file_names)
+        if session.format.places is None:
+            found = compare(view, *session.contents(view), session.file_names)
+        else:
+            found = compare_records(view, *session.contents(view))
         lost = losers(session, one)
     if lost and not options.is_dry:
         with open_session(roots, settings, readonly=False) as session:
@@ -54,8 +58,7 @@ def command(context: click.Context, conversation: str) -> None:
         click.echo(json.dumps(text, indent=2))
         return
     style = Style.choose(options.color)
-    title = shorten(clean(view.title or "(no title)"), LONG)
-    click.echo(f"{style(title, bold=True)}  {clean(one)}")
+    click.echo(titled(view.title, one, style))
     for line in _lines(found, style, None if options.verbose else SHOWN):
         click.echo(line)
     for version in lost:

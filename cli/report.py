@@ -52,7 +52,7 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
     for line in undone:
         click.echo(line)
     if not quiet:
-        click.echo(summary(plan, style, done=outcome, noun="conversation" if roots.inner else "record"))
+        click.echo(summary(plan, style, done=outcome, noun=roots.noun))
 
 
 def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:

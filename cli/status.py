@@ -21,7 +21,7 @@ from .options import common_options, options_of
 from .render import heading
 from .run import tell_lost
 from .sides import find_roots, policy_of, settings_of
-from .style import DEEP, LONG, Style, clean, nested, pad, shorten, width
+from .style import DEEP, Style, clean, nested, pad, shorten, titled, width
 
 if TYPE_CHECKING:
     from reconcile.core.standing import Standing
@@ -63,14 +63,14 @@ def command(context: click.Context, conversation: str | None) -> None:
             return
         style = Style.choose(options.color)
         click.echo(heading(roots, policy.layout.value, style) + "\n")
-        _show_all(found, style, verbose=options.verbose)
+        _show_all(found, style, roots.noun, verbose=options.verbose)
 
 
 def _dump(found: dict[str, Any]) -> None:
     click.echo(json.dumps(found, indent=2))
 
 
-def _show_all(found: tuple[Standing, ...], style: Style, *, verbose: bool) -> None:
+def _show_all(found: tuple[Standing, ...], style: Style, noun: str, *, verbose: bool) -> None:
     quiet = {"in-sync", "available", "local", "archived"}
     shown = [each for each in found if verbose or not each.settled or each.word not in quiet]
     titles = [nested(each.depth, shorten(clean(each.title or "(no title)"), TITLE)) for each in shown]
@@ -78,12 +78,13 @@ def _show_all(found: tuple[Standing, ...], style: Style, *, verbose: bool) -> No
     columns = max((width(title) for title in titles), default=0)
     for each, title in zip(shown, titles, strict=True):
         word = style(pad(each.word, words), COLORS.get(each.word))
-        click.echo(f"{word}  {pad(title, columns)}  {style(clean(each.conversation), dim=True)}")
+        name = "" if each.title == each.conversation else style(clean(each.conversation), dim=True)
+        click.echo(f"{word}  {pad(title, columns)}  {name}".rstrip())
         if each.detail:
             click.echo(" " * (words + 2) + nested(min(each.depth, DEEP), style(clean(each.detail), dim=True)))
     counts = Counter(each.word for each in found)
     line = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
-    total = f"{len(found)} conversation{'' if len(found) == 1 else 's'}"
+    total = f"{len(found)} {noun}{'' if len(found) == 1 else 's'}"
     click.echo(style(f"{total}: {line or 'none'}.", bold=True))
 
 
@@ -92,8 +93,7 @@ def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> 
         _dump({"format": "reconcile.status/1", **asdict(standing), **details})
         return
     style = Style.choose(options.color)
-    title = shorten(clean(standing.title or "(no title)"), LONG)
-    click.echo(f"{style(title, bold=True)}  {clean(standing.conversation)}")
+    click.echo(titled(standing.title, standing.conversation, style))
     click.echo(f"  {pad('stands', 10)} {standing.word}{': ' + clean(standing.detail) if standing.detail else ''}")
     click.echo(f"  {pad('intent', 10)} {details['intent']}")
     click.echo(f"  {pad('parents', 10)} {clean(_parents(details))}")

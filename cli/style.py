@@ -16,6 +16,12 @@ DEEP = 16
 """Levels by which text is put to the right."""
 
 
+def titled(title: str | None, conversation: str, style: Style) -> str:
+    """Return a conversation's title with its id, or the one that both are."""
+    shown = style(shorten(clean(title or "(no title)"), LONG), bold=True)
+    return shown if title == conversation else f"{shown}  {clean(conversation)}"
+
+
 def clean(text: str) -> str:
     """Make control characters, direction marks and undecodable bytes visible instead of acting."""
     return "".join(_visible(char) for char in text)

@@ -67,7 +67,7 @@ def compare(
         store_only=_lines(left, common),
         workspace_only=_lines(right, common),
         base_config_differs=store.get(base_name) != workspace.get(base_name),
-        extras=_extras(view),
+        extras=extras_of(view),
         notes=tuple(notes),
     )
 
@@ -115,7 +115,8 @@ def _line(position: int, event: Any) -> EventLine:
     return EventLine(position, str(fields.get("timestamp", ""))[:19], str(fields.get("type", "?")), shown)
 
 
-def _extras(view: View) -> tuple[tuple[str, str], ...]:
+def extras_of(view: View) -> tuple[tuple[str, str], ...]:
+    """Return the other files that differ, by name, with how."""
     names = sorted({*view.store.units, *view.workspace.units} - {METADATA, STREAM})
     found = []
     for name in names:

@@ -269,11 +269,12 @@ class Session:
             return found
         names = {file.name for file in copy.files}
         root = Directory.open_root(self.site.conversations(copy.side))
-        with root, root.below(copy.path) as directory:
+        above, _, alone = copy.path.rpartition("/") if "" in names else (copy.path, "", "")
+        with root, root.below(above) as directory:
             for name in self.file_names:
-                read = read_files(directory, [name]) if name in names else {}
+                read = read_files(directory, [name or alone]) if name in names else {}
                 if isinstance(read, dict):
-                    found |= {key: content for key, (content, _) in read.items()}
+                    found[name] = read[name or alone][0]
         return found
 
     def surroundings(self, policy: Policy) -> Policy:

@@ -131,8 +131,8 @@ class Draft:
 
     def tidy(self, step: Step, node: Node, makes: Sequence[str], clears: Sequence[str]) -> int:
         """Make directories, and remove empty ones: nothing that anybody wrote is concerned."""
-        makes_at = tuple(Place(node.side, path) for path in makes)
-        return self._add(step, (), target=node.place, makes=makes_at, clears=tuple(Place(node.side, p) for p in clears))
+        made, cleared = (tuple(Place(node.side, path) for path in paths) for paths in (makes, clears))
+        return self._add(step, self.steps_of(step.conversation), target=node.place, makes=made, clears=cleared)
 
     def move(
         self, step: Step, node: Node, container: Node | None, prefix: str, name: str, after: Iterable[int] = ()

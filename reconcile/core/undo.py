@@ -63,7 +63,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
         held=(*(undo.item(each) for each in ordered if each in undo.refused), *git_is_busy(policy.git_busy, waits)),
         notes=tuple(_remembered_alone(each) for each in ordered if each in done and each not in changing),
         asides=() if past.is_undo else tuple(((each, WHOLE), undo.directories.record(each, rules)) for each in done),
-        outline=tuple(Heading(each, undo.titles.get(each), 0) for each in ordered),
+        outline=tuple(Heading(each, undo.title_of(each), 0) for each in ordered),
         policy=policy,
         now_ns=now_ns,
         remembered=tuple((each, past.remembered[each]) for each in done if each in past.remembered),
@@ -158,7 +158,7 @@ class _Undo:
         kept = not self._kept.isdisjoint(targets)
         return Item(
             conversation=conversation,
-            title=self.titles.get(conversation),
+            title=self.title_of(conversation),
             unit=WHOLE,
             reason=Reason.WRITTEN_SINCE,
             message=self.refused[conversation],
@@ -169,7 +169,7 @@ class _Undo:
         return Step(
             kind=kind,
             conversation=action.conversation,
-            title=self.titles.get(action.conversation),
+            title=self.title_of(action.conversation),
             reason=Reason.TAKEN_BACK,
             unit=action.unit,
             events=None if action.events is None else (action.events[1], action.events[0]),
@@ -228,6 +228,10 @@ class _Undo:
             self.draft.write(self._step(action, kind), node, puts, removes=gone)
         elif gone:
             self.draft.remove(self._step(action, _TAKEN[node.side]), node, (), gone)
+
+    def title_of(self, conversation: str) -> str | None:
+        """Return what a conversation is called; a record that has one place, by that."""
+        return self.titles.get(conversation) or (conversation if self.rules.format.places is not None else None)
 
     def _name_in(self, action: Action, place: Place) -> str:
         """Return the name of a file of one unit, below its conversation's directory."""

@@ -62,6 +62,11 @@ class Roots:
     """The directory of a side that holds its conversations; empty: the side itself."""
 
     @property
+    def noun(self) -> str:
+        """What people call that which is kept here."""
+        return "conversation" if self.inner else "record"
+
+    @property
     def workspace_conversations(self) -> str:
         """The workspace's side, which may not exist."""
         return os.path.join(self.workspace, self.inner) if self.inner else self.workspace

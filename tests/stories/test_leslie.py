@@ -188,3 +188,23 @@ def test_no_leslie_there(run: Run, tmp_path: Path, command: str) -> None:
     result = run(command, "--format", "leslie", "-w", tmp_path)
     assert result.exit_code == 2
     assert "found no .leslie/thread_relations.json in" in result.stderr
+
+
+def test_what_differs_is_shown_value_by_value(run: Run, tmp_path: Path) -> None:
+    project = project_of(Leslie().play([("spawn", 0, 0, 1)]), tmp_path)
+    (project / ".leslie" / "notes.txt").write_text("a\nb\n")
+    assert run("-w", project).exit_code == 0
+    assert run("diff", "thread_relations", "-w", project).stdout == ("thread_relations.json\n  no differences\n")
+    relations = project / ".leslie" / "thread_relations.json"
+    value = json.loads(relations.read_text())
+    (thread,) = value["threads"]
+    value["threads"][thread]["tags"] = ["x"]
+    value["metadata"] = dict(reversed(value["metadata"].items()))
+    relations.write_text(json.dumps(value, indent=2) + "\n")
+    (project / ".leslie" / "notes.txt").write_text("a\nc\n")
+    assert f"  metadata threads.{thread}.tags" in run("diff", "thread_relations", "-w", project).stdout
+    assert run("diff", "notes.txt", "-w", project).stdout.splitlines()[1:] == [
+        "  metadata line 2",
+        '    - store      "b"',
+        '    + workspace  "c"',
+    ]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.format import Mended
-from reconcile.formats.leslie.document import CONTROL, THREADS
+from reconcile.formats.leslie.document import CONTROL, DIRECTORY, THREADS
 from reconcile.formats.leslie.findings import mend_findings
 from reconcile.formats.leslie.found import File, Make, Remove, RemoveLock, Rewrite, ThreadDirectory
 
@@ -36,7 +36,8 @@ def with_written(found: Found, written: Mapping[str, bytes | None]) -> Found:
         present = _changed(threads.pop(thread, None), paths)
         if present is not None:
             threads[thread] = present
-    return replace(found, files=files, threads=threads)
+    gone = {f"{DIRECTORY}/{THREADS}/{thread}" for thread in changes if thread not in threads}
+    return replace(found, files=files, threads=threads, storage=found.storage - gone)
 
 
 def mended(found: Found, wanted: Collection[str] = ()) -> tuple[Mended, ...]:
