@@ -90,11 +90,10 @@ def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | Non
     """Move a directory to (container, prefix, name); a duplicate there goes first, or the move waits for it."""
     husk = _husk_at(board, view, node.side, at)
     waits = _is_inside(node, at) or (husk is not None and not husk.is_hollow())
-    after = None if waits else vacate(board, view, at, node.side)
-    if after is None:
+    if waits or not vacate(board, view, at, node.side):
         board.blocked.append((view, step, node, at))
     else:
-        board.draft.move(step, node, *at, after)
+        board.draft.move(step, node, *at)
 
 
 def _is_inside(node: Node, at: tuple[Node | None, str, str]) -> bool:
@@ -110,7 +109,7 @@ def move_blocked(board: Board) -> None:
             board.hold(view, WHOLE, Reason.OBSTRUCTED, message)
         elif husk is not None and not husk.is_hollow():
             _hold_for_husk(board, view, husk)
-        elif vacate(board, view, at, node.side) is not None:
+        elif vacate(board, view, at, node.side):
             after = {*board.draft.steps_of(view.id), *(board.draft.users(husk) if husk is not None else ())}
             board.draft.move(step, node, *at, after)
 

@@ -63,18 +63,16 @@ def inhabitants(board: Board) -> dict[tuple[Side, str], set[str]]:
     return {(copy.side, copy.path): board.node(copy).inhabitants() for copy in doomed_copies(board)}
 
 
-def vacate(board: Board, view: View, at: tuple[Node | None, str, str], side: Side) -> tuple[int, ...] | None:
+def vacate(board: Board, view: View, at: tuple[Node | None, str, str], side: Side) -> bool:
     """Free a place (container, prefix, name) that another directory of the same conversation takes.
 
-    Return the steps that a move to it needs; None where the place can't be freed in this run.
+    Return whether it is free in this run. What moves there waits for the removal, which expects its files.
     """
     for copy in view.side(side).stale:
         if board.node(copy).is_at(*at):
-            if board.node(copy).below or (side, copy.path) not in board.doomed:
-                return None
-            step = remove(board, copy)
-            return None if step is None else (step,)
-    return ()
+            stays = board.node(copy).below or (side, copy.path) not in board.doomed
+            return not stays and remove(board, copy) is not None
+    return True
 
 
 def remove(board: Board, copy: Copy) -> int | None:

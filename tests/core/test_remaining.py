@@ -162,7 +162,7 @@ DOUBTS: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
         Policy(),
     ),
     "another layout": (stored(*STORE), here(*NESTED), KNOWN, Policy(layout=Layout.FLAT)),
-    "an emptied workspace among what is only available": (stored(*STORE), here(), agreed_on(SIX), Policy()),
+    "an emptied workspace among what is only available": (stored(ONE, FOUR, SIX), here(), agreed_on(SIX), Policy()),
     "another store": (seen(Side.STORE, STORE, identity="store:1"), here(*NESTED), KNOWN, Policy()),
     "an emptied workspace": (stored(*STORE), here(), KNOWN, Policy()),
     "lies elsewhere": (stored(*STORE), here(ONE, *STORE[1:3], *NESTED[3:]), Memory(), Policy()),

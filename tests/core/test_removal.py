@@ -135,6 +135,13 @@ def test_a_directory_that_nobody_can_read_stays_and_nothing_is_moved_onto_it() -
     assert {item.reason for item in plan.held} == {Reason.INVALID}
 
 
+def test_nor_onto_one_with_something_in_it_that_the_vault_cannot_keep() -> None:
+    workspace = replace(here(other, ELSEWHERE, LOST), foreign=(Foreign("1-a/x", "a named pipe", special=True),))
+    plan = plan_of(stored(other), workspace, agreed_on(other))
+    assert {action.kind for action in plan.actions} == {Kind.COPY}
+    assert [item.reason for item in plan.held] == [Reason.OBSTRUCTED]
+
+
 def test_what_nobody_can_read_stays_though_its_conversation_was_removed() -> None:
     broken = STALE.replace("  stream 08:00 [1]", "")
     plan = plan_of(stored(other), here(A, broken, '1-z/events.json  08:00 "{"', other), agreed_on(A, other))
