@@ -87,9 +87,9 @@ class Draft:
         names = (*(put.file.name for put in puts), *gone)
         return self._write(step, target, puts, gone, after, [_expect_current(target, name) for name in names])
 
-    def create(self, step: Step, target: Node, puts: Sequence[Put]) -> int:
+    def create(self, step: Step, target: Node, puts: Sequence[Put], after: Iterable[int] = ()) -> int:
         """Make a directory with these files; several sources may feed it."""
-        index = self._write(step, target, puts, (), (), [Expect(target.place, 0, 0, None)])
+        index = self._write(step, target, puts, (), after, [Expect(target.place, 0, 0, None)])
         self._placed[target] = index
         return index
 

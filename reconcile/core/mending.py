@@ -16,7 +16,7 @@ from reconcile.core.plan import Kind
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from reconcile.core.board import Board
     from reconcile.core.format import Mended
@@ -71,17 +71,23 @@ def rebuild_first(board: Board, found: Snapshot) -> None:
 
 
 def rebuild_last(board: Board, workspace: Snapshot) -> None:
-    """Write the steps that make again what follows from what the plan has written, on both sides where they agree."""
+    """Write the steps that make again what follows from what the plan has written, on both sides where they agree.
+
+    If any of that isn't done after all, neither are they: the next run makes them of what there is then.
+    """
     written = _written(board)
     done = {each.id for each in board.mended if each.content is None}
+    before = [index for index, action in enumerate(board.draft) if action.target.side is Side.WORKSPACE]
+    leaving = {path for path, node in board.nodes[Side.WORKSPACE].items() if node.gone}
     for each in due(workspace, board.policy, board.rules, written) if written else ():
         if each.content is not None:
-            _make_again(board, each, each.content)
+            if each.path not in leaving:
+                _make_again(board, each, each.content, before)
         elif each.id not in done:
             _tidy(board, each)
 
 
-def _make_again(board: Board, mended: Mended, content: bytes) -> None:
+def _make_again(board: Board, mended: Mended, content: bytes, after: Sequence[int]) -> None:
     node, home = board.present.get(mended.path), board.homes.get(mended.path)
     before = node.files[""] if node is not None else None
     time = before.mtime_ns if before is not None else board.now_ns
@@ -90,16 +96,16 @@ def _make_again(board: Board, mended: Mended, content: bytes) -> None:
         at = known or Node(side, None, "", mended.path)
         there = at.files.get("")
         if (there and there.digest) == (before and before.digest):
-            _rebuild(board, mended, at, file)
+            _rebuild(board, mended, at, file, after)
 
 
-def _rebuild(board: Board, mended: Mended, node: Node, file: File) -> None:
+def _rebuild(board: Board, mended: Mended, node: Node, file: File, after: Sequence[int] = ()) -> None:
     step = _step(mended)
     put = Put(file, content=mended.content)
     if node.files:
-        board.draft.write(step, node, [put])
+        board.draft.write(step, node, [put], after=after)
     else:
-        board.draft.create(step, node, [put])
+        board.draft.create(step, node, [put], after)
 
 
 def _tidy(board: Board, mended: Mended, known: Iterable[File] = ()) -> None:

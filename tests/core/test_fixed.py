@@ -17,7 +17,7 @@ from reconcile.core.plan import Kind
 from reconcile.core.planner import make_plan
 from reconcile.core.policy import Policy, Prefer, Take
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import TakeBack
+from reconcile.core.requests import Remove, TakeBack
 from reconcile.core.undo import plan_undo
 from reconcile.core.units import Rules
 from tests.support.notes import FORMAT, HOUR, RULES, notes, side
@@ -143,6 +143,13 @@ def test_what_another_checkout_has_saved_comes_here() -> None:
     ]
     assert world.files[Side.WORKSPACE] == world.files[Side.STORE]
     assert world.files[Side.STORE]["INDEX"] == b"milk: two\nshopping: bread\n"
+
+
+def test_what_is_derived_waits_for_all_that_it_follows_from() -> None:
+    world = in_sync(BOTH)
+    world.files[Side.STORE] |= {"milk.md": b"two\n"}
+    project, *rebuilds = world.plan().actions
+    assert [project.id in action.needs for action in rebuilds] == [True, True]
 
 
 def test_a_file_that_another_checkout_has_put_beside_others_comes_too_and_one_that_was_removed_stays_so() -> None:
@@ -281,6 +288,15 @@ def test_what_nobody_can_read_in_the_store_is_not_made_again_from_here() -> None
     plan = world.plan()
     assert [item.reason for item in plan.held] == [Reason.INVALID]
     assert said(plan) == ["project workspace:milk.md shared", "rebuild workspace:INDEX rebuilt"]
+
+
+def test_what_is_removed_as_asked_is_not_made_again_by_the_same_plan() -> None:
+    world = in_sync(BOTH)
+    world.policy = Policy(request=Remove(("INDEX",)))
+    assert said(world.plan()) == [
+        "remove store:INDEX removed-as-asked",
+        "remove-stale workspace:INDEX removed-as-asked",
+    ]
 
 
 class Merging(notes.NotesFormat):  # type: ignore[misc, name-defined]
