@@ -59,6 +59,10 @@ class NotesFormat(FixedPlaces):
             return Fault(conversation, "bytes that are no UTF-8", "text")
         return self.described(text.partition("\n")[0] or None, content)
 
+    def is_derived(self, conversation: str) -> bool:
+        """The index is."""
+        return conversation == INDEX
+
     def lock_name(self, conversation: str) -> str | None:
         """The program writes nothing but the index and the log while it is at work."""
         return conversation if conversation in (LOG, INDEX) else None

@@ -90,6 +90,9 @@ class Places(Protocol):
     def entry(self, path: str, *, directory: bool) -> Entry:
         """Tell what lies at a path below the root, where places are fixed."""
 
+    def is_derived(self, conversation: str) -> bool:
+        """Tell whether a record follows from the others as a whole: then each workspace has its own, the store none."""
+
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
         """Check and read a record that is a single file."""
 

@@ -93,9 +93,9 @@ def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: For
     names = [(path, path.rpartition("/")[2]) for path in links]
     theirs = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
-        store_emptied=bool(memory.agreed) and not holds_any(store.copies),
+        store_emptied=bool(memory.agreed) and not holds_any(store.copies, fmt),
         store_replaced=memory.store_identity is not None and memory.store_identity != store.identity,
-        workspace_emptied=expected and not holds_any(workspace.copies),
+        workspace_emptied=expected and not holds_any(workspace.copies, fmt),
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
         store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),
         linked={found: path for path, name in names if (found := fmt.id_of(name)) is not None},
@@ -122,8 +122,14 @@ def _expected_here(memory: Memory, conversation: str) -> bool:
     return conversation not in memory.tombstones and conversation not in memory.intents
 
 
-def holds_any(copies: Iterable[Copy]) -> bool:
-    """Tell whether a conversation is there, with a file of its own: JP makes a directory for the draft of a query."""
+def holds_any(copies: Iterable[Copy], fmt: Format) -> bool:
+    """Tell whether a conversation is there, with a file of its own: JP makes a directory for the draft of a query.
+
+    A record with a fixed place is there with whatever is in it, if it isn't derived from others.
+    """
+    places = fmt.places
+    if places is not None:
+        return any(not places.is_derived(copy.conversation) for copy in copies)
     there = (copy for copy in copies if copy.partition is not Partition.TRASH)
     return any(copy.metadata is not None or copy.stream is not None for copy in there)
 

@@ -78,7 +78,7 @@ def rebuild_last(board: Board, workspace: Snapshot) -> None:
     written = _written(board)
     done = {each.id for each in board.mended if each.content is None}
     before = [index for index, action in enumerate(board.draft) if action.target.side is Side.WORKSPACE]
-    leaving = {path for path, node in board.nodes[Side.WORKSPACE].items() if node.gone}
+    leaving = board.edits.deleted.keys() | board.edits.leaving.keys()
     for each in due(workspace, board.policy, board.rules, written) if written else ():
         if each.content is not None:
             if each.path not in leaving:
@@ -88,11 +88,14 @@ def rebuild_last(board: Board, workspace: Snapshot) -> None:
 
 
 def _make_again(board: Board, mended: Mended, content: bytes, after: Sequence[int]) -> None:
-    node, home = board.present.get(mended.path), board.homes.get(mended.path)
+    node = board.present.get(mended.path) or board.nodes[Side.WORKSPACE].get(mended.path)
+    node, home = None if node is not None and node.gone else node, board.homes.get(mended.path)
     before = node.files[""] if node is not None else None
     time = before.mtime_ns if before is not None else board.now_ns
     file = File("", len(content), time, board.rules.digest(content))
-    for side, known in ((Side.WORKSPACE, node), (Side.STORE, home)):
+    places = board.rules.format.places
+    everywhere = places is not None and not places.is_derived(mended.path)
+    for side, known in ((Side.WORKSPACE, node), *([(Side.STORE, home)] if everywhere else [])):
         at = known or Node(side, None, "", mended.path)
         there = at.files.get("")
         if (there and there.digest) == (before and before.digest):

@@ -151,7 +151,7 @@ class Known:
         return [copy for side in self.sides.values() for copy in side.of(conversation)]
 
     def _are_inhabited(self) -> tuple[bool, bool]:
-        store, workspace = (holds_any(side.copies()) for side in self.sides.values())
+        store, workspace = (holds_any(side.copies(), self._rules.format) for side in self.sides.values())
         return store, workspace
 
 

@@ -220,7 +220,7 @@ def _was_here(board: Board, awaited: str | None) -> bool:
 
 def is_complete(view: View) -> bool:
     """Tell whether the store has all that makes a conversation."""
-    return view.store.has(view.format.required)
+    return view.store.has(view.format.required) and METADATA not in view.store.faults
 
 
 def _project(board: Board, view: View, presence: Presence, partition: str = "") -> None:

@@ -62,6 +62,8 @@ class Presence:
 
 def decide_presence(view: View, views: Mapping[str, View], memory: Memory, policy: Policy, sides: Sides) -> Presence:
     """Decide what becomes of a conversation as a whole."""
+    if view.format.places is not None and view.format.places.is_derived(view.id):
+        return Presence(Goal.NOTHING, _case(view), "derived" if view.workspace.main is not None else "gone")
     if view.store.main is not None and view.workspace.main is not None:
         return Presence(Goal.SYNC, _case(view), "local" if view.local else "in-sync")
     if view.workspace.main is not None:

@@ -229,7 +229,8 @@ def _remember(board: Board, view: View) -> None:
 def _note_intent(board: Board, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
         where = f"is in {view.workspace.trash[-1].place}" if view.workspace.trash else "is gone from the workspace"
-        message = f"its directory {where}; it stays in the store, and is not made again unasked"
+        what = "its directory" if view.format.places is None else "it"
+        message = f"{what} {where}; it stays in the store, and is not made again unasked"
         board.note(view.id, Reason.REMOVED_HERE, message)
     else:
         board.note(view.id, Reason.WAITING, f"went with its parent and comes back with {intent.waits_for}")

@@ -151,6 +151,10 @@ class FixedPlaces(ABC):
         """No lock, unless a format says otherwise."""
         return None
 
+    def is_derived(self, conversation: str) -> bool:  # noqa: ARG002
+        """Nothing is, unless a format says otherwise."""
+        return False
+
     def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:  # noqa: ARG002
         """The table decides, unless a format says otherwise."""
         return None

@@ -35,10 +35,21 @@ SHOPPING: Files = {"shopping.md": b"bread\n"}
 BOTH: Files = {**SHOPPING, "INDEX": b"shopping: bread\n"}
 
 
+class Shared(notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """The same where the index is a record like the others, of which only a part is derived."""
+
+    def is_derived(self, conversation: str) -> bool:  # noqa: ARG002
+        return False
+
+
+SHARED = Rules(Shared(), RULES.digest)
+
+
 class World:
     """Two sides as files, and what is remembered; `run` does what a plan says."""
 
-    def __init__(self, store: Files, workspace: Files) -> None:
+    def __init__(self, store: Files, workspace: Files, rules: Rules = RULES) -> None:
+        self.rules = rules
         self.files = {Side.STORE: dict(store), Side.WORKSPACE: dict(workspace)}
         self.times: dict[Side, int] = {Side.STORE: 9, Side.WORKSPACE: 9}
         self.memories = Memories()
@@ -52,16 +63,16 @@ class World:
 
     def plan(self) -> Plan:
         store, workspace = self._sides()
-        return make_plan(store, workspace, self.memory, self.policy, RULES, NOW)
+        return make_plan(store, workspace, self.memory, self.policy, self.rules, NOW)
 
     def run(self) -> list[str]:
         """Carry a plan out, remember, and return its steps; a second run must find nothing to do."""
         plan = self.plan()
         self._carry_out(plan)
         store, workspace = self._sides()
-        self.memories.remember("workspace", fold(store, workspace, self.memory, plan, RULES))
+        self.memories.remember("workspace", fold(store, workspace, self.memory, plan, self.rules))
         again = replace(self.policy, decisions={}, mend=frozenset())
-        after = make_plan(store, workspace, self.memory, again, RULES, NOW)
+        after = make_plan(store, workspace, self.memory, again, self.rules, NOW)
         assert plan.held or not after.actions, after.actions
         return said(plan)
 
@@ -91,10 +102,11 @@ def said(plan: Plan) -> list[str]:
     return [f"{a.kind} {a.target} {a.reason.value}" for a in plan.actions]
 
 
-def in_sync(files: Mapping[str, bytes]) -> World:
-    world = World({}, dict(files))
+def in_sync(files: Mapping[str, bytes], rules: Rules = RULES) -> World:
+    world = World({}, dict(files), rules)
     world.run()
-    assert world.files[Side.STORE] == world.files[Side.WORKSPACE]
+    derived = {} if rules is SHARED else {"INDEX": world.files[Side.WORKSPACE]["INDEX"]}
+    assert world.files[Side.STORE] | derived == world.files[Side.WORKSPACE]
     return world
 
 
@@ -102,18 +114,18 @@ def test_what_is_in_the_workspace_is_saved_and_what_is_derived_is_made_first() -
     world = World({}, {**SHOPPING, "trip/map.txt": b"x", "strange": b"?", "half.tmp": b"?"})
     assert world.run() == [
         "rebuild workspace:INDEX rebuilt",
-        "copy store:INDEX external",
         "copy store:shopping.md external",
         "copy store:trip external",
     ]
-    assert world.files[Side.STORE] == {**BOTH, "trip/map.txt": b"x"}
+    assert world.files[Side.STORE] == {**SHOPPING, "trip/map.txt": b"x"}
+    assert world.files[Side.WORKSPACE]["INDEX"] == BOTH["INDEX"]
 
 
 def test_nothing_to_do_is_told_at_a_glance() -> None:
     world = in_sync({**BOTH, "trip/map.txt": b"x"})
     plan = world.plan()
     assert plan.quiet
-    assert plan.states == (("in-sync", 3),)
+    assert plan.states == (("derived", 1), ("in-sync", 2))
 
 
 @pytest.mark.parametrize("change", ["lost", "asked", "invalid", "gone", "other"])
@@ -139,17 +151,39 @@ def test_what_another_checkout_has_saved_comes_here() -> None:
         "project workspace:milk.md shared",
         "project workspace:trip shared",
         "rebuild workspace:INDEX rebuilt",
+    ]
+    assert world.files[Side.WORKSPACE] == {**world.files[Side.STORE], "INDEX": b"milk: two\nshopping: bread\n"}
+
+
+def test_what_is_derived_in_a_part_of_a_record_is_made_again_on_both_sides() -> None:
+    world = in_sync(BOTH, SHARED)
+    world.files[Side.STORE] |= {"milk.md": b"two\n"}
+    assert world.run() == [
+        "project workspace:milk.md shared",
+        "rebuild workspace:INDEX rebuilt",
         "rebuild store:INDEX rebuilt",
     ]
-    assert world.files[Side.WORKSPACE] == world.files[Side.STORE]
-    assert world.files[Side.STORE]["INDEX"] == b"milk: two\nshopping: bread\n"
+    assert world.files[Side.STORE] == world.files[Side.WORKSPACE]
+    world.files[Side.WORKSPACE]["shopping.md"] = b"milk\n"
+    assert world.run() == [
+        "rebuild workspace:INDEX rebuilt",
+        "copy store:INDEX edited-workspace",
+        "copy store:shopping.md edited-workspace",
+    ]
+
+
+def test_checkouts_with_other_records_do_not_undo_each_others_index() -> None:
+    world = in_sync({**BOTH, "milk.md": b"two\n"})
+    del world.files[Side.WORKSPACE]["milk.md"]
+    assert world.run() == ["rebuild workspace:INDEX rebuilt"]
+    assert world.run() == []
 
 
 def test_what_is_derived_waits_for_all_that_it_follows_from() -> None:
     world = in_sync(BOTH)
     world.files[Side.STORE] |= {"milk.md": b"two\n"}
-    project, *rebuilds = world.plan().actions
-    assert [project.id in action.needs for action in rebuilds] == [True, True]
+    project, rebuild = world.plan().actions
+    assert rebuild.needs == (project.id,)
 
 
 def test_a_file_that_another_checkout_has_put_beside_others_comes_too_and_one_that_was_removed_stays_so() -> None:
@@ -164,7 +198,7 @@ def test_a_file_that_another_checkout_has_put_beside_others_comes_too_and_one_th
 def test_a_record_that_was_removed_here_stays_in_the_store() -> None:
     world = in_sync({**BOTH, "milk.md": b"two\n", "INDEX": b"milk: two\nshopping: bread\n"})
     del world.files[Side.WORKSPACE]["milk.md"]
-    assert world.run() == ["rebuild workspace:INDEX rebuilt", "copy store:INDEX edited-workspace"]
+    assert world.run() == ["rebuild workspace:INDEX rebuilt"]
     assert world.memory.intents["milk.md"].kind is IntentKind.REMOVED
     assert world.files[Side.STORE]["milk.md"] == b"two\n"
 
@@ -240,7 +274,6 @@ def test_while_the_program_is_at_work_what_it_locks_is_left_alone() -> None:
     world.busy = False
     assert world.run() == [
         "rebuild workspace:INDEX rebuilt",
-        "copy store:INDEX edited-workspace",
         "copy store:shopping.md edited-workspace",
         "project workspace:log edited-store",
     ]
@@ -250,7 +283,7 @@ def test_while_git_is_at_work_nothing_is_made_again() -> None:
     world = in_sync(BOTH)
     world.files[Side.WORKSPACE]["INDEX"] = b"?"
     world.policy = Policy(git_busy="a merge")
-    assert said(world.plan()) == ["copy store:INDEX edited-workspace"]
+    assert said(world.plan()) == []
 
 
 def test_what_is_mended_on_request_is_done_where_it_is_asked_for() -> None:
@@ -260,7 +293,6 @@ def test_what_is_mended_on_request_is_done_where_it_is_asked_for() -> None:
     assert world.run() == [
         "rebuild workspace:empty.md rebuilt",
         "rebuild workspace:INDEX rebuilt",
-        "copy store:INDEX edited-workspace",
         "copy store:empty.md edited-workspace",
     ]
     assert world.files[Side.STORE]["empty.md"] == b"# empty\n"
@@ -270,7 +302,7 @@ def test_what_was_read_a_moment_before_the_scan_is_not_mended() -> None:
     store, workspace = side(Side.STORE, {}), side(Side.WORKSPACE, {**SHOPPING, "INDEX": b"?"})
     late = replace(workspace, found=notes.Found({**SHOPPING, "INDEX": b"!"}))
     plan = make_plan(store, late, Memory(), Policy(), RULES, NOW)
-    assert [action.kind for action in plan.actions] == [Kind.COPY, Kind.COPY]
+    assert [action.kind for action in plan.actions] == [Kind.COPY]
 
 
 def test_the_first_that_comes_to_an_empty_workspace_brings_what_is_derived_from_it() -> None:
@@ -278,12 +310,11 @@ def test_the_first_that_comes_to_an_empty_workspace_brings_what_is_derived_from_
     assert world.run() == [
         "project workspace:shopping.md shared",
         "rebuild workspace:INDEX rebuilt",
-        "rebuild store:INDEX rebuilt",
     ]
 
 
 def test_what_nobody_can_read_in_the_store_is_not_made_again_from_here() -> None:
-    world = in_sync(BOTH)
+    world = in_sync(BOTH, SHARED)
     world.files[Side.STORE] |= {"INDEX": b"\xff", "milk.md": b"two\n"}
     plan = world.plan()
     assert [item.reason for item in plan.held] == [Reason.INVALID]
@@ -291,12 +322,17 @@ def test_what_nobody_can_read_in_the_store_is_not_made_again_from_here() -> None
 
 
 def test_what_is_removed_as_asked_is_not_made_again_by_the_same_plan() -> None:
-    world = in_sync(BOTH)
+    world = in_sync(BOTH, SHARED)
     world.policy = Policy(request=Remove(("INDEX",)))
     assert said(world.plan()) == [
         "remove store:INDEX removed-as-asked",
         "remove-stale workspace:INDEX removed-as-asked",
     ]
+
+
+def test_what_nobody_can_read_in_the_store_is_not_put_into_another_workspace() -> None:
+    world = World({"log": b"\xff", **SHOPPING}, {})
+    assert world.run() == ["project workspace:shopping.md shared", "rebuild workspace:INDEX rebuilt"]
 
 
 class Merging(notes.NotesFormat):  # type: ignore[misc, name-defined]

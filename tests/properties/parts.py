@@ -94,7 +94,9 @@ class PartLevel(PureLevel):
         if kept is None or kept.stuck or not kept.is_as_before(store, workspace, policy):
             return None
         # More may be remembered since another checkout's run, which makes an empty side one that was emptied.
-        if kept.memory != memory and not (holds_any(store.copies) and holds_any(workspace.copies)):
+        if kept.memory != memory and not (
+            holds_any(store.copies, RULES.format) and holds_any(workspace.copies, RULES.format)
+        ):
             return None
         changed = _take_in(kept, Look(store, workspace, memory))
         if not kept.known.suffices():

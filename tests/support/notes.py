@@ -37,11 +37,16 @@ RULES = Rules(FORMAT, digest)
 
 def side(which: Side, files: Mapping[str, bytes], at: int = 9, *, busy: bool = False) -> Snapshot:
     """Return what a scan finds where these files are, all of that hour of the day."""
+    return snapshot(which, {path: (content, at * HOUR) for path, content in files.items()}, busy=busy)
+
+
+def snapshot(which: Side, files: Mapping[str, tuple[bytes, int]], *, busy: bool = False) -> Snapshot:
+    """Return what a scan finds where these files are, each with its time."""
     inside: dict[str, list[File]] = {}
     contents: dict[str, bytes] = {}
-    for path, content in sorted(files.items()):
+    for path, (content, time) in sorted(files.items()):
         record, _, name = path.partition("/")
-        inside.setdefault(record, []).append(File(name, len(content), at * HOUR, digest(content)))
+        inside.setdefault(record, []).append(File(name, len(content), time, digest(content)))
         if not name:
             contents[record] = content
     copies = tuple(

@@ -53,6 +53,11 @@ class ClaudesidianFormat(FixedPlaces):
             return Entry.ENTER
         return Entry.RECORD if below else Entry.FOREIGN
 
+    def is_derived(self, conversation: str) -> bool:
+        """Both indexes say what records their own vault has."""
+        place = place_of(conversation)
+        return place is not None and place.role is Role.INDEX
+
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
         """A workspace, a conversation and an index must be what the program can go through (`read_item`).
 

@@ -1,0 +1,118 @@
+"""Random stories of two checkouts and one store, of records with fixed places (docs/examples/notes.py).
+
+After every run: nothing is lost, what was planned for is there, and a second run has nothing to do. In the end, after
+two runs in each, neither checkout has anything left to do, and the index of each says what its notes say.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.fold import fold
+from reconcile.core.model import WHOLE, Side
+from reconcile.core.plan import Kind
+from reconcile.core.planner import make_plan
+from reconcile.core.policy import Policy
+from reconcile.core.simulate import listing_of, simulate
+from tests.support.notes import HOUR, RULES, notes, snapshot
+from tests.support.remembering import Memories
+
+if TYPE_CHECKING:
+    from reconcile.core.model import Snapshot
+    from reconcile.core.plan import Plan
+
+CHECKOUTS = ("workspace", "workspace2")
+PATHS = ("a.md", "b.md", "c.md", "trip/map", "trip/list", "box/x", "log", "INDEX")
+STORIES = 40
+
+
+class Story:
+    """Files with their times by place, and the vault: every content that a step has replaced or removed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.files: dict[str, dict[str, tuple[bytes, int]]] = {"store": {}, "workspace": {}, "workspace2": {}}
+        self.memories = Memories()
+        self.vault: set[bytes] = set()
+        self.hour = 1
+        self.told: list[str] = []
+
+    def write(self) -> None:
+        """Somebody edits, adds or removes something on a side."""
+        where = self.files[self.random.choice([*CHECKOUTS, *CHECKOUTS, "store"])]
+        path = self.random.choice(PATHS)
+        self.hour += self.random.choice((0, 1, 1))
+        if path in where and self.random.random() < 0.25:
+            del where[path]
+        else:
+            old = where.get(path, (b"", 0))[0]
+            ends = b"%d\n" % self.random.randrange(5)
+            content = old + ends if path == "log" or self.random.random() < 0.5 else ends
+            where[path] = (b"\xff" if self.random.random() < 0.03 else content, self.hour * HOUR)
+        self.told.append(f"{path} of {next(name for name, files in self.files.items() if files is where)}")
+
+    def run(self, checkout: str) -> Plan:
+        """Plan, carry out, compare with `simulate`, remember."""
+        before = {content for files in self.files.values() for content, _ in files.values()}
+        plan = self.plan(checkout)
+        self.told.append(f"run in {checkout}: {[f'{a.kind} {a.target}' for a in plan.actions]}")
+        wanted = simulate(plan, listing_of(*self.sides(checkout)))
+        self._carry_out(plan, checkout)
+        found = self.sides(checkout)
+        assert listing_of(*found) == wanted, self.told
+        after = {content for files in self.files.values() for content, _ in files.values()}
+        assert before <= after | self.vault, self.told
+        self.memories.remember(checkout, fold(*found, self.memories.of(checkout), plan, RULES))
+        again = self.plan(checkout)
+        assert not again.actions, (self.told, again.actions)
+        return plan
+
+    def plan(self, checkout: str) -> Plan:
+        memory = self.memories.of(checkout)
+        plan = make_plan(*self.sides(checkout), memory, Policy(), RULES, (self.hour + 1) * HOUR)
+        assert plan == make_plan(*self.sides(checkout), memory, Policy(), RULES, (self.hour + 1) * HOUR)
+        return plan
+
+    def sides(self, checkout: str) -> tuple[Snapshot, Snapshot]:
+        return snapshot(Side.STORE, self.files["store"]), snapshot(Side.WORKSPACE, self.files[checkout])
+
+    def _carry_out(self, plan: Plan, checkout: str) -> None:
+        sides = {Side.STORE: self.files["store"], Side.WORKSPACE: self.files[checkout]}
+        for action in plan.actions:
+            for write in action.writes:
+                source = write.source
+                content = write.content if source is None else sides[source.side][source.path][0]
+                assert content is not None
+                assert RULES.digest(content) == write.digest, self.told
+                self.vault |= {old for old, _ in [sides[write.target.side].get(write.target.path, (b"", 0))]}
+                sides[write.target.side][write.target.path] = (content, write.mtime_ns)
+            for expect in action.expect if action.kind is Kind.AGE else ():
+                files = sides[expect.place.side]
+                files[expect.place.path] = (files[expect.place.path][0], action.mtime_ns or 0)
+            for place in action.removes:
+                self.vault.add(sides[place.side].pop(place.path)[0])
+            if action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE:
+                files = sides[action.target.side]
+                for path in [p for p in files if p == action.target.path or p.startswith(action.target.path + "/")]:
+                    self.vault.add(files.pop(path)[0])
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_stories(part: int) -> None:
+    for seed in range(part * STORIES, (part + 1) * STORIES):
+        story = Story(seed)
+        for _ in range(story.random.randrange(3, 16)):
+            for _ in range(story.random.randrange(1, 4)):
+                story.write()
+            story.run(story.random.choice(CHECKOUTS))
+        for checkout in (*CHECKOUTS, *CHECKOUTS):
+            story.run(checkout)
+        for checkout in CHECKOUTS:
+            plan = story.plan(checkout)
+            assert not plan.actions, (seed, story.told, plan.actions)
+            files = {path: content for path, (content, _) in story.files[checkout].items() if "/" not in path}
+            if files and not any(content == b"\xff" for content in files.values()):
+                assert files.get("INDEX") == notes.index_of(files), (seed, story.told)
