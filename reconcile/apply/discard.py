@@ -101,6 +101,8 @@ class Discard:
         found = {
             path[len(aside) + 1 :]: print_of(status) for path, status in entries if not stat.S_ISDIR(status.st_mode)
         }
+        if found.keys() == self.kept.keys() == {""}:  # the file itself was renamed, which moves its change time
+            found[""] = (*found[""][:-1], self.kept[""][-1])
         if found != self.kept:
             self._put_back(aside, "changed while it was being removed")
         try:

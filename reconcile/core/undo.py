@@ -48,7 +48,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
     if policy.only or policy.below:
         chosen &= _named(policy, look.memory)
     actions = undo.kept_of(chosen)
-    bulk = bulk_undo(actions, (store, workspace), f"reconcile undo {past.id} --accept bulk")
+    bulk = bulk_undo(actions, (store, workspace), rules, f"reconcile undo {past.id} --accept bulk")
     if bulk is not None and not policy.accept_bulk:
         return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns, about=frozenset())
     waiting = undo.touching_workspace(actions) if policy.git_busy else set()
@@ -94,7 +94,7 @@ class _Undo:
         """Where something was kept: the files, and all that they lay in."""
         self._forks: dict[str, str | None] = {}
         """Those that go again, with what they were forked from."""
-        self.directories = Whereabouts()
+        self.directories = Whereabouts(fixed=rules.format.places is not None)
         for side in (look.store, look.workspace):
             for node in nodes_of(side).values():
                 assert node.copy is not None  # noqa: S101 - those that the scan found have one

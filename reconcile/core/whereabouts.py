@@ -22,8 +22,9 @@ class NotAsLeftError(Exception):
 class Whereabouts:
     """The directories that are there, by place and by conversation."""
 
-    def __init__(self) -> None:
-        """Know of nothing yet."""
+    def __init__(self, *, fixed: bool = False) -> None:
+        """Know of nothing yet. ``fixed``: records have fixed places, none in another, whatever is in its path."""
+        self._fixed = fixed
         self._owners: dict[Node, str] = {}
         """The conversation of every directory that was ever there: kept, as containers are known by their `id`."""
         self._of: dict[tuple[str, Side], dict[int, Node]] = {}
@@ -56,7 +57,7 @@ class Whereabouts:
     def find(self, place: Place) -> Node | None:
         """Return the directory at a place."""
         node: Node | None = None
-        for number, part in enumerate(place.path.split(_BELOW)):
+        for number, part in enumerate([place.path] if self._fixed else place.path.split(_BELOW)):
             if number and node is None:
                 return None
             node = self._at.get((place.side, id(node), part))
@@ -79,7 +80,7 @@ class Whereabouts:
         Raises:
             NotAsLeftError: its container isn't there.
         """
-        above, _, rest = place.path.rpartition(_BELOW)
+        above, _, rest = ("", "", place.path) if self._fixed else place.path.rpartition(_BELOW)
         container = self.there(Place(place.side, above)) if above else None
         prefix, _, name = rest.rpartition("/")
         return container, prefix + "/" if prefix else "", name

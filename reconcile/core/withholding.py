@@ -34,12 +34,13 @@ def without_bulk(board: Board, actions: list[Action]) -> list[Action]:
     refused = withheld(actions, {action.id for action in actions if action.conversation in concerned})
     for conversation in concerned:
         board.tombstones.pop(conversation, None)
-    message = f"{len(removals)} of {directories} directories would be removed: {_named(removals)}"
+    what, names = _named(removals, board.rules)
+    message = f"{len(removals)} of {directories} {what} would be removed: {names}"
     board.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
     return [action for action in actions if action.id not in refused]
 
 
-def bulk_undo(actions: Sequence[Action], sides: Iterable[Snapshot], again: str) -> Item | None:
+def bulk_undo(actions: Sequence[Action], sides: Iterable[Snapshot], rules: Rules, again: str) -> Item | None:
     """Return what is held where an undo would remove too many directories of a side at once, or make them again.
 
     ``again`` is the command that accepts it.
@@ -51,15 +52,19 @@ def bulk_undo(actions: Sequence[Action], sides: Iterable[Snapshot], again: str) 
         directories = len(side.copies) + len(coming)
         if is_bulk(len(going) + len(coming), directories):
             verb = "removed" if not coming else "made again" if not going else "removed or made again"
-            count = f"{len(going) + len(coming)} of {directories} directories"
-            message = f"{side.side}: {count} would be {verb}: {_named([*going, *coming])}"
+            what, names = _named([*going, *coming], rules)
+            message = f"{side.side}: {len(going) + len(coming)} of {directories} {what} would be {verb}: {names}"
             return _whole(Reason.BULK, message, again)
     return None
 
 
-def _named(actions: Sequence[Action]) -> str:
-    names = [action.target.path.rpartition("/")[2] for action in actions[:BULK_NAMES]]
-    return ", ".join(names) + (f" and {len(actions) - BULK_NAMES} more" if len(actions) > BULK_NAMES else "")
+def _named(actions: Sequence[Action], rules: Rules) -> tuple[str, str]:
+    """Return what they are, and the first of them by name; a record with a fixed place by its path."""
+    fixed = rules.format.places is not None
+    paths = [action.target.path for action in actions[:BULK_NAMES]]
+    names = ", ".join(path if fixed else path.rpartition("/")[2] for path in paths)
+    more = f" and {len(actions) - BULK_NAMES} more" if len(actions) > BULK_NAMES else ""
+    return "records" if fixed else "directories", names + more
 
 
 def _removes_a_directory(action: Action) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory, Remembered, remembered
 from reconcile.core.model import WHOLE, Place, Side
+from reconcile.core.nodes import Node
 from reconcile.core.past import Kept, PastRun, Since, changed_since, taken_back
 from reconcile.core.plan import Heading, Kind
 from reconcile.core.policy import Missing, Policy
@@ -432,6 +433,13 @@ def test_of_others_a_refused_one_says_nothing() -> None:
 
 def test_a_place_is_a_container_a_part_and_a_name() -> None:
     assert Whereabouts().spot(Place(Side.STORE, ".archive/1-a")) == (None, ".archive/", "1-a")
+
+
+def test_a_fixed_place_is_in_no_container_whatever_its_path_says() -> None:
+    place, whereabouts = Place(Side.STORE, ".nexus/conversations/a.jsonl"), Whereabouts(fixed=True)
+    node = Node(Side.STORE, *whereabouts.spot(place))
+    whereabouts.enter(node, place.path)
+    assert (node.path, whereabouts.find(place)) == (place.path, node)
 
 
 def test_a_note_that_was_copied_is_not_taken_away_where_it_is_the_only_one_by_now() -> None:
