@@ -359,24 +359,6 @@ def test_a_record_that_goes_as_asked_stays_in_the_store() -> None:
     assert dict(plan.intents)["copy.md"] is not None
 
 
-def test_what_is_derived_and_newer_in_the_store_is_fetched_before_it_is_made_again_there() -> None:
-    world = in_sync(BOTH)
-    world.files[Side.STORE]["INDEX"] = b"shopping: rolls\n"
-    world.files[Side.WORKSPACE]["shopping.md"] = b"butter\n"
-    world.times[Side.STORE] = 10
-    fetched, again = (
-        next(a for a in world.plan().actions if (a.reason, str(a.target)) == step)
-        for step in ((Reason.NEWER_STORE, "workspace:INDEX"), (Reason.REBUILT, "store:INDEX"))
-    )
-    assert fetched.id in again.needs
-    world.run()
-    assert (
-        world.files[Side.WORKSPACE]
-        == world.files[Side.STORE]
-        == {**SHOPPING, "shopping.md": b"butter\n"} | {"INDEX": b"shopping: butter\n"}
-    )
-
-
 def test_records_that_go_in_bulk_are_named_by_their_paths() -> None:
     world = in_sync({**BOTH, **{f"{number}/map.txt": b"x" for number in range(4)}})
     for number in range(4):

@@ -56,6 +56,10 @@ class Vault:
         """Every file of the three directories."""
         return below(self.path)
 
+    def carried(self) -> dict[str, bytes]:
+        """Those that the store should have: an index is each vault's own."""
+        return {path: content for path, content in self.records().items() if not path.endswith(f"/{INDEX}")}
+
     def kept(self) -> set[str]:
         """Every content that is anywhere."""
         objects = self.data.glob("*/vault/objects")
