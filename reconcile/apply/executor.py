@@ -1,7 +1,8 @@
 """The executor: carries out a plan, and says of each action what became of it.
 
-For each batch of conversations, under their locks, level by level: check what each action expects, put what goes
-into the vault, stage what comes, flush both, publish by renames, flush the directories, journal.
+For each batch of conversations, under their locks, level by level: check what each action expects, put what goes into
+the vault, stage what comes, flush both, publish by renames, flush the directories, journal. Where only some have locks,
+each is held while what it is for is changed, and no longer.
 """
 
 from __future__ import annotations
@@ -55,22 +56,40 @@ class Executor:
         """Carry out the actions of a plan; errors concern single actions and never stop the rest."""
         outcome = Outcome()
         for batch in batches(plan.actions):
-            self._run_batch(batch, outcome)
+            for part in self._parts(batch):
+                self._run_part(part, outcome)
             self.progress(len(outcome.deeds), len(plan.actions))
         return outcome
 
-    def _run_batch(self, batch: list[Action], outcome: Outcome) -> None:
-        touched = {conversation for action in batch for conversation in action.touches}
-        ordered = sorted(touched, key=self.format.order)
-        names = {name: key for key in ordered if (name := self.format.lock_name(key)) is not None}
+    def _parts(self, batch: list[Action]) -> list[list[Action]]:
+        """Split a batch of which only some has locks, so that these are held for no longer than that takes."""
+        locked = {action.id for action in batch if self._locks_of([action])}
+        if len(locked) in (0, len(batch)):
+            return [batch]
+        parts = []
+        for level in levels(batch):
+            parts += [[action for action in level if (action.id in locked) is held] for held in (False, True)]
+        return [part for part in parts if part]
+
+    def _locks_of(self, actions: Sequence[Action]) -> dict[str, list[str]]:
+        """Return the locks that actions need, in their order, each with the conversations that it is for."""
+        touched = {conversation for action in actions for conversation in action.touches}
+        found: dict[str, list[str]] = {}
+        for key in sorted(touched, key=self.format.order):
+            if (name := self.format.lock_name(key)) is not None:
+                found.setdefault(name, []).append(key)
+        return found
+
+    def _run_part(self, part: list[Action], outcome: Outcome) -> None:
+        names = self._locks_of(part)
         with self.locks.acquire(list(names)) as acquired:
-            busy = {names[each.name]: each.detail for each in acquired.busy}
-            _skip_busy(batch, busy, outcome)
+            busy = {key: each.detail for each in acquired.busy for key in names[each.name]}
+            _skip_busy(part, busy, outcome)
 
             def skip_lost() -> None:
-                _skip_busy(batch, {names[name]: _LOST for name in acquired.lost()}, outcome)
+                _skip_busy(part, {key: _LOST for name in acquired.lost() for key in names[name]}, outcome)
 
-            for level in levels(batch):
+            for level in levels(part):
                 self._run_level(level, skip_lost, outcome)
                 self.journal.ended(outcome, level)
 

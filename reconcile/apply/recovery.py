@@ -136,7 +136,8 @@ class Recovery:
 
     def _locked(self, steps: Iterable[Step]) -> Acquired:
         touched = sorted({step.conversation for step in steps}, key=self.site.format.order)
-        return self.site.locks.acquire([lock for key in touched if (lock := self.site.format.lock_name(key))])
+        names = (lock for key in touched if (lock := self.site.format.lock_name(key)) is not None)
+        return self.site.locks.acquire(list(dict.fromkeys(names)))
 
     def _other_checkout(self, run: Run) -> Checkout | None:
         """Return the checkout that a run belongs to, None where it is this one or isn't known any more.

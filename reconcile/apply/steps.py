@@ -338,13 +338,11 @@ class Stage:
         return place.path.rpartition("/")[2]
 
     def _tidied(self, action: Action) -> None:
-        """Make directories that are missing, and remove empty ones."""
+        """Make directories that are missing; a lock that was left behind goes by being taken over, before this."""
         root = self.roots[action.target.side]
         for place in action.makes:
             for made in root.make_directories(place.path):
                 self.renamed.add(os.path.dirname(root.absolute(made)))
-        for place in action.clears:
-            root.remove_if_empty(place.path)
 
     def tidy(self, left: Place, folders: int = 0) -> None:
         """Remove the directories that something has left, where nothing else is in them, now or in the end."""

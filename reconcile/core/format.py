@@ -60,7 +60,8 @@ class Mended:
     """What is derived, made again: a file, empty directories, or what is left over and goes.
 
     Paths are below the side's root. ``path`` gets ``content`` (None: it goes), where it still has the bytes of
-    ``before`` (None: nothing is there). ``makes`` are directories to be made, ``clears`` empty ones to be removed.
+    ``before`` (None: nothing is there). ``makes`` are directories to be made, ``clears`` locks that were left
+    behind and go by being taken over (`Format.lock_name`).
     ``words`` say what changes, one line each. ``asked``: it is only done where somebody asks for ``id``; it says why.
     ``mtime_ns`` is the time of a file that goes.
     """

@@ -98,7 +98,7 @@ class Action:
     makes: tuple[Place, ...] = ()
     """Of `Kind.REBUILD`: directories to be made where they aren't there."""
     clears: tuple[Place, ...] = ()
-    """Of `Kind.REBUILD`: directories to be removed where nothing is in them."""
+    """Of `Kind.REBUILD`: locks that were left behind, which go by being taken over and given back."""
 
     @property
     def inside(self) -> tuple[Expect, ...]:

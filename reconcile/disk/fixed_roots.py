@@ -28,7 +28,7 @@ def locate_fixed(format_name: str, request: Request) -> Roots:
     """The nearest project of this format, or one that a durable copy is known of."""
     start = request.path(request.workspace or "")
     project = place_of(format_name, start) or lost_project(format_name, request)
-    if project is None and request.store is not None:
+    if project is None and request.store is not None and _is_kept(format_name, request.path(request.store)):
         project = start
     if project is None:
         raise LocateError(
@@ -49,6 +49,13 @@ def locate_fixed(format_name: str, request: Request) -> Roots:
         key=f"{format_name}-{digest(os.fsencode(os.path.realpath(store)))}",
         inner="",
     )
+
+
+def _is_kept(format_name: str, store: str) -> bool:
+    """Tell whether a durable copy of such a project lies there, rather than nothing that is one's by its marks."""
+    folder = f"{FOLDERS[format_name]}/"
+    names = (mark.removeprefix(folder).rstrip("/") for mark in MARKS[format_name])
+    return any(os.path.lexists(os.path.join(store, name)) for name in names)
 
 
 def lost_project(format_name: str, request: Request) -> str | None:

@@ -29,3 +29,10 @@ def test_command(scenario: FixedScenario, tmp_path: Path, run: Run, request: pyt
         return
     found = complaint(scenario, texts)
     assert not found, found
+
+
+@pytest.mark.parametrize(("format_name", "last"), [("leslie", 32)])
+def test_all_edge_cases_have_a_scenario(format_name: str, last: int) -> None:
+    """All numbers of the section on edge cases of the format's own page."""
+    covered = {edge for scenario in SCENARIOS if scenario.format == format_name for edge in scenario.edges}
+    assert covered == set(range(1, last + 1))

@@ -147,9 +147,10 @@ class _Player:
         before, kept = self._trees(), self._kept()
         project = self.directory / f"project{at.lstrip('@')}"
         project.mkdir(exist_ok=True)
-        self.store.mkdir(parents=True, exist_ok=True)
-        named = ["--workspace", str(project), "--store", str(self.store), "--format", self.format]
-        result = self.run(*arguments, *(named if not _only_here(arguments) else [named[0], named[1], *named[4:]]))
+        named = ["--workspace", str(project)]
+        if at:
+            named += ["--store", str(self.store), "--format", self.format]
+        result = self.run(*arguments, *named)
         after = self._trees()
         assert "Traceback" not in result.output, result.output
         assert kept <= self._kept(), f"something is lost:\n{result.output}"
@@ -176,6 +177,7 @@ class _Player:
             text = text.replace(f" {words}", "")
         for place, name in ((self.store, "STORE"), (self.project, "PROJECT"), (self.directory, "DIRECTORY")):
             text = text.replace(str(place), name)
+        text = re.sub(r"\b\d+(?:\.\d+)? seconds (old|ahead)", r"N seconds \1", text)
         text = re.sub(r"\b20(?!26-02|25-)\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "NOW", text)
         lines = [line.rstrip() for line in text.splitlines()]
         shown = [f"  {line}" for line in lines if line and not re.match(r"(workspace|store) +\S+$", line)]
@@ -189,10 +191,6 @@ class _Player:
         vault = [path for path in files(Path(os.environ["XDG_DATA_HOME"])) if "objects" in path.parts]
         paths = [*vault, *(path for side in SIDES for path in files(self.root(side)))]
         return {hashlib.sha256(path.read_bytes()).digest() for path in paths if path.stat().st_size}
-
-
-def _only_here(arguments: list[str]) -> bool:
-    return bool(arguments) and arguments[0] in ("doctor", "ls", "brief") and not {"--mend", "--repair"} & {*arguments}
 
 
 def _only_reads(arguments: list[str]) -> bool:

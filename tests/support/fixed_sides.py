@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -59,6 +60,10 @@ class Side:
         elif words.take("="):
             content = (self.root / words.path()).read_bytes()
             path.write_bytes(content)
+        elif words.take("merge"):
+            texts = [str(self.root / words.path()) for _ in range(3)]
+            merged = subprocess.run(["git", "merge-file", "-p", *texts], check=False, capture_output=True)
+            path.write_bytes(merged.stdout)
         elif words.take("cut"):
             path.write_bytes(path.read_bytes()[: int(words.word("a number of bytes"))])
         elif words.take("replace"):
@@ -137,6 +142,8 @@ def changes(before: Tree, after: Tree, other: Tree | None) -> list[str]:
                 lines.append(f"  + {name}/")
         elif other is not None and other.get(path) == now:
             lines.append(f"  {'+ ' if was is None else ''}{name}  as in the workspace")
+        elif same := next((each for each, content in before.items() if content == now and each != path), None):
+            lines.append(f"  {'+ ' if was is None else ''}{name}  = {same}")
         else:
             lines += [f"  {'+ ' if was is None else ''}{name}  {each}" for each in _difference(was, now)]
     return lines
@@ -177,6 +184,9 @@ def _values(place: str, was: Any, now: Any) -> Iterator[str]:
                 yield from _values(at, was[key], now[key])
         if [key for key in was if key in now] != [key for key in now if key in was]:
             yield f"{place or 'its members'}: in the order {_shown(list(now))}"
+    elif isinstance(was, list) and isinstance(now, list) and was and len(was) == len(now):
+        for number, (old, new) in enumerate(zip(was, now, strict=True)):
+            yield from _values(f"{place}.{number}", old, new)
     elif isinstance(was, list) and isinstance(now, list) and now[: len(was)] == was:
         for number, value in enumerate(now[len(was) :], len(was)):
             yield f"{place}.{number} = {_shown(value)}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reconcile.core.format import Mended
     from reconcile.core.model import Metadata
 
-LOGS, RUNTIME = "logs", "runtime"
+LOGS, RUNTIME, LOCK = "logs", "runtime", ".lock"
 _DIRECTORIES = (THREADS, LOGS)
 _PROGRAM = re.compile(
     r"(?:thread_relations|objectives)\.json(?:\.bak|\.lock(?:\.stale-.*)?|\.tmp-[0-9]+-[0-9a-f-]{36})", re.DOTALL
@@ -59,12 +59,16 @@ class LeslieFormat(FixedPlaces):
 
     def order(self, conversation: str) -> tuple[int, str]:
         """The relations, the objectives, then by path: the order of the locks (7)."""
-        known = conversation in CONTROL
-        return (CONTROL.index(conversation) if known else len(CONTROL), conversation)
+        name = conversation.removesuffix(LOCK)
+        return (CONTROL.index(name) if name in CONTROL else len(CONTROL), conversation)
 
     def lock_name(self, conversation: str) -> str | None:
-        """The control file whose lock the program takes before it writes it; it has none for other files."""
-        return conversation if conversation in CONTROL else None
+        """The control file whose lock the program takes before it writes it; it has none for other files.
+
+        A lock that was left behind is taken away by taking it over, as the program does.
+        """
+        name = conversation.removesuffix(LOCK)
+        return name if name in CONTROL else None
 
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
         """A control file must be one that the program reads, or of the older dialect; others may be anything."""
