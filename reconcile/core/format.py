@@ -88,6 +88,10 @@ class Places(Protocol):
     path below the root.
     """
 
+    @property
+    def tops(self) -> tuple[str, ...]:
+        """The directories of a workspace's root in which all records lie; empty: all of it is the format's."""
+
     def entry(self, path: str, *, directory: bool) -> Entry:
         """Tell what lies at a path below the root, where places are fixed."""
 

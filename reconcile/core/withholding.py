@@ -182,10 +182,14 @@ def renumbered(actions: Iterable[Action]) -> tuple[Action, ...]:
 
 
 def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
-    """Leave out what concerns conversations that somebody is writing just now; they come once they are quiet."""
+    """Leave out what concerns conversations that somebody is writing just now; they come once they are quiet.
+
+    What is derived follows from all of them, and the program that writes one of them writes that next.
+    """
     if not moving:
         return plan
-    refused = withheld(plan.actions, {action.id for action in plan.actions if not moving.isdisjoint(action.touches)})
+    touching = (each for each in plan.actions if each.kind is Kind.REBUILD or not moving.isdisjoint(each.touches))
+    refused = withheld(plan.actions, {action.id for action in touching})
     return replace(
         plan,
         actions=renumbered([action for action in plan.actions if action.id not in refused]),

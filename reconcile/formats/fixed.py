@@ -62,6 +62,11 @@ class FixedPlaces(ABC):
         """Every record has one place."""
         return self
 
+    @property
+    def tops(self) -> tuple[str, ...]:
+        """All of the root is the format's, unless a format says otherwise."""
+        return ()
+
     @abstractmethod
     def entry(self, path: str, *, directory: bool) -> Entry:
         """Tell what lies at a path below the root."""

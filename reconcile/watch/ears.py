@@ -22,15 +22,14 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
+from reconcile.core.model import Side
 from reconcile.disk.mounts import network_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from watchdog.events import FileSystemEvent
     from watchdog.observers.api import BaseObserver
-
-    from reconcile.core.model import Side
 
     Hear = Callable[[Side, str], None]
 
@@ -57,13 +56,18 @@ class DeafError(Exception):
 class Ears:
     """Listens below the directories of both sides, until it is stopped; ``hear`` is called from other threads.
 
-    ``sides`` are the directories of the conversations; one that isn't there isn't listened to. ``miss`` is called
-    where events got lost: nothing that was heard since the beginning tells all that has changed.
+    ``sides`` are the directories of the conversations; one that isn't there isn't listened to. ``tops``: the names in
+    the workspace's below which something is; what else lies in it is not listened to. ``miss`` is called where events
+    got lost, or such a directory appears: nothing that was heard since the beginning tells all that has changed.
     """
 
-    def __init__(self, sides: Mapping[Side, str], hear: Hear, miss: Callable[[], None]) -> None:
+    def __init__(
+        self, sides: Mapping[Side, str], hear: Hear, miss: Callable[[], None], tops: Collection[str] = ()
+    ) -> None:
         self._sides = {side: os.path.realpath(path) for side, path in sides.items() if os.path.isdir(path)}
         self._hear = hear
+        self._miss = miss
+        self._tops = tops
         self._complaints = _Complaints(miss)
         self._observer: BaseObserver | None = None
 
@@ -80,14 +84,28 @@ class Ears:
         warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning, r"watchdog\.")
         try:
             self._observer = Observer()
-            for side, path in self._sides.items():
-                self._observer.schedule(_Handler(side, path, self._hear), path, recursive=True, event_filter=_EVENTS)
+            for side, path, recursive in self._places():
+                handler = self._handler(side, recursive=recursive)
+                self._observer.schedule(handler, path, recursive=recursive, event_filter=_EVENTS)
             self._observer.start()
         except OSError as error:
             self.stop()
             raise self._deaf(error) from None
         _WATCHDOG.addHandler(self._complaints)
         self.check()
+
+    def _places(self) -> Iterator[tuple[Side, str, bool]]:
+        """What to listen to, with what is below it or without."""
+        for side, path in self._sides.items():
+            within = self._tops if side is Side.WORKSPACE else ()
+            yield side, path, not within
+            there = (os.path.join(path, name) for name in within)
+            yield from ((side, each, True) for each in there if os.path.isdir(each) and not os.path.islink(each))
+
+    def _handler(self, side: Side, *, recursive: bool) -> _Handler:
+        root = self._sides[side]
+        appearing = frozenset() if recursive else frozenset(os.path.join(root, name) for name in self._tops)
+        return _Handler(side, root, self._hear, appearing, self._miss)
 
     def check(self) -> None:
         """Make sure that the system has a watch left: where it has none, watchdog passes over directories in silence.
@@ -114,7 +132,7 @@ class Ears:
             self._observer = None
 
     def _deaf(self, error: OSError) -> DeafError:
-        return DeafError(_why(error, sum(_directories(path) for path in self._sides.values())))
+        return DeafError(_why(error, sum(_directories(path) if deep else 1 for _, path, deep in self._places())))
 
 
 @contextmanager
@@ -144,12 +162,19 @@ class _Complaints(logging.Handler):
 
 
 class _Handler(FileSystemEventHandler):
-    def __init__(self, side: Side, root: str, hear: Hear) -> None:
+    """``appearing`` are directories that ``miss`` is called for where they come."""
+
+    def __init__(self, side: Side, root: str, hear: Hear, appearing: Collection[str], miss: Callable[[], None]) -> None:
         self._side = side
         self._root = root
         self._hear = hear
+        self._appearing = appearing
+        self._miss = miss
 
     def on_any_event(self, event: FileSystemEvent) -> None:
+        came = event.src_path if isinstance(event, DirCreatedEvent) else event.dest_path
+        if os.fsdecode(came) in self._appearing:
+            self._miss()
         for path in (event.src_path, event.dest_path):
             text = os.fsdecode(path)
             if text.startswith(f"{self._root}/"):

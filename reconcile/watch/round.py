@@ -128,7 +128,9 @@ class Round:
     @contextmanager
     def _listening(self) -> Iterator[None]:
         """Have events come in, as far as the system gives any."""
-        self._ears = Ears(self._sides, self._inbox.hear, self._inbox.reopen)
+        places = self._session.format.places
+        tops = () if places is None else places.tops
+        self._ears = Ears(self._sides, self._inbox.hear, self._inbox.reopen, tops)
         try:
             self._listen(self._ears.start)
             if self._deaf_until is None:

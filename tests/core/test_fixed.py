@@ -20,6 +20,7 @@ from reconcile.core.reasons import Reason
 from reconcile.core.requests import Remove, TakeBack
 from reconcile.core.undo import plan_undo
 from reconcile.core.units import Rules
+from reconcile.core.withholding import without_moving
 from tests.support.notes import FORMAT, HOUR, RULES, notes, side
 from tests.support.remembering import Memories
 
@@ -276,6 +277,14 @@ def test_while_the_program_is_at_work_what_it_locks_is_left_alone() -> None:
         "rebuild workspace:INDEX rebuilt",
         "copy store:shopping.md edited-workspace",
         "project workspace:log edited-store",
+    ]
+
+
+def test_what_is_derived_waits_for_whatever_is_being_written() -> None:
+    world = in_sync({**BOTH, "log": b"1\n"})
+    world.files[Side.WORKSPACE] |= {"shopping.md": b"butter\n", "log": b"1\n2\n"}
+    assert [str(action.target) for action in without_moving(world.plan(), frozenset({"log"})).actions] == [
+        "store:shopping.md"
     ]
 
 

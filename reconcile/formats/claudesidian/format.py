@@ -40,6 +40,11 @@ class ClaudesidianFormat(FixedPlaces):
         """The name that ``--format`` takes."""
         return "claudesidian"
 
+    @property
+    def tops(self) -> tuple[str, ...]:
+        """The rest of a vault is somebody's notes, in any number of folders."""
+        return _TOPS
+
     def entry(self, path: str, *, directory: bool) -> Entry:
         """Every file in the three directories is a record, whatever it is; the rest of the vault is none of ours."""
         top, _, below = path.partition("/")
