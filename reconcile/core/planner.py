@@ -234,5 +234,5 @@ def _outline(board: Board, actions: Sequence[Action]) -> tuple[Heading, ...]:
         if conversation in shown:
             outline.append(Heading(conversation, board.views[conversation].title, depth))
         outline += [Heading(fork.conversation, fork.title, depth + 1) for fork in forks.get(conversation, ())]
-    alone = sorted(each for each in spoken if each and each not in board.views and each not in board.forks)
+    alone = sorted(each for each in spoken if each is not None and each not in board.views)
     return (*outline, *(Heading(each, each, 0) for each in alone))

@@ -13,7 +13,7 @@ from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, WHOLE, Side
 from reconcile.core.past import PastRun
-from reconcile.core.plan import Kind
+from reconcile.core.plan import Heading, Kind
 from reconcile.core.planner import make_plan
 from reconcile.core.policy import Policy, Prefer, Take
 from reconcile.core.reasons import Reason
@@ -233,6 +233,14 @@ def test_two_versions_are_made_one(store: bytes, workspace: bytes, result: bytes
     assert world.files[Side.STORE]["log"] == world.files[Side.WORKSPACE]["log"] == result
 
 
+def test_what_is_made_of_two_versions_has_the_newer_ones_time() -> None:
+    world = World({"log": b"1\n2\n"}, {"log": b"1\n3\n", "INDEX": b""})
+    world.times[Side.WORKSPACE] = 8
+    (action,) = (each for each in world.plan().actions if each.reason is Reason.UNITED and each.kind is Kind.COPY)
+    (write,) = action.writes
+    assert (action.unit, action.case, write.size, write.mtime_ns) == (METADATA, 5, 6, 9 * HOUR)
+
+
 def test_who_says_which_side_wins_gets_that_one() -> None:
     world = World({"log": b"1\n2\n"}, {"log": b"1\n3\n", "INDEX": b""})
     world.policy = Policy(prefer=Prefer.STORE)
@@ -412,7 +420,8 @@ def test_directories_are_made_and_what_is_left_over_goes() -> None:
         "workspace:b",
     ]
     assert tidied[1].expect[0].mtime_ns == HOUR
-    assert [each.conversation for each in plan.outline] == ["shopping.md", "trip", "a", "half.tmp"]
+    assert [each.conversation for each in plan.outline[:2]] == ["shopping.md", "trip"]
+    assert plan.outline[2:] == (Heading("a", "a", 0), Heading("half.tmp", "half.tmp", 0))
     look = Look(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Memory())
     past = PastRun("run", (tidied[0],))
     assert not plan_undo(past, look, Policy(request=TakeBack("run")), rules, NOW).actions

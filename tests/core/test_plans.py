@@ -46,6 +46,7 @@ def test_problems_are_held_with_their_place() -> None:
     plan = plan_of(stored(ONE), workspace, agreed_on(ONE))
     assert held(plan) == [(None, WHOLE, Reason.UNREADABLE)] * 2
     assert [item.message.split(": ")[0] for item in plan.held] == ["workspace:.", "workspace:9-z"]
+    assert plan.outline == ()
 
 
 def test_what_the_store_seems_to_lack_is_held_while_it_cannot_be_read() -> None:
