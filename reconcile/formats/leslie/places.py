@@ -63,7 +63,7 @@ def place_findings(
             step = Make(tuple(f"{THREADS}/{thread}/{name}" for name in STANDARD))
             repair = Repair.of(step, f"{THREADS}/{thread} made, empty")
             words = "found no directory, expected that of a record"
-            advice = "make it, empty; look in git for what was in it"
+            advice = "make it, empty; what was in it comes from the durable copy (reconcile recover), or from git"
             yield Finding(Kind.NO_DIRECTORY, Severity.NOTE, f"{THREADS}/{thread}", words, advice, thread, repair)
 
 
