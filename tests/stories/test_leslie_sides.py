@@ -1,4 +1,4 @@
-"""Leslie through the whole engine: its folder, the durable copy, runs, undo, recovery, two checkouts of a repository."""
+"""Leslie through the whole engine: its folder and the durable copy, runs, undo, recovery, two checkouts."""
 
 from __future__ import annotations
 

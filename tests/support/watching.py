@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from tests.support.leslie_sides import Sides
     from tests.support.world import World
 
 PATIENCE = 60.0
@@ -47,7 +48,7 @@ class Watching:
     Without ``ready`` the first look isn't waited for.
     """
 
-    def __init__(self, world: World, *args: str, prefix: tuple[str, ...] = (), ready: bool = True) -> None:
+    def __init__(self, world: World | Sides, *args: str, prefix: tuple[str, ...] = (), ready: bool = True) -> None:
         self._ready = ready
         self._command = [*prefix, *command("watch", "--json", "--workspace", world.project, *args)]
         self.events: list[dict[str, Any]] = []
