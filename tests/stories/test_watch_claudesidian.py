@@ -77,8 +77,9 @@ def test_beside_a_program_that_writes_in_place(vault: Vault) -> None:
         until(lambda: not vault.doctor(), "the index is right")
         done.set()
         looking.join()
+        time.sleep(0.5)  # what was done is said a moment later
         heard = len(watcher.events)
-        time.sleep(1)
+        time.sleep(0.7)
         assert watcher.events[heard:] == [], "it hears itself"
         assert watcher.stop() == 0
     assert len((vault.path / stream).read_bytes().splitlines()) == 15
