@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from reconcile.core.board import Board
-    from reconcile.core.format import Mended
+    from reconcile.core.format import Mended, Places
     from reconcile.core.model import Place, Snapshot
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
@@ -76,7 +76,7 @@ def rebuild_last(board: Board, workspace: Snapshot) -> None:
     If any of that isn't done after all, neither are they: the next run makes them of what there is then.
     """
     written = _written(board)
-    done = {each.id for each in board.mended if each.content is None}
+    done = {each.id for each in board.mended}
     before = [index for index, action in enumerate(board.draft) if action.target.side is Side.WORKSPACE]
     leaving = board.edits.deleted.keys() | board.edits.leaving.keys()
     for each in due(workspace, board.policy, board.rules, written) if written else ():
@@ -93,9 +93,8 @@ def _make_again(board: Board, mended: Mended, content: bytes, after: Sequence[in
     before = node.files[""] if node is not None else None
     time = before.mtime_ns if before is not None else board.now_ns
     file = File("", len(content), time, board.rules.digest(content))
-    places = board.rules.format.places
-    everywhere = places is not None and not places.is_derived(mended.path)
-    for side, known in ((Side.WORKSPACE, node), *([(Side.STORE, home)] if everywhere else [])):
+    stored = [] if _places(board.rules).is_derived(mended.path) else [(Side.STORE, home)]
+    for side, known in ((Side.WORKSPACE, node), *stored):
         at = known or Node(side, None, "", mended.path)
         there = at.files.get("")
         if (there and there.digest) == (before and before.digest):
@@ -135,7 +134,7 @@ def _step(mended: Mended) -> Step:
 
 def _written(board: Board) -> dict[str, bytes | None]:
     """Return what the plan so far changes in the workspace: the bytes of records that are files, of others nothing."""
-    contents: dict[Place, bytes] = {
+    contents: dict[Place | None, bytes] = {
         copy.place: copy.metadata.content
         for side in board.views.values()
         for seen in (side.store, side.workspace)
@@ -144,13 +143,12 @@ def _written(board: Board) -> dict[str, bytes | None]:
     found: dict[str, bytes | None] = {}
     for action in board.draft:
         for write in action.writes:
-            kept = contents.get(write.source, b"") if write.source is not None else b""
-            content = kept if write.content is None else write.content
+            content = contents.get(write.source, b"") if write.content is None else write.content
             contents[write.target] = content
             if write.target.side is Side.WORKSPACE:
                 found[write.target.path] = content
         gone = action.removes or ((action.target,) if action.kind is Kind.REMOVE_STALE else ())
-        found |= {place.path: None for place in gone if place.side is Side.WORKSPACE}
+        found |= {place.path: None for place in gone}
     return found
 
 
@@ -159,5 +157,9 @@ def _is_file(copy: Copy) -> bool:
 
 
 def _described(path: str, content: bytes, rules: Rules) -> Metadata | Fault:
+    return _places(rules).read_record(path, content)
+
+
+def _places(rules: Rules) -> Places:
     assert rules.format.places is not None  # noqa: S101 - else nothing is mended
-    return rules.format.places.read_record(path, content)
+    return rules.format.places

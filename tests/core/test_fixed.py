@@ -11,17 +11,18 @@ from reconcile.core.fold import fold
 from reconcile.core.format import Mended
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, WHOLE, Side
+from reconcile.core.mending import as_mended
+from reconcile.core.model import METADATA, Side
 from reconcile.core.past import PastRun
 from reconcile.core.plan import Heading, Kind
 from reconcile.core.planner import make_plan
 from reconcile.core.policy import Policy, Prefer, Take
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Remove, TakeBack
+from reconcile.core.requests import Localize, Remove, TakeBack
 from reconcile.core.undo import plan_undo
 from reconcile.core.units import Rules
 from reconcile.core.withholding import without_moving
-from tests.support.notes import FORMAT, HOUR, RULES, notes, side
+from tests.support.notes import FORMAT, HOUR, RULES, carried_out, notes, side
 from tests.support.remembering import Memories
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class World:
     def run(self) -> list[str]:
         """Carry a plan out, remember, and return its steps; a second run must find nothing to do."""
         plan = self.plan()
-        self._carry_out(plan)
+        files = {which: {p: (c, self.times[which] * HOUR) for p, c in self.files[which].items()} for which in Side}
+        carried_out(plan, files)
+        self.files = {which: {path: content for path, (content, _) in files[which].items()} for which in Side}
         store, workspace = self._sides()
         self.memories.remember("workspace", fold(store, workspace, self.memory, plan, self.rules))
         again = replace(self.policy, decisions={}, mend=frozenset())
@@ -82,21 +85,6 @@ class World:
             side(Side.STORE, self.files[Side.STORE], self.times[Side.STORE]),
             side(Side.WORKSPACE, self.files[Side.WORKSPACE], self.times[Side.WORKSPACE], busy=self.busy),
         )
-
-    def _carry_out(self, plan: Plan) -> None:
-        for action in plan.actions:
-            for write in action.writes:
-                source = write.source
-                content = write.content if source is None else self.files[source.side][source.path]
-                assert content is not None
-                assert RULES.digest(content) == write.digest
-                self.files[write.target.side][write.target.path] = content
-            for place in action.removes:
-                del self.files[place.side][place.path]
-            if action.kind is Kind.REMOVE_STALE and action.unit == WHOLE:
-                files = self.files[action.target.side]
-                for path in [p for p in files if p == action.target.path or p.startswith(action.target.path + "/")]:
-                    del files[path]
 
 
 def said(plan: Plan) -> list[str]:
@@ -183,8 +171,9 @@ def test_checkouts_with_other_records_do_not_undo_each_others_index() -> None:
 def test_what_is_derived_waits_for_all_that_it_follows_from() -> None:
     world = in_sync(BOTH)
     world.files[Side.STORE] |= {"milk.md": b"two\n"}
-    project, rebuild = world.plan().actions
-    assert rebuild.needs == (project.id,)
+    world.files[Side.WORKSPACE] |= {"trip/map.txt": b"x"}
+    copy, project, rebuild = world.plan().actions
+    assert (copy.kind, rebuild.needs) == (Kind.COPY, (project.id,))
 
 
 def test_a_file_that_another_checkout_has_put_beside_others_comes_too_and_one_that_was_removed_stays_so() -> None:
@@ -279,7 +268,9 @@ def test_while_the_program_is_at_work_what_it_locks_is_left_alone() -> None:
     world.files[Side.STORE]["log"] = b"1\n2\n"
     plan = world.plan()
     assert said(plan) == ["copy store:shopping.md edited-workspace"]
-    assert [item.reason for item in plan.held] == [Reason.PROGRAM_BUSY]
+    assert [(item.reason, item.message) for item in plan.held] == [
+        (Reason.PROGRAM_BUSY, ".busy is there: 1 changes wait for its end")
+    ]
     world.busy = False
     assert world.run() == [
         "rebuild workspace:INDEX rebuilt",
@@ -300,7 +291,8 @@ def test_while_git_is_at_work_nothing_is_made_again() -> None:
     world = in_sync(BOTH)
     world.files[Side.WORKSPACE]["INDEX"] = b"?"
     world.policy = Policy(git_busy="a merge")
-    assert said(world.plan()) == []
+    plan = world.plan()
+    assert (said(plan), plan.held) == ([], ())
 
 
 def test_what_is_mended_on_request_is_done_where_it_is_asked_for() -> None:
@@ -345,11 +337,82 @@ def test_what_is_removed_as_asked_is_not_made_again_by_the_same_plan() -> None:
         "remove store:INDEX removed-as-asked",
         "remove-stale workspace:INDEX removed-as-asked",
     ]
+    world.policy = Policy(request=Localize(("INDEX",)))
+    assert said(world.plan()) == ["remove-stale workspace:INDEX localized"]
 
 
 def test_what_nobody_can_read_in_the_store_is_not_put_into_another_workspace() -> None:
     world = World({"log": b"\xff", **SHOPPING}, {})
     assert world.run() == ["project workspace:shopping.md shared", "rebuild workspace:INDEX rebuilt"]
+
+
+def test_the_workspace_is_planned_with_as_it_will_be() -> None:
+    before = side(Side.WORKSPACE, {**SHOPPING, "a.md": b"a", "INDEX": b"?"})
+    mended = (
+        Mended("INDEX", "INDEX", (), b"?", b"i"),
+        Mended("a", "a.md", (), b"a"),
+        Mended("b", "b.md", (), None, b"b"),
+    )
+    found = as_mended(before, mended, RULES, 9 * HOUR)
+    assert found.copies == side(Side.WORKSPACE, {**SHOPPING, "b.md": b"b", "INDEX": b"i"}).copies
+    made = as_mended(before, (Mended("m", "shopping.md", (), makes=("x",)), mended[0], mended[2]), RULES, 20 * HOUR)
+    times = {copy.path: copy.files[0].mtime_ns // HOUR for copy in made.copies}
+    assert times == {"INDEX": 9, "a.md": 9, "b.md": 20, "shopping.md": 9}
+
+
+def test_what_is_made_again_keeps_its_time() -> None:
+    world = in_sync(BOTH, SHARED)
+    world.files[Side.STORE] |= {"milk.md": b"two\n"}
+    _, *rebuilds = world.plan().actions
+    assert [write.mtime_ns for action in rebuilds for write in action.writes] == [9 * HOUR] * 2
+
+
+def test_what_the_same_plan_brings_or_removes_is_made_again() -> None:
+    world = World({**SHOPPING, "INDEX": b"?"}, {}, SHARED)
+    assert world.run() == [
+        "project workspace:INDEX shared",
+        "project workspace:shopping.md shared",
+        "rebuild workspace:INDEX rebuilt",
+        "rebuild store:INDEX rebuilt",
+    ]
+    del world.files[Side.STORE]["INDEX"]
+    assert world.run() == [
+        "remove-stale workspace:INDEX removed-in-store",
+        "rebuild workspace:INDEX rebuilt",
+        "rebuild store:INDEX rebuilt",
+    ]
+
+
+class Recording(Shared):
+    """The same, and what it is told that a plan writes."""
+
+    def mend(
+        self,
+        found: object,  # noqa: ARG002
+        written: Mapping[str, bytes | None],
+        wanted: Collection[str] = (),  # noqa: ARG002
+    ) -> tuple[Mended, ...]:
+        TOLD.append(dict(written))
+        return ()
+
+
+TOLD: list[dict[str, bytes | None]] = []
+
+
+def test_a_format_is_told_what_a_plan_writes_into_the_workspace() -> None:
+    files = {"log": b"1\n", "old.md": b"o", "milk.md": b"m", "trip/a": b"a", "trip/b": b"b", "new.md": b"n"}
+    world = in_sync({path: content for path, content in files.items() if path != "new.md"}, SHARED)
+    world.rules = Rules(Recording(), RULES.digest)
+    store, workspace = world.files[Side.STORE], world.files[Side.WORKSPACE]
+    store |= {"new.md": b"n", "log": b"1\n2\n", "box/x": b"x"}
+    workspace |= {"log": b"1\n3\n", "milk.md": b"mm", "trip/c": b"c"}
+    del store["old.md"], store["trip/b"]
+    world.plan()
+    assert TOLD[-1] == {"log": b"1\n2\n3\n", "new.md": b"n", "box/x": b"", "old.md": None, "trip/b": None}
+    world = World({"alone.md": b"x"}, {})
+    world.rules, world.policy = Rules(Recording(), RULES.digest), Policy(request=Remove(("alone.md",)))
+    assert said(world.plan()) == ["remove store:alone.md removed-as-asked"]
+    assert {"alone.md": None} not in TOLD
 
 
 class Merging(notes.NotesFormat):  # type: ignore[misc, name-defined]
@@ -419,7 +482,9 @@ def test_directories_are_made_and_what_is_left_over_goes() -> None:
         "workspace:lock",
         "workspace:b",
     ]
-    assert tidied[1].expect[0].mtime_ns == HOUR
+    assert (str(tidied[1].expect[0].place), tidied[1].expect[0].mtime_ns) == ("workspace:half.tmp", HOUR)
+    alone = make_plan(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Memory(), Policy(), rules, NOW)
+    assert [str(action.target) for action in alone.actions] == ["workspace:a", "workspace:half.tmp"]
     assert [each.conversation for each in plan.outline[:2]] == ["shopping.md", "trip"]
     assert plan.outline[2:] == (Heading("a", "a", 0), Heading("half.tmp", "half.tmp", 0))
     look = Look(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Memory())

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconcile.core.format import Entry
-from reconcile.core.model import Copy, File, Partition, Side, Snapshot
+from reconcile.core.model import WHOLE, Copy, File, Partition, Side, Snapshot
+from reconcile.core.plan import Kind
+from reconcile.core.simulate import listing_of, simulate
 from reconcile.core.units import Rules
 from reconcile.disk.hashing import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
+
+    from reconcile.core.plan import Plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "examples" / "notes.py"
 HOUR = 3_600 * 10**9
@@ -65,3 +69,32 @@ def snapshot(which: Side, files: Mapping[str, tuple[bytes, int]], *, busy: bool 
     )
     found = notes.Found(dict(contents), busy) if which is Side.WORKSPACE else None
     return Snapshot(which, exists=bool(files), identity="1:1" if files else "", copies=copies, found=found)
+
+
+Files = dict[str, tuple[bytes, int]]
+"""Content and time of files by path."""
+
+
+def carried_out(plan: Plan, files: Mapping[Side, Files]) -> set[bytes]:
+    """Do what a plan says to the files of both sides, as `simulate` says; return what was replaced or removed."""
+    vault: set[bytes] = set()
+    wanted = simulate(plan, listing_of(*(snapshot(which, files[which]) for which in Side)))
+    for action in plan.actions:
+        for write in action.writes:
+            there, source = files[write.target.side], write.source
+            content = write.content if source is None else files[source.side][source.path][0]
+            assert content is not None
+            assert (digest(content), len(content)) == (write.digest, write.size)
+            vault |= {there[write.target.path][0]} if write.target.path in there else set()
+            there[write.target.path] = (content, write.mtime_ns)
+        for expect in action.expect if action.kind is Kind.AGE else ():
+            there = files[expect.place.side]
+            there[expect.place.path] = (there[expect.place.path][0], action.mtime_ns or 0)
+        for place in action.removes:
+            vault.add(files[place.side].pop(place.path)[0])
+        if action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE:
+            there = files[action.target.side]
+            for path in [p for p in there if p == action.target.path or p.startswith(f"{action.target.path}/")]:
+                vault.add(there.pop(path)[0])
+    assert listing_of(*(snapshot(which, files[which]) for which in Side)) == wanted
+    return vault
