@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from reconcile.formats import javascript
 from reconcile.formats.claudesidian.items import INDEX, Kind
 from tests.support.claudesidian import conversation, events, index_of, session, workspace
-from tests.support.world import contents, stamps
+from tests.support.world import digest_of, files, stamps
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -61,10 +61,12 @@ class Vault:
         return {path: content for path, content in self.records().items() if not path.endswith(f"/{INDEX}")}
 
     def kept(self) -> set[str]:
-        """Every content that is anywhere."""
+        """Every content that is anywhere; what a killed run has half written is none."""
         objects = self.data.glob("*/vault/objects")
         places = (*objects, self.data / "stores", *(() if self.shared is None else (self.shared,)))
-        return set().union(*map(contents, places), *(contents(self.path / top) for top in TOPS))
+        tops = (self.path / top for top in TOPS)
+        found = (path for place in (*places, *tops) for path in files(place))
+        return {digest_of(path) for path in found if ".tmp-" not in path.name and "/.reconcile-" not in str(path)}
 
     def reconcile(self, *args: str | Path, code: int = 0, settled: bool = True) -> Result:
         """Run the command, demand this exit code, and that nothing is lost and nothing left to do."""
@@ -104,7 +106,7 @@ class Vault:
     def others(self) -> dict[str, tuple[int, ...]]:
         """What isn't the format's."""
         found = stamps(self.path)
-        ours = tuple(str(self.path / top) for top in TOPS)
+        ours = tuple(str(self.path / top) for top in (*TOPS, ".reconcile-"))
         return {path: status for path, status in found.items() if path != str(self.path) and not path.startswith(ours)}
 
     def doctor(self) -> list[tuple[str, str, str]]:
