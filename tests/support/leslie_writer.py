@@ -49,8 +49,7 @@ def spawn(leslie: Path, thread: str, drifts: bool) -> str:
     there = Leslie()
     there.clock = 100 + 7 * len(value["operations"])
     there.threads, there.operations, there.relations = value["threads"], value["operations"], value["relations"]
-    fields = {"parent_id": None, "intent": "T", "objective": "obj-00000001", "inherit": "none", "inherit_scope": []}
-    there.log("spawn", thread_id=thread, **fields)
+    there.log("spawn", thread_id=thread, parent_id=None, intent="T", objective="obj-00000001", inherit="none")
     operation = there.operations[-1]
     operation["id"] = f"op-{thread}"
     moment = operation["timestamp"]
