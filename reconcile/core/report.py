@@ -113,9 +113,10 @@ def _link_in_place(board: Board, view: View) -> str | None:
         place = place if link is None else f"workspace:{link}"
     if place is None:
         return None
+    what = "directory" if view.format.places is None else "record"
     return (
-        f"{place}: found a symbolic link, expected the directory that was there; links are never followed, so nothing "
-        "is inferred until the directory itself is there, or the link is removed"
+        f"{place}: found a symbolic link, expected the {what} that was there; links are never followed, so nothing "
+        f"is inferred until the {what} itself is there, or the link is removed"
     )
 
 
@@ -239,9 +240,9 @@ def _note_intent(board: Board, view: View, intent: Intent) -> None:
 def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
     """Say what concerns the sides as wholes: emptied, replaced, cycles, foreign names, problems."""
     if board.sides.workspace_emptied:
-        message = "the workspace is empty, though conversations were there; nothing is inferred from that"
+        what, again = ("records", ()) if board.rules.format.places else ("conversations", ("git checkout -- .jp",))
+        message = f"the workspace is empty, though {what} were there; nothing is inferred from that"
         reason = Reason.WORKSPACE_EMPTIED
-        again = ("git checkout -- .jp",) if board.rules.format.places is None else ()
         board.held.append(_whole_side(reason, message, "reconcile recover", *again))
     if board.sides.store_replaced:
         board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)

@@ -128,7 +128,8 @@ def test_a_link_inside(small: Sides, name: str) -> None:
     stored = carried(small.store)
     before = {each: each.read_bytes() for each in [outside, *outside.rglob("*")] if each.is_file()}
     result = small.run("-w", small.project)
-    assert result.exit_code in (0, 4), result.output
+    assert result.exit_code == 4
+    assert f"workspace:{name}: found a symbolic link, expected the record that was there" in result.output
     assert path.is_symlink()
     assert {each: each.read_bytes() for each in [outside, *outside.rglob("*")] if each.is_file()} == before
     assert carried(small.store) == stored, result.output
@@ -165,6 +166,7 @@ def test_the_folder_is_a_file(small: Sides) -> None:
         result = small.run(*args, "-w", small.project)
         assert result.exit_code in (1, 2, 4), (args, result.output)
         assert "Traceback" not in result.output
+    assert "the workspace is empty, though records were there" in small.run("-w", small.project).output
     assert small.leslie.read_text() == "no directory\n"
     assert len(carried(small.store)) == 3
 
