@@ -74,7 +74,7 @@ _COMMON = (
     _option(
         "--format",
         metavar="NAME",
-        help="jp (the default), plain (needs --store), leslie (doctor, ls), claudesidian (doctor, brief).",
+        help="jp, plain (needs --store), leslie, claudesidian; by default what is found.",
     ),
     _option("--layout", type=click.Choice(["nested", "flat"]), help="How the workspace is laid out."),
     _option("--only", metavar="ID", multiple=True, help="Only this conversation, and what it needs; repeatable."),

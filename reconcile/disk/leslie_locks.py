@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.disk.jp_locks import Acquired, Busy
-from reconcile.disk.leslie_lock import LeslieBusyError, LockLostError, acquire
+from reconcile.disk.leslie_lock import SUFFIX, LeslieBusyError, LockLostError, acquire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,9 @@ class LeslieLocks:
             except LeslieBusyError as error:
                 busy.append(Busy(name, None, error.message))
             except OSError as error:
-                busy.append(Busy(name, None, f"{self.directory}/{name}: {error.strerror}", impossible=True))
+                lock = f"{self.directory}/{name}{SUFFIX}"
+                words = f"{lock}: {error.strerror}, expected that Leslie's lock can be made there"
+                busy.append(Busy(name, None, words, impossible=True))
             except BaseException:
                 for lease in held:
                     with suppress(OSError):
