@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def command(context: click.Context, repair: bool, quarantine: tuple[str, ...], m
     if repair + bool(quarantine) + bool(mend) > 1:
         raise click.UsageError("choose one: --repair, --mend or --quarantine")
     if mend:
-        run_pass(context, lambda policy, _session, _look: replace(policy, mend=frozenset(mend)))
+        run_pass(context, partial(_mending, frozenset(mend)))
     if repair:
         run_pass(context)
     if not quarantine and (here := format_here(options_of(context))) is not None:
@@ -75,6 +76,17 @@ def command(context: click.Context, repair: bool, quarantine: tuple[str, ...], m
         for line in _lines(found, options, Style.choose(options.color)):
             click.echo(line)
     context.exit(exits.HELD if found else exits.DONE)
+
+
+def _mending(wanted: frozenset[str], policy: Policy, session: Session, look: Look) -> Policy:
+    """Ask for what is mended on request only, if there is all of that."""
+    places = session.format.places
+    there = {each.id for each in places.mend(look.workspace.found, {})} if places is not None else set()
+    if unknown := sorted(wanted - there):
+        raise click.UsageError(
+            f"--mend: found nothing called {unknown[0]} to be mended; `reconcile doctor` says what there is"
+        )
+    return replace(policy, mend=wanted)
 
 
 def _lines(found: tuple[Finding, ...], options: Options, style: Style) -> Iterator[str]:

@@ -33,10 +33,11 @@ def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
     from reconcile.briefs import vault_at
     from reconcile.disk.claudesidian_files import read_vault
     from reconcile.formats.claudesidian.examine import examine
+    from reconcile.formats.claudesidian.mends import id_of
 
     return tuple(
         Ill(
-            f"{each.code}:{each.place}",
+            id_of(each),
             each.code,
             each.severity.value,
             each.place,

@@ -31,7 +31,7 @@ def test_command(scenario: FixedScenario, tmp_path: Path, run: Run, request: pyt
     assert not found, found
 
 
-@pytest.mark.parametrize(("format_name", "last"), [("leslie", 32)])
+@pytest.mark.parametrize(("format_name", "last"), [("claudesidian", 32), ("leslie", 32)])
 def test_all_edge_cases_have_a_scenario(format_name: str, last: int) -> None:
     """All numbers of the section on edge cases of the format's own page."""
     covered = {edge for scenario in SCENARIOS if scenario.format == format_name for edge in scenario.edges}

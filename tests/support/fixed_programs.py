@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reconcile.formats import javascript
+from reconcile.formats.claudesidian.items import INDEX, Kind
+from tests.support.claudesidian import conversation, events, index_of, workspace
 from tests.support.leslie import Leslie, as_bytes
 from tests.support.words import ScenarioError
 
@@ -121,13 +123,40 @@ class LeslieProgram:
 
 
 class ClaudesidianProgram:
-    """It has no commands here: its files are given as they are."""
+    """Its records by their ids, and both indexes as its own rebuild would make them."""
 
     def as_bytes(self, value: Any) -> bytes:
         return javascript.stringify(value)
 
     def command(self, root: Path, side: str, words: Words) -> None:  # noqa: ARG002
-        raise ScenarioError("found claudesidian, expected a path")
+        """`workspace ID "name" [{members}]`, `conversation ID ["text", ..] [{members}]`, `event PATH {..}`, `index`."""
+        match command := words.word("a command of Claudesidian"):
+            case "workspace":
+                id_, name = words.word("its id"), words.json("its name")
+                self._write(root / ".workspaces" / f"{id_}.json", workspace(id_, name, **_members(words)))
+            case "conversation":
+                id_, contents = words.word("its id"), words.json("its messages")
+                self._write(root / ".conversations" / f"{id_}.json", conversation(id_, *contents, **_members(words)))
+            case "event":
+                path = root / ".nexus" / words.path()
+                before = path.read_bytes() if path.exists() else b""
+                number = before.count(b"\n") + 1
+                self._write(path, before + events({"id": f"e{number}", "timestamp": number, **words.json("an event")}))
+            case "index":
+                for kind in (each for each in Kind if (root / each.directory).is_dir()):
+                    files = {path.name: path.read_bytes() for path in (root / kind.directory).glob("*.json")}
+                    self._write(root / kind.directory / INDEX, index_of(kind, files))
+            case _:
+                raise ScenarioError(f"found {command!r}, expected a command of Claudesidian")
+
+    def _write(self, path: Path, value: Any) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(value if isinstance(value, bytes) else self.as_bytes(value))
+
+
+def _members(words: Words) -> dict[str, Any]:
+    found: dict[str, Any] = words.json("members that differ") if words.peek().startswith("{") else {}
+    return found
 
 
 PROGRAMS: Mapping[str, type[Program]] = {"leslie": LeslieProgram, "claudesidian": ClaudesidianProgram}

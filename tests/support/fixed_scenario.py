@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import os
 import re
 import shlex
@@ -204,5 +203,5 @@ def _together(lines: list[str]) -> list[str]:
     same = "  as in the workspace"
     if len(lines) > 1 and all(line.endswith(same) for line in lines):
         names = [line.removesuffix(same).strip().removeprefix("+ ") for line in lines]
-        return [f"  as in the workspace: {json.dumps(names)[1:-1]}".replace('"', "")]
+        return [f"  as in the workspace: {', '.join(names)}"]
     return lines

@@ -80,13 +80,13 @@ def _together(findings: Iterable[Finding]) -> Iterator[tuple[str, list[Finding]]
         if finding.repairs:
             found.setdefault((finding.on_request, finding.repairs), []).append(finding)
     for each in found.values():
-        yield _id(each[0]), each
+        yield id_of(each[0]), each
 
 
-def _id(finding: Finding) -> str:
-    """An index is rebuilt, for whatever reason; other repairs are called by what they are for."""
+def id_of(finding: Finding) -> str:
+    """By what a repair is asked for: an index is rebuilt, for whatever reason; others are called by their finding."""
     place = place_of(finding.place)
-    what = "index" if place is not None and place.role is Role.INDEX else finding.code
+    what = "index" if finding.repairs and place is not None and place.role is Role.INDEX else finding.code
     return f"{what}:{finding.place}"
 
 
