@@ -127,9 +127,9 @@ def named(board: Board) -> frozenset[str] | None:
 
 
 def selected(board: Board, actions: list[Action]) -> tuple[list[Action], frozenset[str] | None]:
-    """Keep what was named, with what a command makes due that wasn't, and what all that needs; nothing is said of
-    anything else, and nothing remembered but of what is done. Return also what the plan is about then, None for
-    everything.
+    """Keep what was named, with what a command makes due that wasn't, what all that needs, and what is derived from
+    nothing else; nothing is said of anything else, and nothing remembered but of what is done. Return also what the
+    plan is about then, None for everything.
     """
     wanted = named(board)
     if wanted is None:
@@ -140,6 +140,7 @@ def selected(board: Board, actions: list[Action]) -> tuple[list[Action], frozens
     for action in reversed(actions):
         if action.conversation in wanted or action.id in kept:
             kept.update((action.id, *action.needs))
+    kept |= {each.id for each in actions if each.kind is Kind.REBUILD and each.needs and kept.issuperset(each.needs)}
     spoken = {None, *wanted}
     board.held = [item for item in board.held if item.conversation in spoken]
     board.aside = [item for item in board.aside if item.conversation in wanted]

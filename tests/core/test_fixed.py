@@ -287,6 +287,13 @@ def test_what_is_derived_waits_for_whatever_is_being_written() -> None:
     ]
 
 
+def test_what_is_derived_from_what_was_named_comes_with_it() -> None:
+    world = World({**SHOPPING, "milk.md": b"two\n"}, {})
+    for only, steps in (({"milk.md"}, []), ({"milk.md", "shopping.md"}, ["rebuild workspace:INDEX rebuilt"])):
+        world.policy = Policy(only=frozenset(only))
+        assert said(world.plan()) == [f"project workspace:{each} shared" for each in sorted(only)] + steps
+
+
 def test_while_git_is_at_work_nothing_is_made_again() -> None:
     world = in_sync(BOTH)
     world.files[Side.WORKSPACE]["INDEX"] = b"?"

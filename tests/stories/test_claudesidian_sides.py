@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.claudesidian import conversation, copied, events, needs_corpus, session, workspace
+from tests.support.git_world import git
 from tests.support.vaults import TOPS, Vault, below, created, message, opened, small, trace
 
 if TYPE_CHECKING:
@@ -235,3 +236,23 @@ def test_a_record_that_is_torn_in_one_checkout(two: tuple[Vault, Vault]) -> None
     )  # the index that came meanwhile is any run's to do
     assert here.records()[path] == whole[path]
     meet(here, there)
+
+
+def test_worktrees_of_one_repository_share_what_they_have(run: Run, tmp_path: Path) -> None:
+    here = small(tmp_path / "vault", run)
+    git(here.path, "init", "-q")
+    (here.path / ".gitignore").write_text("".join(f"/{top}/\n" for top in TOPS))
+    git(here.path, "add", ".")
+    git(here.path, "commit", "-qm", "notes")
+    git(here.path, "worktree", "add", "-q", str(tmp_path / "tree"))
+    here.reconcile()
+    there = Vault(tmp_path / "tree", run)
+    result = run("recover", "--all", "--yes", "-w", there.path, "--format", "claudesidian")
+    assert result.exit_code == 0, result.output
+    assert there.carried() == here.carried()
+    assert there.doctor() == []
+    there.write(".workspaces/ws_b.json", workspace("ws_b", "Beta"))
+    assert run("-w", there.path).exit_code == 0
+    here.reconcile()
+    assert here.carried() == there.carried() == below(here.store)
+    assert here.doctor() == there.doctor() == []
