@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.stories.test_leslie_sides import made, relations, rewrite
-from tests.support.leslie_sides import Sides
+from reconcile.apply.steps import Stage
+from tests.stories.test_leslie_sides import made, relations, rewrite, worktrees
+from tests.support.leslie_sides import Sides, carried
 from tests.support.watching import Watching, until
 from tests.support.world import command
 
 if TYPE_CHECKING:
+    from reconcile.disk.versions import Version
     from tests.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +79,46 @@ def test_a_watch_beside_two_writers(drifted: Sides) -> None:
         until(lambda: drifted.in_sync() and not drifted.findings(), "in sync")
         assert watching.stop() == 0
     check(drifted, expected)
+
+
+def test_two_worktrees_are_watched_while_a_writer_is_at_each(tmp_path: Path, run: Run) -> None:
+    first, second = worktrees(tmp_path, run)
+    made(first, 'spawn thread-a "Plan"')
+    first.reconcile()
+    second.reconcile("--format", "leslie")
+    with Watching(first) as one, Watching(second) as other:
+        writers = [writer(first, "x", 8), writer(second, "y", 8)]
+        expected = {each for process in writers for each in written(process)}
+        until(lambda: carried(first.leslie) == carried(second.leslie) == carried(first.store), "all three alike")
+        until(lambda: not first.findings() and not second.findings(), "nothing is wrong")
+        assert (one.stop(), other.stop()) == (0, 0)
+    check(first, expected)
+    check(second, expected)
+
+
+def test_a_lock_that_was_taken_away_meanwhile(drifted: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between staging and publishing: nothing is published, and the other's lock stays."""
+    lock = drifted.leslie / "thread_relations.json.lock"
+    flush = Stage.flush
+
+    def flush_slowly(stage: Stage) -> list[Version]:
+        found = flush(stage)
+        if lock.exists():
+            lock.rmdir()
+            lock.mkdir()
+        return found
+
+    before = (drifted.leslie / "thread_relations.json").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(Stage, "flush", flush_slowly)
+        result = drifted.run("-w", drifted.project)
+    assert result.exit_code == 4
+    assert "its lock was taken away by another process" in result.output
+    assert (drifted.leslie / "thread_relations.json").read_bytes() == before
+    assert lock.is_dir()
+    assert (drifted.store / "notes.txt").exists()
+    lock.rmdir()
+    check(drifted, {"op-0001", "op-0002"})
 
 
 def test_a_run_that_was_killed_leaves_a_lock_that_the_next_takes_over(drifted: Sides) -> None:

@@ -133,16 +133,21 @@ def test_a_thread_directory_is_deleted(small: Sides) -> None:
     assert small.in_sync()
 
 
-def test_two_worktrees_that_each_spawn_come_to_the_same(tmp_path: Path, run: Run) -> None:
-    first = Sides(tmp_path / "first", run)
+def worktrees(tmp_path: Path, run: Run) -> tuple[Sides, Sides]:
+    """Two of one repository, which share a durable copy."""
+    first, second = Sides(tmp_path / "first", run), Sides(tmp_path / "second", run)
     first.project.mkdir()
     git(first.project, "init", "--quiet")
     (first.project / "file").write_text("x")
     git(first.project, "add", "file")
     git(first.project, "commit", "--quiet", "--message", "x")
     git(first.project, "worktree", "add", "--quiet", "../second")
-    second = Sides(tmp_path / "second", run)
     assert second.store == first.store
+    return first, second
+
+
+def test_two_worktrees_that_each_spawn_come_to_the_same(tmp_path: Path, run: Run) -> None:
+    first, second = worktrees(tmp_path, run)
     program = LeslieProgram()
     made(first, 'spawn thread-a "Plan"', program=program)
     (first.leslie / "threads" / "thread-a" / "plan.md").write_text("a plan\n")
