@@ -86,6 +86,8 @@ def keep_part(passes: Passes, plan: Plan, left: Collection[str]) -> None:
 
 
 def _keep(session: Session, known: Known, mark: Generation, plan: Plan, left: Collection[str]) -> None:
+    if session.waits_for_program():  # no file changes when that ends, and then there is something to do
+        return
     sides = tuple(_kept_side(session, side, known.sides[side]) for side in Side)
     usual = known.is_ordinary and known.remembered and is_ordinary(plan)
     if session.messages or not usual or sum(len(side.loose) for side in sides) > LOOSE:

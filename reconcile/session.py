@@ -149,7 +149,7 @@ class Session:
             conversations = self.site.conversations(side)
             known = self._found.get(side) if side not in touched else None
             if known is not None and not self._sweeps[side].changed(conversations):
-                found[side] = known
+                found[side] = self._with_found(known)
                 continue
             scanned = scan(side, conversations, self.format, self._indexes[side], facts=self._facts)
             found[side], self._sweeps[side] = self._with_found(scanned.snapshot), scanned.sweep
@@ -159,6 +159,11 @@ class Session:
                 self._moved.add(side)
         self._found = found
         return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
+
+    def waits_for_program(self) -> bool:
+        """Tell whether a program was at work in the workspace at the last look, so that what is derived had to wait."""
+        places, workspace = self.format.places, self._found.get(Side.WORKSPACE)
+        return places is not None and workspace is not None and bool(places.busy(workspace.found))
 
     def _with_found(self, snapshot: Snapshot) -> Snapshot:
         """What a workspace holds besides its records, where a format derives data from them."""

@@ -77,6 +77,10 @@ class NotesFormat(FixedPlaces):
             return Fault(LOG, "two logs that have no beginning in common", "two that have grown apart")
         return b"".join((*ours, *(line for line in theirs[same:] if line not in ours[same:])))
 
+    def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
+        """A log only grows."""
+        return conversation == LOG and not {*before.splitlines()} <= {*after.splitlines()}
+
     def busy(self, found: object) -> str:
         """Why nothing may be written now."""
         return f"{BUSY} is there" if isinstance(found, Found) and found.busy else ""

@@ -134,11 +134,25 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     settled = case == 13 and _is_newest(memory, view.id, name, store)
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
         return _directed(view, case, policy)
-    if name == METADATA and case in (5, 15) and policy.prefer is Prefer.NEWEST:
+    if (
+        name == METADATA
+        and policy.prefer is Prefer.NEWEST
+        and (case in (5, 15) or (_loses(view, case) and not settled))
+    ):
         united = _united(view, case)
         if united is not None:
             return united
     return _by_case(view, name, case, policy)
+
+
+def _loses(view: View, case: int) -> bool:
+    """Tell whether the one edit there was has lost what the format never removes: it isn't just newer then."""
+    sides = view.store.metadata, view.workspace.metadata
+    before, after = sides if case == 11 else sides[::-1]
+    places = view.format.places
+    if places is None or before is None or after is None:
+        return False
+    return places.loses(view.id, before.content, after.content)
 
 
 def _united(view: View, case: int) -> Verdict | None:

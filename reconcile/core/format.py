@@ -107,6 +107,9 @@ class Places(Protocol):
         None: they aren't united, and the table decides. A fault: a person has to; it says about what.
         """
 
+    def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
+        """Tell whether a version lacks some of another's history, of a kind that its program never removes."""
+
     def busy(self, found: object) -> str:
         """Why nothing may be written in the workspace now, in words; empty: nobody is at work there."""
 

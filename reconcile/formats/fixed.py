@@ -164,6 +164,10 @@ class FixedPlaces(ABC):
         """The table decides, unless a format says otherwise."""
         return None
 
+    def loses(self, conversation: str, before: bytes, after: bytes) -> bool:  # noqa: ARG002
+        """Whatever is gone was removed, unless a format says otherwise."""
+        return False
+
     def busy(self, found: object) -> str:  # noqa: ARG002
         """Nobody, as far as can be told, unless a format says otherwise."""
         return ""

@@ -16,7 +16,7 @@ from reconcile.formats.fixed import FixedPlaces, is_odd
 from reconcile.formats.leslie.derived import mended, with_written
 from reconcile.formats.leslie.document import CONTROL, OBJECTIVES, RELATIONS, THREADS, is_safe, read
 from reconcile.formats.leslie.found import Found
-from reconcile.formats.leslie.joining import join_objectives, join_relations
+from reconcile.formats.leslie.joining import join_objectives, join_relations, lacks_operations
 from reconcile.formats.leslie.schema import dotted
 
 if TYPE_CHECKING:
@@ -86,6 +86,10 @@ class LeslieFormat(FixedPlaces):
         if conversation == RELATIONS:
             return join_relations(workspace, store)
         return join_objectives(workspace, store) if conversation == OBJECTIVES else None
+
+    def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
+        """Operations are only ever appended: where some are missing, the program went back to a backup (8)."""
+        return conversation == RELATIONS and lacks_operations(before, after)
 
     def busy(self, found: object) -> str:
         """Why nothing may be written in the workspace now, in words (`Found.busy`)."""

@@ -58,6 +58,17 @@ def join_relations(workspace: bytes, store: bytes) -> bytes | Fault | None:
     return found if mended is None else mended.content
 
 
+def lacks_operations(before: bytes, after: bytes) -> bool:
+    """Tell whether ``after`` has fewer operations, by their ids, than are in ``before``."""
+    versions = read_relations(before), read_relations(after)
+    if any(isinstance(each, Fault) for each in versions):
+        return False
+    known, left = (
+        {each.get("id") for each in version.operations} for version in versions if not isinstance(version, Fault)
+    )
+    return not known <= left
+
+
 def join_objectives(workspace: bytes, store: bytes) -> bytes | Fault | None:
     """As `join_relations`, by the objectives' ids. What they say of their threads is worked out by a rebuilding."""
     ours, theirs = read_objectives(workspace), read_objectives(store)
