@@ -59,6 +59,9 @@ def decide(
     if _recovers(policy):
         whole = replace(whole, sides=replace(whole.sides, workspace_emptied=False))
     before, memory = memory, edits.remembering(memory)
+    if mended:  # what was made right isn't old, even where it was so before
+        right = {each.path for each in mended}
+        memory = replace(memory, history={key: each for key, each in memory.history.items() if key[0] not in right})
     views = views_of(store, workspace, memory, rules, leaving=edits.leaving)
     nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
     board = Board(

@@ -504,3 +504,14 @@ def test_the_example_is_short() -> None:
 
     assert len(PAGE.read_text().splitlines()) < 150
     assert FORMAT.name == "notes"
+
+
+def test_a_log_that_has_lost_lines_gets_them_back_though_only_that_side_was_edited() -> None:
+    world = in_sync({**BOTH, "log": b"one\ntwo\n"})
+    world.files[Side.WORKSPACE]["log"] = b"one\nthree\n"
+    assert world.run() == ["copy store:log united", "project workspace:log united"]
+    assert world.files[Side.WORKSPACE]["log"] == b"one\ntwo\nthree\n"
+    world.files[Side.STORE]["log"] = b"one\ntwo\n"
+    assert world.run() == ["copy store:log ahead-workspace"]
+    world.files[Side.WORKSPACE]["log"] = b"one\nfour\n"
+    assert world.run() == ["copy store:log united", "project workspace:log united"]
