@@ -5,7 +5,6 @@ It only recognises what the planner would find too; in any doubt it says nothing
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
@@ -32,11 +31,11 @@ def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Pol
     here = {copy.conversation: copy for copy in workspace.copies}
     kept = {copy.conversation: copy for copy in store.copies}
     places = rules.format.places
-    derived = {each for each in here if places is not None and places.is_derived(each)} - kept.keys()
-    if derived:
-        workspace = replace(workspace, copies=tuple(c for c in workspace.copies if c.conversation not in derived))
-        here = {copy.conversation: copy for copy in workspace.copies}
-    if len(here) < len(workspace.copies) or len(kept) < len(store.copies) or here.keys() - kept.keys():
+    derived = [each for each in here if places.is_derived(each)] if places is not None else []
+    there = len(workspace.copies) - len(derived)
+    for each in derived:
+        del here[each]
+    if len(here) < there or len(kept) < len(store.copies) or here.keys() - kept.keys():
         return None
     if memory.agreed.keys() - kept.keys():
         return None
