@@ -155,7 +155,7 @@ class Round:
     def _patience(self, now: int) -> int:
         """Return how long to wait for events, in ns; what is due while git or another is at work waits for that."""
         if self._git_free_at is not None:
-            return self._git_free_at + self._pace.quiet - now
+            return self._through_at(self._git_free_at) - now
         if self._git is not None:
             return self._pace.check
         if self._locked_at is not None:
@@ -179,8 +179,8 @@ class Round:
         """Tell whether git is in the middle of something, so that nothing in the workspace means anything yet.
 
         It is through once there was no sign of it for the quiet time: between two of its steps there may be none, and
-        the last files that it wrote aren't heard of yet. Nothing is said of moments: every `git status` of an editor
-        takes the lock of the index.
+        the last files that it wrote aren't heard of yet; these are waited for, so that all is taken up together. Nothing
+        is said of moments: every `git status` of an editor takes the lock of the index.
         """
         before, found = self._git, git_busy(self._session.roots.project)
         if found is not None:
@@ -188,12 +188,17 @@ class Round:
             self._git_at = now if before is None else self._git_at
         elif before is not None:
             self._git_free_at = now if self._git_free_at is None else self._git_free_at
-            if now - self._git_free_at >= self._pace.quiet:
+            if now >= self._through_at(self._git_free_at):
                 self._git = self._git_free_at = None
                 self._teller.go_on()
         if found is not None and now - self._git_at >= self._pace.grace:
             self._teller.wait_for(f"git is in the middle of something here ({self._git})")
         return self._git is not None
+
+    def _through_at(self, free_at: int) -> int:
+        """Return when git is taken to be through, if there is no sign of it since ``free_at``."""
+        quiet, at_most = self._pace.quiet, self._pace.at_most
+        return min(max(free_at + quiet, self._settling.all_due_at()), free_at + max(quiet, at_most))
 
     def _step(self, now: int) -> bool:
         """Do what is due; False where a side turned out to be another by now."""

@@ -69,6 +69,10 @@ class Settling:
             return min(dues)
         return max(min(dues), min(max(dues), min(stir.first for stir in self._stirs.values()) + self._at_most_ns))
 
+    def all_due_at(self) -> int:
+        """Return when everything that is in motion now is to be taken up; long ago where nothing is."""
+        return max((stir.due for stir in self._stirs.values()), default=0)
+
     def is_due(self, now: int) -> bool:
         """Tell whether something is to be taken up now."""
         at = self.due_at()
