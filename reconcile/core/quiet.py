@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import ARCHIVE, METADATA, STREAM, Fault, Metadata, ParentKind, Partition, Stream
+from reconcile.core.model import ARCHIVE, METADATA, STREAM, Fault, Metadata, ParentKind, Stream
 from reconcile.core.parents import states
 from reconcile.core.plan import Plan, states_of
 from reconcile.core.policy import Layout, Missing
@@ -105,7 +105,7 @@ def state_of(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> st
         return _state_of_record(copy, other, memory, rules)
     sound = isinstance(metadata, Metadata) and isinstance(copy.stream, Stream) and not metadata.local
     flat = copy.path.rpartition("/")[0] == (ARCHIVE if copy.archived else "")
-    if not sound or not flat or copy.partition is Partition.TRASH:
+    if not sound or not flat:
         return None
     assert isinstance(metadata, Metadata)  # noqa: S101 - it is sound
     if metadata.parent.kind is ParentKind.UNREADABLE or not states(metadata, known):

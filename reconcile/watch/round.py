@@ -179,8 +179,8 @@ class Round:
         """Tell whether git is in the middle of something, so that nothing in the workspace means anything yet.
 
         It is through once there was no sign of it for the quiet time: between two of its steps there may be none, and
-        the last files that it wrote aren't heard of yet; these are waited for, so that all is taken up together. Nothing
-        is said of moments: every `git status` of an editor takes the lock of the index.
+        the last files that it wrote aren't heard of yet; these are waited for, so that all is taken up together.
+        Nothing is said of moments: every `git status` of an editor takes the lock of the index.
         """
         before, found = self._git, git_busy(self._session.roots.project)
         if found is not None:

@@ -12,11 +12,12 @@ from reconcile.core.format import Mended
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.mending import as_mended
-from reconcile.core.model import METADATA, Side
+from reconcile.core.model import METADATA, Fault, Side
 from reconcile.core.past import PastRun
 from reconcile.core.plan import Heading, Kind
 from reconcile.core.planner import make_plan
 from reconcile.core.policy import Policy, Prefer, Take
+from reconcile.core.quiet import quiet_plan
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize, Remove, TakeBack
 from reconcile.core.undo import plan_undo
@@ -131,6 +132,15 @@ def test_what_differs_is_not_quiet(change: str) -> None:
     else:
         world.files[Side.STORE]["log"] = b"2\n"
     assert not world.plan().quiet
+
+
+def test_what_counts_as_invalid_by_now_is_not_quiet() -> None:
+    world = in_sync({**BOTH, "log": b"1\n"})
+    store, workspace = side(Side.STORE, world.files[Side.STORE]), side(Side.WORKSPACE, world.files[Side.WORKSPACE])
+    assert quiet_plan(store, workspace, world.memory, Policy(), RULES) is not None
+    fault = Fault("", "what was fine once", "something else")
+    stricter = replace(store, copies=tuple(replace(copy, metadata=fault) for copy in store.copies))
+    assert quiet_plan(stricter, workspace, world.memory, Policy(), RULES) is None
 
 
 def test_what_another_checkout_has_saved_comes_here() -> None:

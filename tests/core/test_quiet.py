@@ -9,7 +9,7 @@ import pytest
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
 from reconcile.core.policy import Layout, Missing, Policy, Take
-from reconcile.core.quiet import quiet_plan, unsettled
+from reconcile.core.quiet import is_settled, quiet_plan, unsettled
 from tests.support.building import Lines, agreed_on, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
 
@@ -39,6 +39,14 @@ def is_quiet(store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, polic
 
 def test_as_agreed_on() -> None:
     assert is_quiet(stored(*STORE), here(*NESTED))
+    found = quiet_plan(stored(*STORE), here(*NESTED), KNOWN, Policy(), RULES)
+    assert found is not None
+    assert found.counted == {"jp-c1": "in-sync", "jp-c2": "in-sync"}
+
+
+def test_what_is_nowhere_is_settled_where_it_is_not_remembered() -> None:
+    assert is_settled("jp-c1", [], [], Memory(), RULES)
+    assert not is_settled("jp-c1", [], [], KNOWN, RULES)
 
 
 def test_what_is_in_the_store_alone_is_quiet() -> None:
