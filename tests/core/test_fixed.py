@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.decisions import decide
 from reconcile.core.fold import fold
 from reconcile.core.format import Mended
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.mending import as_mended
-from reconcile.core.model import METADATA, Fault, Side
+from reconcile.core.model import METADATA, Fault, Foreign, Side
 from reconcile.core.past import PastRun
 from reconcile.core.plan import Heading, Kind
 from reconcile.core.planner import make_plan
 from reconcile.core.policy import Policy, Prefer, Take
+from reconcile.core.presence import Goal, Presence, lacking
 from reconcile.core.quiet import quiet_plan
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize, Remove, TakeBack
 from reconcile.core.undo import plan_undo
 from reconcile.core.units import Rules
+from reconcile.core.views import views_of
 from reconcile.core.withholding import without_moving
 from tests.support.notes import FORMAT, HOUR, RULES, carried_out, notes, side
 from tests.support.remembering import Memories
@@ -240,6 +243,39 @@ def test_what_is_made_of_two_versions_has_the_newer_ones_time() -> None:
     assert (action.unit, action.case, write.size, write.mtime_ns) == (METADATA, 5, 6, 9 * HOUR)
 
 
+class Growing(notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """The same where a log may lose its lines."""
+
+    def loses(self, conversation: str, before: bytes, after: bytes) -> bool:  # noqa: ARG002
+        return False
+
+
+def test_two_edits_are_made_one() -> None:
+    for fmt in (FORMAT, Growing()):
+        world = World({}, {"log": b"1\n", "INDEX": b""}, Rules(fmt, RULES.digest))
+        world.run()
+        world.files[Side.STORE]["log"], world.files[Side.WORKSPACE]["log"] = b"1\n2\n", b"1\n3\n"
+        assert world.run() == ["copy store:log united", "project workspace:log united"]
+
+
+def test_one_edit_that_has_lost_something_is_none() -> None:
+    for which, step in (
+        (Side.WORKSPACE, "project workspace:log ahead-store"),
+        (Side.STORE, "copy store:log ahead-workspace"),
+    ):
+        world = in_sync({"log": b"1\n2\n", "INDEX": b""})
+        world.files[which]["log"] = b"1\n"
+        assert world.run() == [step]
+
+
+def test_what_another_checkout_has_agreed_to_lose_is_lost_here_too() -> None:
+    world = in_sync({"log": b"1\n2\n", "INDEX": b""})
+    world.files[Side.STORE]["log"] = b"1\n"
+    key = ("log", METADATA)
+    world.memories.history[key] = (*world.memories.history[key], RULES.digest(b"1\n"))
+    assert world.run() == ["project workspace:log edited-store"]
+
+
 def test_who_says_which_side_wins_gets_that_one() -> None:
     world = World({"log": b"1\n2\n"}, {"log": b"1\n3\n", "INDEX": b""})
     world.policy = Policy(prefer=Prefer.STORE)
@@ -250,7 +286,7 @@ def test_what_contradicts_is_held_until_somebody_decides() -> None:
     world = World({"log": b"1\n"}, {"log": b"2\n", "INDEX": b""})
     plan = world.plan()
     (item,) = plan.held
-    assert item.reason is Reason.CONTRADICTING
+    assert (item.reason, item.unit) == (Reason.CONTRADICTING, METADATA)
     assert item.message.startswith("found two logs that have no beginning in common")
     world.policy = Policy(decisions={"log": Take.STORE})
     assert "project workspace:log decided" in world.run()
@@ -398,6 +434,60 @@ def test_what_the_same_plan_brings_or_removes_is_made_again() -> None:
         "rebuild workspace:INDEX rebuilt",
         "rebuild store:INDEX rebuilt",
     ]
+
+
+def test_what_was_made_right_is_not_taken_for_an_older_version() -> None:
+    world = in_sync({**BOTH, "log": b"1\n2\n"}, SHARED)
+    world.files[Side.WORKSPACE] |= {"milk.md": b"two\n", "log": b"1\n"}
+    new = RULES.digest(notes.index_of(world.files[Side.WORKSPACE]))
+    history = world.memories.history
+    history["INDEX", METADATA] = (new, *history["INDEX", METADATA])
+    history["log", METADATA] = (RULES.digest(b"1\n"), *history["log", METADATA])
+    plan = world.plan()
+    assert said(plan) == [
+        "rebuild workspace:INDEX rebuilt",
+        "copy store:INDEX edited-workspace",
+        "copy store:milk.md external",
+        "age workspace:log behind",
+    ]
+    assert [item.reason for item in plan.aside] == [Reason.BEHIND_ASIDE]
+
+
+def test_what_stands_in_the_place_of_a_record() -> None:
+    world = in_sync({**BOTH, "log": b"1\n"})
+    store, workspace = side(Side.STORE, world.files[Side.STORE]), side(Side.WORKSPACE, BOTH)
+    linked = replace(workspace, foreign=(Foreign("log", "a symbolic link", link=True),))
+    (item,) = make_plan(store, linked, world.memory, Policy(), RULES, NOW).held
+    assert "workspace:log: found a symbolic link, expected the record that was there" in item.message
+    (note,) = (
+        each for each in make_plan(store, workspace, world.memory, Policy(), RULES, NOW).notes if each.conversation
+    )
+    assert note.message == "it is gone from the workspace; it stays in the store, and is not made again unasked"
+    (emptied,) = make_plan(store, side(Side.WORKSPACE, {}), world.memory, Policy(), RULES, NOW).held
+    assert emptied.message == "the workspace is empty, though records were there; nothing is inferred from that"
+    assert emptied.resolve == ("reconcile recover",)
+
+
+def test_directories_alone_make_no_empty_workspace() -> None:
+    world = World({}, {"box/x": b"x"})
+    world.run()
+    world.files[Side.STORE]["trip/map"] = b"m"
+    assert world.run() == ["project workspace:trip shared"]
+
+
+def test_how_records_stand() -> None:
+    store = side(Side.STORE, {**SHOPPING, "log": b"1\n"})
+    workspace = side(Side.WORKSPACE, {**BOTH, "log": b"1\n"})
+    here = decide(store, workspace, Memory(), Policy(), RULES, NOW)
+    assert here.presences["INDEX"] == Presence(Goal.NOTHING, 2, "derived")
+    there = decide(
+        side(Side.STORE, BOTH), side(Side.WORKSPACE, {"log": b"1\n"}), Memory(), Policy(git_busy="x"), RULES, NOW
+    )
+    assert there.presences["INDEX"] == Presence(Goal.NOTHING, 3, "gone")
+    assert there.presences["shopping.md"] == Presence(Goal.PROJECT, 3, "projected", Reason.SHARED)
+    known = in_sync({"log": b"1\n", "INDEX": b""}).memory
+    view = views_of(side(Side.STORE, {}), side(Side.WORKSPACE, {}), known, RULES)["log"]
+    assert lacking(view, Policy(decisions={"log": Take.STORE})) is None
 
 
 class Recording(Shared):
