@@ -468,6 +468,16 @@ def test_what_stands_in_the_place_of_a_record() -> None:
     assert emptied.resolve == ("reconcile recover",)
 
 
+def test_a_record_without_a_title_is_called_by_its_place() -> None:
+    world = World({}, {"log": b"1\n", "new": b"", "empty.md": b"", "trip/map": b"m"})
+    assert {action.conversation: action.title for action in world.plan().actions} == {
+        "INDEX": "INDEX",
+        "empty.md": "empty.md",
+        "log": "1",
+        "trip": "trip",
+    }
+
+
 def test_directories_alone_make_no_empty_workspace() -> None:
     world = World({}, {"box/x": b"x"})
     world.run()
