@@ -173,8 +173,11 @@ def lost_format(request: Request) -> str | None:
 
 
 def _refuse_link(roots: Roots) -> None:
-    """A pulled repository must not choose what is published: its `conversations` may not lead elsewhere."""
-    if os.path.islink(roots.workspace_conversations):
+    """A pulled repository must not choose what is published: its `conversations` may not lead elsewhere.
+
+    A side that is the whole project is what the user has named, by whatever link.
+    """
+    if roots.workspace_conversations != roots.project and os.path.islink(roots.workspace_conversations):
         raise LocateError(
             f"{roots.workspace_conversations}: found a symbolic link, expected a directory",
             "put the directory itself there; whoever commits such a link could have it lead anywhere",

@@ -148,9 +148,9 @@ class FixedPlaces(ABC):
         """Records aren't forked."""
         return content
 
-    def new_id(self, now_ns: int, taken: Collection[str]) -> str:
+    def new_id(self, now_ns: int, taken: Collection[str]) -> str:  # noqa: ARG002
         """Records aren't forked."""
-        raise NotImplementedError
+        raise ValueError("a record with a fixed place can't be forked")
 
     def lock_name(self, conversation: str) -> str | None:  # noqa: ARG002
         """No lock, unless a format says otherwise."""

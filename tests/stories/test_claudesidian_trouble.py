@@ -95,6 +95,14 @@ def test_links_in_the_place_of_directories_and_files_are_not_followed(run: Run, 
     assert (vault.path / ".conversations").is_symlink()
 
 
+def test_a_vault_that_is_reached_by_a_link_is_the_one_that_was_named(run: Run, tmp_path: Path) -> None:
+    vault = small(tmp_path / "vault", run)
+    (tmp_path / "link").symlink_to("vault")
+    assert run("-w", tmp_path / "link").exit_code == 0
+    result = run("-w", vault.path)
+    assert (result.exit_code, "nothing to do" in result.stdout) == (0, True), "it is the same vault"
+
+
 def test_what_is_no_file(run: Run, tmp_path: Path) -> None:
     vault = small(tmp_path / "vault", run)
     os.mkfifo(vault.path / ".workspaces" / "ws_pipe.json")
