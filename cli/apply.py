@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from reconcile.disk.roots import Roots
     from reconcile.session import Session
 
-    from .options import Options
+    from .given import Options
 
 
 class PlanElsewhereError(ReconcileError):

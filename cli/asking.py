@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.core.policy import Take
+from reconcile.core.choices import Take
 from reconcile.core.reasons import Reason
 from reconcile.errors import ReconcileError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Item
     from reconcile.core.policy import Policy
 
-    from .options import Options
+    from .given import Options
 
 
 class UnansweredError(ReconcileError):

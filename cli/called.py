@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import Options, options_of
+from .given import NAMES, Options
+from .options import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def called(context: click.Context) -> str:
         if parameter.expose_value and parameter.name is not None:
             words += _said(parameter, context.params.get(parameter.name))
     options, usual = options_of(context), Options()
-    for name in (field.name for field in fields(Options) if field.name not in UNSAID):
+    for name in (name for name in NAMES if name not in UNSAID):
         if (value := getattr(options, name)) != getattr(usual, name):
             words += _option(f"--{name}", value)
     return shlex.join(words)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from reconcile.checkups import Ill
 
-    from .options import Options
+    from .given import Options
 
 SHOWN = 20
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconcile.core.look import Look
     from reconcile.core.model import Copy
 
-    from .options import Options
+    from .given import Options
 
 
 def open_session(roots: Roots, settings: Settings, *, readonly: bool) -> Session:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reconcile.core.policy import Policy
     from reconcile.session import Session
 
-    from .options import Options
+    from .given import Options
 
 SHOWN = 20
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
-import sys
 from typing import Any
 
 import click
 
 from reconcile import __version__
-from reconcile.errors import ReconcileError
 
 from . import exits
+from .failing import FAILURES, complain, failed
 from .options import common_options, options_of
 
 COMMANDS = (
@@ -66,42 +64,15 @@ class Program(click.Group):
         except click.UsageError as error:
             if not options_of(ctx).json:
                 raise
-            _complain(ctx, error.format_message(), None)
+            complain(error.format_message(), None, as_json=True)
             raise click.exceptions.Exit(exits.USAGE) from None
-        except ReconcileError as error:
-            _complain(ctx, error.message, error.hint)
-            raise click.exceptions.Exit(error.exit_code) from None
-        except (KeyboardInterrupt, click.Abort):
-            _complain(ctx, "interrupted; what was begun is finished or cleaned up by the next run", None)
-            raise click.exceptions.Exit(exits.INTERRUPTED) from None
-        except BrokenPipeError:
-            # Whoever read our output has gone; nothing more can be said, also not by the interpreter at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(exits.FAILED) from None
-        except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            _complain(ctx, f"{where}{error.strerror or error}", None)
-            raise click.exceptions.Exit(exits.FAILED) from None
-        except MemoryError:
-            hint = "give it more (ulimit -v), or move the largest files away"
-            _complain(ctx, "found less memory than this takes", hint)
-            raise click.exceptions.Exit(exits.FAILED) from None
+        except click.Abort:
+            raise click.exceptions.Exit(failed(KeyboardInterrupt(), as_json=options_of(ctx).json)) from None
+        except FAILURES as error:
+            raise click.exceptions.Exit(failed(error, as_json=options_of(ctx).json)) from None
         finally:
             if collecting:
                 gc.enable()
-
-
-def _complain(ctx: click.Context, message: str, hint: str | None) -> None:
-    if options_of(ctx).json:
-        import json
-
-        click.echo(json.dumps({"format": "reconcile.error/1", "error": message, "hint": hint}), err=True)
-        return
-    from .style import clean
-
-    click.echo(f"reconcile: {clean(message)}", err=True)
-    for line in (hint or "").splitlines():
-        click.echo(f"  hint: {clean(line.strip())}", err=True)
 
 
 @click.group(

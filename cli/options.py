@@ -2,47 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
+from .given import Options
+
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(slots=True)
-class Options:
-    """What was given on the command line; one object for the program and its command."""
-
-    workspace: str | None = None
-    store: str | None = None
-    format: str | None = None
-    layout: str | None = None
-    only: tuple[str, ...] = ()
-    below: tuple[str, ...] = ()
-    dry_run: bool = False
-    out: str | None = None
-    check: bool = False
-    prefer: str = "newest"
-    accept: tuple[str, ...] = ()
-    yes: bool = False
-    json: bool = False
-    verbose: bool = False
-    quiet: bool = False
-    color: str = "auto"
-
-    @property
-    def is_dry(self) -> bool:
-        """Nothing may be written: ``--out`` and ``--check`` imply a dry run."""
-        return self.dry_run or self.check or self.out is not None
-
-    @property
-    def sides(self) -> str:
-        """What was said of the two sides, as a command that is to be typed next has to say it again."""
-        said = ("workspace", "store", "format", "layout")
-        return "".join(f" --{name} {shlex.quote(value)}" for name in said if (value := getattr(self, name)) is not None)
 
 
 def options_of(context: click.Context) -> Options:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
-from .options import Options, options_of
+from .options import options_of
 from .sides import find_roots, policy_of, settings_of
-from .unchanged import First, answer_unchanged, look_first
+from .unchanged import answer_at_once
 
 if TYPE_CHECKING:
     import click
@@ -14,16 +15,21 @@ if TYPE_CHECKING:
     from reconcile.config import Settings
     from reconcile.disk.roots import Roots
 
+    from .given import Options
+    from .unchanged import First
+
 
 def run_plain(context: click.Context) -> None:
     """Answer as the last run did where nothing has changed; else plan, and carry the plan out or show it."""
     options = options_of(context)
+    code = None if options.looked else answer_at_once(options)
+    if code is not None:
+        context.exit(code)
     roots = find_roots(options)
     settings = settings_of(roots)
-    first = look_first(options, roots, settings)
-    code = None
+    first = options.first
     if first is not None:
-        code = answer_unchanged(options, roots, settings, first)
+        code = _answer_unchanged(options, roots, settings, first)
         if code is None and not options.json:
             code = _run_on(context, options, roots, settings, first)
     if code is not None:
@@ -31,6 +37,24 @@ def run_plain(context: click.Context) -> None:
     from .run import run_pass
 
     run_pass(context)
+
+
+def _answer_unchanged(options: Options, roots: Roots, settings: Settings, first: First) -> int | None:
+    """Answer as the last run did, and return the exit code; None where there is something to be planned.
+
+    Questions are asked anew, and JSON tells more of a plan than was kept where that isn't quiet.
+    """
+    answer = first.rest.answer
+    if not first.is_unchanged or (answer.held and not options.is_dry) or (options.json and not answer.quiet):
+        return None
+    from reconcile.answering import plan_of
+    from reconcile.apply.outcome import Outcome
+
+    from .report import exit_code, report
+
+    plan = plan_of(answer, policy_of(options, settings), time.time_ns())
+    report(options, roots, (), plan, None if options.is_dry else Outcome())
+    return exit_code(plan, None, options)
 
 
 def _run_on(context: click.Context, options: Options, roots: Roots, settings: Settings, first: First) -> int | None:

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .options import Options
+    from .given import Options
 
 LONG = 100
 """Actions from which on progress is shown."""

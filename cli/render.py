@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from reconcile.core.model import EXTRA, WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.core.reasons import Reason
 
+from .lines import RESTING, counted
 from .style import DEEP, Style, clean, nested, pad, shorten, size
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.core.model import Place
     from reconcile.core.plan import Action, Item, Plan
-    from reconcile.disk.roots import Roots
 
 LONG = 60
 """Actions that are listed in full; beyond, ``-v`` shows all."""
@@ -195,18 +194,6 @@ def _events(action: Action) -> str:
     return f"{change:+d} event{'' if abs(change) == 1 else 's'}"
 
 
-def heading(roots: Roots, layout: str, style: Style) -> str:
-    """Say which two sides the run is about."""
-    home = os.path.expanduser("~")
-
-    def show(path: str) -> str:
-        return clean("~" + path[len(home) :] if path.startswith(home + os.sep) else path)
-
-    how = f" ({layout})" if roots.inner else ""
-    text = f"workspace {show(roots.workspace)}{how}\nstore     {show(roots.store)}"
-    return style(text, dim=True)
-
-
 def summary(plan: Plan, style: Style, *, done: Outcome | None = None, noun: str = "conversation") -> str:
     """Return the one line that counts everything: what is planned, or what was really done."""
     deeds = [] if done is None else list(done.deeds.values())
@@ -217,16 +204,12 @@ def summary(plan: Plan, style: Style, *, done: Outcome | None = None, noun: str 
     for result in ("skipped", "failed"):
         count = sum(deed.result == result for deed in deeds)
         steps += [f"{count} {result}"] if count else []
-    text = f"{'Plan' if done is None else 'Done'}: {', '.join(steps) if steps else 'nothing to do'}"
-    text += f"; {len(plan.held)} held" if plan.held else ""
-    text += f"; {len(plan.aside)} set aside" if plan.aside else ""
-    if not deeds and plan.states:
-        total = sum(count for _, count in plan.states)
-        states = ", ".join(f"{count} {state}" for state, count in plan.states)
-        text += f". {total} {noun}{'' if total == 1 else 's'}: {states}"
+    waits = [f"{len(plan.held)} held"] if plan.held else []
+    waits += [f"{len(plan.aside)} set aside"] if plan.aside else []
+    text = counted(steps, waits, () if deeds else plan.states, noun, done=done is not None)
     attention = plan.held or any(deed.result != "done" for deed in deeds)
-    color = "yellow" if attention else "green" if not plan.actions or deeds else None
-    return style(text + ".", color, bold=True)
+    color = "yellow" if attention else RESTING if not plan.actions or deeds else None
+    return style(text, color, bold=True)
 
 
 def results(outcome: Outcome, style: Style) -> Iterable[str]:

@@ -12,7 +12,8 @@ from reconcile.core.reasons import Reason
 
 from . import exits
 from .asking import is_interactive, say
-from .render import PlanText, heading, results, summary
+from .lines import heading
+from .render import PlanText, results, summary
 from .style import Style
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Plan
     from reconcile.disk.roots import Roots
 
-    from .options import Options
+    from .given import Options
 
 
 def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, outcome: Outcome | None) -> None:

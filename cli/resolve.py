@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconcile.core.choices import Take
 from reconcile.core.plan import Plan
-from reconcile.core.policy import Take
 
 from . import exits
 from .context import find_ids

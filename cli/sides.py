@@ -7,14 +7,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from reconcile.config import Settings, load_settings
-from reconcile.core.policy import Layout, Policy, Prefer
+from reconcile.core.choices import Layout, Prefer
 from reconcile.disk.marks import MARKS, format_at
 from reconcile.disk.roots import Roots, locate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .options import Options
+    from reconcile.core.policy import Policy
+
+    from .given import Options
 
 _EVERYTHING: Mapping[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
 
@@ -41,10 +43,18 @@ def settings_of(roots: Roots) -> Settings:
     return load_settings(os.environ, roots.workspace_id)
 
 
+def with_layout(options: Options, settings: Settings) -> Settings:
+    """Let the option for the layout win over the settings."""
+    return settings._replace(layout=Layout(options.layout)) if options.layout else settings
+
+
 def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[str]] = _EVERYTHING) -> Policy:
     """Put options and settings together; ``ids`` are the resolved ``only`` and ``below``."""
+    from reconcile.core.policy import Policy  # here: where nothing has changed none is needed
+
+    settings = with_layout(options, settings)
     return Policy(
-        layout=Layout(options.layout) if options.layout else settings.layout,
+        layout=settings.layout,
         prefer=Prefer(options.prefer),
         stream=settings.stream,
         diverged=settings.diverged,

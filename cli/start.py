@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+TYPE_CHECKING = False  # importing typing would cost `--version` something
+if TYPE_CHECKING:
+    from .given import Options
 
 
 def start() -> None:
     """Run the command."""
-    if sys.argv[1:] == ["--version"]:
+    words = sys.argv[1:]
+    if words == ["--version"]:
         from reconcile import __version__
 
         sys.stdout.write(f"reconcile, version {__version__}\n")
         return
+    from .given import read_plainly
+
+    # Of that variable, the parser makes what a shell completes words with.
+    options = None if "_RECONCILE_COMPLETE" in os.environ else read_plainly(words)
+    if options is not None:
+        _begin(options)
     from .main import main
 
-    main()
+    main(obj=options)
+
+
+def _begin(options: Options) -> None:
+    """End here, where a plain run has nothing to do."""
+    import gc
+
+    from .failing import FAILURES, failed
+    from .unchanged import answer_at_once
+
+    gc.disable()
+    try:
+        code = answer_at_once(options)
+    except FAILURES as error:
+        code = failed(error, as_json=False)
+    if code is not None:
+        sys.exit(code)
+    gc.enable()

@@ -17,8 +17,8 @@ from reconcile.describe import describe
 
 from .asking import say
 from .context import find_ids, open_session, selection
+from .lines import heading
 from .options import common_options, options_of
-from .render import heading
 from .run import tell_lost
 from .sides import find_roots, policy_of, settings_of
 from .style import DEEP, Style, clean, nested, pad, shorten, titled, width
@@ -26,7 +26,7 @@ from .style import DEEP, Style, clean, nested, pad, shorten, titled, width
 if TYPE_CHECKING:
     from reconcile.core.standing import Standing
 
-    from .options import Options
+    from .given import Options
 
 TITLE = 44
 COLORS = {"in-sync": "green", "invalid": "red", "conflict": "red", "busy": "yellow", "behind": "blue"}

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
-from dataclasses import dataclass
 from itertools import accumulate
-
-import click
 
 LONG = 200
 """Columns of what is shown in full, unless it is absurd."""
@@ -30,6 +26,8 @@ def clean(text: str) -> str:
 def _visible(char: str) -> str:
     if char.isascii() and char.isprintable():
         return char
+    import unicodedata  # here, as the next one: most text is plain
+
     category = unicodedata.category(char)
     if category == "Cs" and "\udc80" <= char <= "\udcff":
         return f"\\x{ord(char) - 0xDC00:02x}"
@@ -40,6 +38,10 @@ def _visible(char: str) -> str:
 
 def width(text: str) -> int:
     """Return the columns that a text takes."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
@@ -77,11 +79,14 @@ def size(count: int) -> str:
     return f"{value:.1f} GB"
 
 
-@dataclass(frozen=True, slots=True)
 class Style:
     """Colours, or none of them."""
 
-    colored: bool
+    __slots__ = ("colored",)
+
+    def __init__(self, colored: bool) -> None:
+        """Use colours, or don't."""
+        self.colored = colored
 
     @classmethod
     def choose(cls, when: str) -> Style:
@@ -94,4 +99,6 @@ class Style:
         """Return the text in a colour."""
         if not self.colored:
             return text
+        import click
+
         return click.style(text, fg=color, bold=bold or None, dim=dim or None)

@@ -1,6 +1,6 @@
 """The command without a name where nothing has changed since the last run: that run's answer, and not one module more.
 
-Whatever differs from a plain run, or asks for anything else, is `cli.run`'s affair.
+Whatever differs from a plain run, or asks for anything else, is `cli.plain`'s affair.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.answering import asked_of, plan_of
-from reconcile.apply.outcome import Outcome
+from reconcile.answering import asked_of
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.state_place import state_directory
 
-from .report import exit_code, report
-from .sides import policy_of
+from . import exits
+from .lines import RESTING, counted, heading
+from .sides import find_roots, settings_of, with_layout
+from .style import Style
 
 if TYPE_CHECKING:
     from reconcile.config import Settings
     from reconcile.disk.roots import Roots
 
-    from .options import Options
+    from .given import Options
 
 
 class First(NamedTuple):
@@ -32,30 +33,42 @@ class First(NamedTuple):
     rest: LastAnswer
     changed: tuple[list[str], list[str]]
 
+    @property
+    def is_unchanged(self) -> bool:
+        """Everything is as the last run has left it."""
+        return not self.rest.due and not any(self.changed)
+
 
 def look_first(options: Options, roots: Roots, settings: Settings) -> First | None:
     """Look for what has changed since the last run; None where that can't be told, or something else is asked for."""
-    policy = policy_of(options, settings)
-    special = options.only or options.below or options.yes or options.out is not None
-    if special or not policy.is_plain or git_busy(roots.project) is not None:
+    special = options.only or options.below or options.accept or options.yes or options.out is not None
+    if special or options.prefer != "newest" or git_busy(roots.project) is not None:
         return None
     directory = state_directory(roots.key, os.environ, sys.platform)
     rest = LastAnswer.load(directory, roots.workspace_identity)
-    if rest is None or not rest.is_about(asked_of(roots, policy, settings.ignore), directory, time.time_ns()):
+    asked = asked_of(roots, with_layout(options, settings), settings.ignore)
+    if rest is None or not rest.is_about(asked, directory, time.time_ns()):
         return None
     return First(rest, rest.changed())
 
 
-def answer_unchanged(options: Options, roots: Roots, settings: Settings, first: First) -> int | None:
-    """Answer as the last run did, and return the exit code; None where there is something to be planned.
+def answer_at_once(options: Options) -> int | None:
+    """Say that there is nothing to do, and return the exit code; None where there is something, or more is to be said.
 
-    Questions are asked anew, and JSON tells more of a plan than was kept where that isn't quiet.
+    What a first look has found is left in ``options``. Raises `ReconcileError`, `OSError`.
     """
+    options.looked = True
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    options.first = first = look_first(options, roots, settings)
+    if first is None or not first.is_unchanged:
+        return None
     answer = first.rest.answer
-    if first.rest.due or any(first.changed) or (answer.held and not options.is_dry):
+    if options.json or not answer.quiet or answer.held or answer.aside or answer.notes:
         return None
-    if options.json and not answer.quiet:
-        return None
-    plan = plan_of(answer, policy_of(options, settings), time.time_ns())
-    report(options, roots, (), plan, None if options.is_dry else Outcome())
-    return exit_code(plan, None, options)
+    if not options.quiet:
+        style = Style.choose(options.color)
+        end = counted((), (), answer.states, roots.noun, done=not options.is_dry)
+        sys.stdout.write(f"{heading(roots, answer.layout, style)}\n\n{style(end, RESTING, bold=True)}\n")
+        sys.stdout.flush()
+    return exits.DONE

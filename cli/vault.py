@@ -23,7 +23,7 @@ from .when import age, date
 if TYPE_CHECKING:
     from reconcile.session import Session
 
-    from .options import Options
+    from .given import Options
 
 SHOWN = 20
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reconcile.watch.inbox import Inbox
     from reconcile.watch.news import News, Standing
 
-    from .options import Options
+    from .given import Options
 
 _SECOND = 10**9
 _COLORS = {

@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 from reconcile.disk.last_answer import Answer, Asked
 
 if TYPE_CHECKING:
+    from reconcile.config import Settings
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
 
 
-def asked_of(roots: Roots, policy: Policy, ignore: tuple[str, ...]) -> Asked:
-    """Return all that a plain run's plan depends on besides both sides, the memory and git."""
+def asked_of(roots: Roots, rules: Policy | Settings, ignore: tuple[str, ...]) -> Asked:
+    """Return all that a plain run's plan depends on besides both sides, the memory and git.
+
+    ``rules`` are a policy's, or what makes one.
+    """
     sides = (roots.format, roots.workspace, roots.project, roots.store, roots.workspace_identity, roots.workspace_id)
-    rules = (policy.layout.value, policy.stream.value, policy.diverged.value, policy.missing.value)
-    return (*sides, roots.siblings, *rules, ignore)
+    chosen = (rules.layout.value, rules.stream.value, rules.diverged.value, rules.missing.value)
+    return (*sides, roots.siblings, *chosen, ignore)
 
 
 def is_ordinary(plan: Plan) -> bool:

@@ -5,12 +5,10 @@ Nothing is read from the project itself: a pulled repository must not change wha
 
 from __future__ import annotations
 
-import contextlib
 import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reconcile.core.policy import Diverged, Layout, Missing, StreamRule
+from reconcile.core.choices import Diverged, Layout, Missing, StreamRule
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
@@ -28,8 +26,7 @@ class ConfigError(ReconcileError):
     exit_code = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What the configuration says. ``ignore`` are patterns of extra files, the times are in seconds.
 
     ``settle`` and ``settle_at_most``: how long a conversation must be quiet before `watch` takes it up, and after what
@@ -115,7 +112,7 @@ def _merged(settings: Settings, raw: Mapping[str, object], where: str) -> Settin
         if key not in _KEYS:
             hint = _did_you_mean(key, [*_KEYS, "workspace"], "known keys")
             raise ConfigError(f"{where}: found the unknown key {_brief(key)}", hint)
-        settings = replace(settings, **{key: _value(key, value, where)})
+        settings = settings._replace(**{key: _value(key, value, where)})
     return settings
 
 
@@ -131,9 +128,12 @@ def _value(key: str, value: object, where: str) -> Any:
             raise ConfigError(f"{where}: ignore: found {_brief(value)}, expected a list of patterns")
         return tuple(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):
-            if (seconds := float(value)) >= 0:  # not a number isn't
-                return seconds
+        try:
+            seconds = float(value)
+        except OverflowError:
+            seconds = -1.0
+        if seconds >= 0:  # not a number isn't
+            return seconds
     raise ConfigError(f"{where}: {key}: found {_brief(value)}, expected seconds, 0 or more")
 
 

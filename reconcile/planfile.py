@@ -9,10 +9,11 @@ import reprlib
 
 from pydantic import ValidationError
 
+from reconcile.core.choices import Layout, Prefer, Take
 from reconcile.core.format import Part
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
-from reconcile.core.policy import Layout, Policy, Prefer, Take
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import reason_of
 from reconcile.core.requests import (
     Branch,

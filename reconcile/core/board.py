@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from reconcile.core.choices import Layout
 from reconcile.core.draft import Draft
 from reconcile.core.edits import Edits
 from reconcile.core.model import METADATA, WHOLE, Metadata, Place, joined
 from reconcile.core.plan import Item, Note, Preserve
-from reconcile.core.policy import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

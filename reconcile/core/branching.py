@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reconcile.core.choices import Layout
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.edits import RefusedError
 from reconcile.core.memory import Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, Fault, File, Side
 from reconcile.core.nodes import Node
 from reconcile.core.plan import Heading, Kind, Plan
-from reconcile.core.policy import Layout
 from reconcile.core.reasons import Reason
 from reconcile.core.withholding import renumbered
 

@@ -10,9 +10,9 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from reconcile.core.cases import case_of
+from reconcile.core.choices import Diverged, Missing, Prefer, StreamRule, Take
 from reconcile.core.memory import AsideKind, AsideRecord, IntentKind
 from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Side
-from reconcile.core.policy import Diverged, Missing, Prefer, StreamRule, Take
 from reconcile.core.reasons import Reason
 from reconcile.core.streams import Direction, direction, loses_its_end
 

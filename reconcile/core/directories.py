@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import ARCHIVE, CHILDREN, METADATA, Metadata, Side, Stream
+from reconcile.core.model import ARCHIVE, METADATA, Metadata, Side, Stream
+from reconcile.core.names import CHILDREN
 from reconcile.core.settle import final_metadata, keeps_directories
 from reconcile.core.units import units_of
 

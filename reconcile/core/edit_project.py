@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reconcile.core.choices import Take
 from reconcile.core.content import Outcome
 from reconcile.core.edits import NOBODY, Edits, held_item, names, still_there
 from reconcile.core.memory import Intent, IntentKind
-from reconcile.core.policy import Take
 from reconcile.core.reasons import Reason
 from reconcile.core.recover import coming
 

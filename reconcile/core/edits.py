@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reconcile.core.board import Board
+    from reconcile.core.choices import Take
     from reconcile.core.memory import Intent, Memory
-    from reconcile.core.policy import Policy, Take
+    from reconcile.core.policy import Policy
     from reconcile.core.reasons import Reason
 
 NAMED = 5

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, TRASH, Snapshot, Stream
+from reconcile.core.model import TRASH, Snapshot, Stream
+from reconcile.core.names import CHILDREN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

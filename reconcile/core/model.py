@@ -20,8 +20,6 @@ EXTRA = "extra:"
 WHOLE = "conversation"
 """The unit of an action that concerns a conversation's whole directory."""
 
-CHILDREN = "conversations"
-"""Name of the directory that holds the roots of a side, and the children of a conversation."""
 EARLIEST_NS, LATEST_NS = -(2**63), 2**63 - 1
 """Times that are told apart, of the years 1677 to 2262: what a database and a plan file can hold. A scan takes a time
 before or after for the first or the last of them."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, Place, joined
+from reconcile.core.model import Place, joined
+from reconcile.core.names import CHILDREN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

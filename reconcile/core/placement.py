@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reconcile.core.choices import Layout, Missing
 from reconcile.core.draft import Put, Step
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import ARCHIVE, CHILDREN, EXTRA, METADATA, STREAM, WHOLE, Partition, Side
+from reconcile.core.model import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Partition, Side
+from reconcile.core.names import CHILDREN
 from reconcile.core.nodes import Node
 from reconcile.core.plan import Kind
-from reconcile.core.policy import Layout, Missing
 from reconcile.core.presence import Goal, removed_here
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import vacate

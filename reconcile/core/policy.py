@@ -3,59 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from reconcile.core.choices import Diverged, Layout, Missing, Prefer, StreamRule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reconcile.core.choices import Take
     from reconcile.core.requests import Request
-
-
-class Layout(StrEnum):
-    """How a workspace is laid out; the store is always flat."""
-
-    NESTED = "nested"
-    FLAT = "flat"
-
-
-class Prefer(StrEnum):
-    """Who wins between two real edits (``--prefer``)."""
-
-    NEWEST = "newest"
-    STORE = "store"
-    WORKSPACE = "workspace"
-
-
-class StreamRule(StrEnum):
-    """``stream`` in the configuration: whether streams have a direction (section 4)."""
-
-    DIRECTED = "directed"
-    NEWEST = "newest"
-
-
-class Diverged(StrEnum):
-    """``diverged`` in the configuration: what happens to the losing continuation."""
-
-    FORK = "fork"
-    NEWEST = "newest"
-    HOLD = "hold"
-
-
-class Missing(StrEnum):
-    """``missing`` in the configuration: what is not in the workspace is left out, or projected again."""
-
-    INTENT = "intent"
-    REPROJECT = "reproject"
-
-
-class Take(StrEnum):
-    """The decision that ``resolve`` brings for one conversation."""
-
-    STORE = "store"
-    WORKSPACE = "workspace"
-    BOTH = "both"
-    KEEP = "keep"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from reconcile.core.cases import case_of
+from reconcile.core.choices import Layout, Missing, Take
 from reconcile.core.memory import Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, Side
-from reconcile.core.policy import Layout, Missing, Take
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:

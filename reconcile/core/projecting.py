@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, WHOLE, Metadata, Place, Side, Stream
+from reconcile.core.choices import Layout, Missing
+from reconcile.core.model import WHOLE, Metadata, Place, Side, Stream
+from reconcile.core.names import CHILDREN
 from reconcile.core.parents import states
 from reconcile.core.placement import fits
 from reconcile.core.plan import Action, Expect, Heading, Kind, Plan, Write, states_of
-from reconcile.core.policy import Layout, Missing
 from reconcile.core.quiet import are_placed, tree_of
 from reconcile.core.reasons import Reason
 from reconcile.core.remaining import by_conversation, is_plain, is_sound, state_of

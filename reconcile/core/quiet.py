@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reconcile.core.choices import Layout, Missing
 from reconcile.core.memory import IntentKind
 from reconcile.core.model import ARCHIVE, METADATA, STREAM, Fault, Metadata, ParentKind, Stream
 from reconcile.core.parents import states
 from reconcile.core.plan import Plan, states_of
-from reconcile.core.policy import Layout, Missing
 from reconcile.core.tree import TreeIndex
 from reconcile.core.units import joined_digest
 

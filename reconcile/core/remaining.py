@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from reconcile.core.choices import Missing
 from reconcile.core.guards import look_at_sides, look_at_whole
 from reconcile.core.kin import kin_of
 from reconcile.core.memory import Agreed
 from reconcile.core.model import Metadata, ParentKind, Partition, Stream
 from reconcile.core.parents import states
 from reconcile.core.plan import states_of
-from reconcile.core.policy import Missing
 from reconcile.core.quiet import are_placed, digests_of, tree_of
 from reconcile.core.quiet import state_of as glance_at
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from reconcile.core.choices import Take
 from reconcile.core.memory import AsideKind, AsideRecord
-from reconcile.core.model import CHILDREN, WHOLE, Side
-from reconcile.core.policy import Take
+from reconcile.core.model import WHOLE, Side
+from reconcile.core.names import CHILDREN
 from reconcile.core.presence import lacking
 from reconcile.core.reasons import Reason
 

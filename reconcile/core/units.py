@@ -5,18 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import (
-    ARCHIVE,
-    CHILDREN,
-    EXTRA,
-    METADATA,
-    STREAM,
-    TRASH,
-    Fault,
-    Metadata,
-    ParentKind,
-    Stream,
-)
+from reconcile.core.model import ARCHIVE, EXTRA, METADATA, STREAM, TRASH, Fault, Metadata, ParentKind, Stream
+from reconcile.core.names import CHILDREN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

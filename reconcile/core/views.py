@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import CHILDREN, METADATA, Metadata, Partition, Side, Stream
+from reconcile.core.model import METADATA, Metadata, Partition, Side, Stream
+from reconcile.core.names import CHILDREN
 from reconcile.core.units import Unit, units_of
 
 if TYPE_CHECKING:

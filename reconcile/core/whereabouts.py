@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, Place, Side
+from reconcile.core.model import Place, Side
+from reconcile.core.names import CHILDREN
 from reconcile.core.undone import Standing, standing, undone_record
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN
+from reconcile.core.names import CHILDREN
 from reconcile.disk.hashing import digest_file
 from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, rename_with
 from reconcile.disk.private import write_all

@@ -7,19 +7,8 @@ from dataclasses import replace
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import (
-    CHILDREN,
-    METADATA,
-    STREAM,
-    Copy,
-    Fault,
-    File,
-    Foreign,
-    Metadata,
-    Partition,
-    Problem,
-    Stream,
-)
+from reconcile.core.model import METADATA, STREAM, Copy, Fault, File, Foreign, Metadata, Partition, Problem, Stream
+from reconcile.core.names import CHILDREN
 from reconcile.disk.hashing import digest as digest_of
 from reconcile.disk.index import Index, Row, make_row, pack, settled
 from reconcile.disk.reading import print_of, read_files, reason

@@ -7,12 +7,10 @@ done here: a made-up id is another store, and a merge without a lock loses data.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN
-from reconcile.disk.lost import ID_FILE, LINK, MARKER, find_lost, ids_of
+from reconcile.core.names import CHILDREN
 from reconcile.disk.roots import LocateError, Roots, identity_of
 
 if TYPE_CHECKING:
@@ -20,7 +18,12 @@ if TYPE_CHECKING:
 
     from reconcile.disk.roots import Request
 
-_ID = re.compile(rb"[0-9a-z]{5}")
+MARKER = ".jp"
+ID_FILE = ".id"
+LINK = "storage"
+"""In a silo: JP's link to the ``.jp`` that last used it."""
+_ID_CHARACTERS = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz")
+_ID_LENGTH = 5
 _ID_LIMIT = 65536
 
 
@@ -33,12 +36,21 @@ def locate_jp(request: Request) -> Roots:
             f"found no directory {MARKER} in {start} or in any directory above it, expected one",
             "go to the project or name it with --workspace; a deleted .jp: reconcile recover, or git checkout -- .jp",
         )
-    if project != start and (lost := find_lost(start, request, silos_of(request))) is not None:
+    if project != start:
+        _refuse_lost(start, project, request)
+    return _roots(request, project, read_id(os.path.join(project, MARKER)))
+
+
+def _refuse_lost(start: str, project: str, request: Request) -> None:
+    """A project further up isn't meant where there was one nearer."""
+    from reconcile.disk.lost import find_lost  # here: most runs begin in the project itself
+
+    lost = find_lost(start, request, silos_of(request))
+    if lost is not None:
         raise LocateError(
             f"{lost.project}: found no {MARKER}, expected that of a checkout that was here; {project} is another one",
             f"put it back: reconcile recover; or name the other one: --workspace {project}",
         )
-    return _roots(request, project, read_id(os.path.join(project, MARKER)))
 
 
 def locate_for_recovery(request: Request, source: str | None) -> Roots:
@@ -47,6 +59,8 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
     The id is found through its own file, reconcile's record of this path or of ``source``, a silo's ``storage`` link,
     or ``--store``. Nothing is written.
     """
+    from reconcile.disk.lost import find_lost, ids_of
+
     start = request.path(request.workspace or "")
     lost = find_lost(start, request, silos_of(request))
     project = lost.project if lost is not None else _meant(start, named=source is not None or request.store is not None)
@@ -56,7 +70,7 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
     ids = ids or ids_of(project, request, silos_of(request))
     if request.store is not None:
         ids = (os.path.basename(request.path(request.store)).rpartition("-")[2],)
-    if not ids or _ID.fullmatch(os.fsencode(ids[0])) is None:
+    if not ids or not _is_id(os.fsencode(ids[0])):
         raise LocateError(
             f"{project}: found no {MARKER}/{ID_FILE}, and no record of a checkout here",
             "name another checkout of that workspace with --from, or its store with --store",
@@ -140,11 +154,15 @@ def read_id(workspace: str) -> str:
         message = f"{path}: it can't be read ({error.strerror}), expected the workspace id"
         raise LocateError(message, hint) from None
     last = content.removesuffix(b"\n").rpartition(b"\n")[2].removesuffix(b"\r")
-    if not _utf8(content) or _ID.fullmatch(last) is None:
+    if not _utf8(content) or not _is_id(last):
         found = "an empty file" if not content.strip() else f"{last[:40]!r}"[1:] + " as the last line"
         expected = "expected an id of five characters (0-9, a-z) as the last line"
         raise LocateError(f"{path}: found {found}, {expected}", hint)
     return last.decode()
+
+
+def _is_id(text: bytes) -> bool:
+    return len(text) == _ID_LENGTH and _ID_CHARACTERS.issuperset(text)
 
 
 def user_data_dir(environ: Mapping[str, str], platform: str) -> str:

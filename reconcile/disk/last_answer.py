@@ -7,12 +7,10 @@ loads next to nothing.
 
 from __future__ import annotations
 
-import os
-from array import array
 from typing import NamedTuple, TypeAlias
 
 from reconcile.disk.generation import Generation, generation
-from reconcile.disk.sweep import Sweep, changed_on_both
+from reconcile.disk.sweep import KeptSweep, changed_on_both
 from reconcile.disk.value_file import file_of, load_values, save_values
 
 Asked: TypeAlias = tuple[object, ...]
@@ -49,7 +47,7 @@ class LastAnswer(NamedTuple):
     generation: Generation
     made_ns: int
     roots: tuple[str, str]
-    sweeps: tuple[Sweep, Sweep]
+    sweeps: tuple[KeptSweep, KeptSweep]
     answer: Answer
     due: tuple[str, ...]
     key: bytes
@@ -61,8 +59,7 @@ class LastAnswer(NamedTuple):
 
     def changed(self) -> tuple[list[str], list[str]]:
         """Return the paths of which the status isn't the same, by side; ``.`` is a side's own."""
-        one, other = changed_on_both(self.roots, self.sweeps)
-        return [self.sweeps[0].names[at] for at in one], [self.sweeps[1].names[at] for at in other]
+        return changed_on_both(self.roots, self.sweeps)
 
     @classmethod
     def load(cls, directory: str, checkout: str) -> LastAnswer | None:
@@ -71,11 +68,11 @@ class LastAnswer(NamedTuple):
         if values is None:
             return None
         asked, known, made_ns, roots, sweeps, answer, due, key = values
-        one, other = (Sweep(os.fsdecode(names).split("\0"), array("q", prints)) for names, prints in sweeps)
+        one, other = map(KeptSweep, sweeps)
         return cls(asked, known, made_ns, roots, (one, other), Answer(*answer), due, key)
 
     def save(self, directory: str, checkout: str) -> None:
         """Keep it."""
-        sweeps = [(os.fsencode("\0".join(sweep.names)), sweep.prints.tobytes()) for sweep in self.sweeps]
+        sweeps = [sweep.pieces for sweep in self.sweeps]
         values = (*self[:4], sweeps, tuple(self.answer), self.due, self.key)
         save_values(file_of(directory, _KIND, checkout), _KIND, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN
+from reconcile.core.names import CHILDREN
 from reconcile.disk.hashing import digest
 from reconcile.disk.roots import LocateError, Roots, identity_of
 

@@ -11,7 +11,8 @@ import stat
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import CHILDREN, Copy, Partition
+from reconcile.core.model import Copy, Partition
+from reconcile.core.names import CHILDREN
 from reconcile.disk.copies import Spot
 from reconcile.disk.walk import PARTITIONS, Level, Walk
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import CHILDREN
+from reconcile.core.names import CHILDREN
 from reconcile.disk.marks import format_at
 from reconcile.errors import ReconcileError
 
@@ -22,8 +21,7 @@ class LocateError(ReconcileError):
     exit_code = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What the finders of the formats are given: the options as typed, and the surroundings."""
 
     workspace: str | None
@@ -39,8 +37,7 @@ class Request:
         return os.path.realpath(path) if ".." in path.split(os.sep) else os.path.normpath(path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roots:
+class Roots(NamedTuple):
     """The two sides. Paths are absolute and as the operator wrote them; they may be symbolic links.
 
     ``workspace`` is the directory that holds the workspace's ``conversations/`` (JP: ``.jp``), ``project``
@@ -144,11 +141,12 @@ def identity_of(path: str) -> str:
 def _found(request: Request) -> str:
     """The format that what is there belongs to."""
     from reconcile.disk.jp_roots import find_project, silos_of
-    from reconcile.disk.lost import find_lost
 
     start = request.path(request.workspace or "")
     if find_project(start) is not None:
         return "jp"
+    from reconcile.disk.lost import find_lost
+
     if (lost := find_lost(start, request, silos_of(request))) is not None:
         raise LocateError(
             f"{lost.project}: found no .jp, expected that of a checkout that was here",

@@ -12,13 +12,16 @@ from array import array
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 _SECOND_NS = 1_000_000_000
 _WORD = 2**64
 _FIELDS = 4
+_BYTES = 8 * _FIELDS
+_PIECE = 4096
+"""Paths that are compared at once."""
 _UNKNOWN = (0,) * _FIELDS
 _MISSING = (-1,) * _FIELDS
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -72,31 +75,72 @@ class Sweep:
             prints += numbers
         return Sweep(names, prints)
 
-    def changed(self, root: str) -> list[int]:
-        """Return the positions of the paths that have another status now, or none."""
-        now = _prints(root, self.names)
-        if now == self.prints:
-            return []
-        before = self.prints
-        return [
-            at
-            for at in range(len(self.names))
-            if now[_FIELDS * at : _FIELDS * (at + 1)] != before[_FIELDS * at : _FIELDS * (at + 1)]
-        ]
+    def changed(self, root: str) -> bool:
+        """Tell whether a path has another status now."""
+        with _opened(root) as look:
+            return look is None or look(self.names) != self.prints.tobytes()
 
 
-def changed_on_both(roots: Sequence[str], sweeps: Sequence[Sweep]) -> list[list[int]]:
+class KeptSweep:
+    """A sweep as it is kept: in pieces of names, joined by NUL, with their numbers, one after the other in memory."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, pieces: Iterable[tuple[bytes, bytes]]) -> None:
+        """Take what `of` has made."""
+        self.pieces = tuple(pieces)
+
+    @classmethod
+    def of(cls, sweep: Sweep) -> KeptSweep:
+        """Return a sweep in pieces."""
+        names, prints = sweep.names, sweep.prints
+        return cls(
+            (
+                os.fsencode("\0".join(names[begin : begin + _PIECE])),
+                prints[_FIELDS * begin : _FIELDS * (begin + _PIECE)].tobytes(),
+            )
+            for begin in range(0, len(names), _PIECE)
+        )
+
+    def whole(self) -> Sweep:
+        """Return the sweep that was kept."""
+        names: list[str] = []
+        prints = array("q")
+        for some, numbers in self.pieces:
+            names += os.fsdecode(some).split("\0")
+            prints.frombytes(numbers)
+        return Sweep(names, prints)
+
+    def __len__(self) -> int:
+        """Return how many paths there are."""
+        return sum(len(numbers) for _, numbers in self.pieces) // _BYTES
+
+    def changed(self, root: str) -> list[str]:
+        """Return the paths that have another status now."""
+        found: list[str] = []
+        with _opened(root) as look:
+            for some, before in self.pieces:
+                names = os.fsdecode(some).split("\0")
+                now = look(names) if look is not None else b""
+                if now != before:
+                    places = range(0, len(before), _BYTES)
+                    pairs = zip(names, places, strict=True)
+                    found += [name for name, at in pairs if now[at : at + _BYTES] != before[at : at + _BYTES]]
+        return found
+
+
+def changed_on_both(roots: Sequence[str], sweeps: Sequence[KeptSweep]) -> tuple[list[str], list[str]]:
     """Return what has changed of two sides; a second process looks at one of them where that pays."""
     (first, second), (one, other) = roots, sweeps
-    if len(one.names) + len(other.names) < WORTH_A_PROCESS or (os.cpu_count() or 1) < 2 or not hasattr(os, "fork"):
-        return [one.changed(first), other.changed(second)]
+    if len(one) + len(other) < WORTH_A_PROCESS or (os.cpu_count() or 1) < 2 or not hasattr(os, "fork"):
+        return one.changed(first), other.changed(second)
     reading, writing = os.pipe()
     try:
         child = os.fork()
     except OSError:  # there may be no more processes
         os.close(reading)
         os.close(writing)
-        return [one.changed(first), other.changed(second)]
+        return one.changed(first), other.changed(second)
     if child == 0:
         _tell(writing, other, second)
     os.close(writing)
@@ -105,50 +149,60 @@ def changed_on_both(roots: Sequence[str], sweeps: Sequence[Sweep]) -> list[list[
         told = pipe.read()
     _, status = os.waitpid(child, 0)
     # Where it didn't get to the end, this process looks itself.
-    theirs = other.changed(second) if status else array("q", told).tolist()
-    return [mine, theirs]
+    theirs = other.changed(second) if status else os.fsdecode(told).split("\0") if told else []
+    return mine, theirs
 
 
 def _is_within(name: str, directories: Collection[str]) -> bool:
     return any(name == each or name.startswith(f"{each}/") for each in directories)
 
 
-def _tell(writing: int, sweep: Sweep, root: str) -> None:
+def _tell(writing: int, sweep: KeptSweep, root: str) -> None:
     """Write what has changed into a pipe, and end this process, whatever happens."""
     status = 1
     try:
         with open(writing, "wb") as pipe:
-            pipe.write(array("q", sweep.changed(root)).tobytes())
+            pipe.write(os.fsencode("\0".join(sweep.changed(root))))
         status = 0
     finally:
         os._exit(status)
 
 
-def _prints(root: str, names: Sequence[str]) -> array[int]:
+class _opened:  # noqa: N801 - a context manager, without the module that makes them of functions
+    """A look at paths below a directory, which returns their numbers; None where that can't be opened."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._fd: int | None = None
+
+    def __enter__(self) -> Callable[[Sequence[str]], bytes] | None:
+        if not _BY_DESCRIPTOR:
+            prefix = self._root + os.sep
+            return lambda names: _prints([prefix + name for name in names], None)
+        try:
+            self._fd = os.open(self._root, _DIRECTORY)
+        except OSError:
+            return None
+        return lambda names: _prints(names, self._fd)
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+
+
+def _prints(names: Iterable[str], root_fd: int | None) -> bytes:
     found = array("q")
     extend, stat = found.extend, os.stat
-    if not _BY_DESCRIPTOR:
-        root_fd, prefix = None, root + os.sep
-        names = [prefix + name for name in names]
-    else:
+    for name in names:
         try:
-            root_fd = os.open(root, _DIRECTORY)
+            status = stat(name, dir_fd=root_fd, follow_symlinks=False)
+            extend((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
         except OSError:
-            return found
-    try:
-        for name in names:
-            try:
-                status = stat(name, dir_fd=root_fd, follow_symlinks=False)
-                extend((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
-            except OSError:
-                extend(_MISSING)
-            except OverflowError:
-                del found[len(found) - len(found) % _FIELDS :]
-                extend(_print(status))
-    finally:
-        if root_fd is not None:
-            os.close(root_fd)
-    return found
+            extend(_MISSING)
+        except OverflowError:
+            del found[len(found) - len(found) % _FIELDS :]
+            extend(_print(status))
+    return found.tobytes()
 
 
 def _print(status: os.stat_result) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from reconcile import __version__
 
 _SUM = 16
-_VERSION = 2
+_VERSION = 3
 """Another one with every change of what is kept, or of its order."""
 
 
@@ -31,10 +31,10 @@ def load_values(path: str, kind: str) -> Any:
     start = len(magic) + _SUM
     try:
         with open(path, "rb") as file:
-            blob = file.read()
+            blob = memoryview(file.read())
     except OSError:
         return None
-    if not blob.startswith(magic) or blob[len(magic) : start] != _checksum(blob[start:]):
+    if blob[: len(magic)] != magic or blob[len(magic) : start] != _checksum(blob[start:]):
         return None
     return marshal.loads(blob[start:])  # noqa: S302 - our own, and whole
 
@@ -48,7 +48,7 @@ def _magic(kind: str) -> bytes:
     return f"reconcile.{kind}/{_VERSION} {__version__} {sys.hexversion} {sys.byteorder}\n".encode()
 
 
-def _checksum(payload: bytes) -> bytes:
+def _checksum(payload: bytes | memoryview) -> bytes:
     from xxhash import xxh3_128_digest
 
     return xxh3_128_digest(payload)

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import CHILDREN, Copy, Foreign, Partition, Problem, Side, Snapshot
+from reconcile.core.model import Copy, Foreign, Partition, Problem, Side, Snapshot
+from reconcile.core.names import CHILDREN
 from reconcile.disk.copies import SYMLINK, Reader, Spot
 from reconcile.disk.facts import Facts
 from reconcile.disk.reading import reason

@@ -17,17 +17,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from reconcile.core.format import Summary
-from reconcile.core.model import (
-    CHILDREN,
-    EXTRA,
-    METADATA,
-    STREAM,
-    Fault,
-    Metadata,
-    ParentKind,
-    ParentRef,
-    Stream,
-)
+from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Metadata, ParentKind, ParentRef, Stream
+from reconcile.core.names import CHILDREN
 from reconcile.formats import strict, times
 from reconcile.formats.cutting import cut
 from reconcile.formats.fragments import fragments

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN
+from reconcile.core.names import CHILDREN
 from reconcile.formats.files import ManagedFiles
 
 if TYPE_CHECKING:

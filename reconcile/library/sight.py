@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.core.decisions import decide
-from reconcile.core.model import CHILDREN, Metadata, Partition, Side
+from reconcile.core.model import Metadata, Partition, Side
+from reconcile.core.names import CHILDREN
 from reconcile.core.part import Known
 from reconcile.core.quiet import is_settled
 from reconcile.disk.copies import Spot

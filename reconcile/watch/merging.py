@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import ARCHIVE, CHILDREN
+from reconcile.core.model import ARCHIVE
+from reconcile.core.names import CHILDREN
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.core.format import Entry
-from reconcile.core.model import ARCHIVE, CHILDREN, TRASH
+from reconcile.core.model import ARCHIVE, TRASH
+from reconcile.core.names import CHILDREN
 from reconcile.disk.remnants import STAGING
 
 if TYPE_CHECKING:

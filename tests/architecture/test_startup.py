@@ -51,3 +51,10 @@ def test_what_a_run_without_changes_needs_is_light(imported_anyway: set[str]) ->
     loaded = imported_by("import reconcile_cli.plain") - imported_anyway
     assert not loaded & HEAVY
     assert not loaded & {"reconcile.session", "reconcile.core.planner", "reconcile.planjson"}
+
+
+def test_an_answer_that_is_known_needs_no_parser(imported_anyway: set[str]) -> None:
+    loaded = imported_by("import reconcile_cli.start, reconcile_cli.unchanged, gc") - imported_anyway
+    assert not loaded & (
+        HEAVY | {"click", "inspect", "re", "dataclasses", "reconcile.core.plan", "reconcile.core.model"}
+    )

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.core.branching import plan_branch
+from reconcile.core.choices import Layout
 from reconcile.core.edits import RefusedError
 from reconcile.core.format import Part
 from reconcile.core.memory import Intent, IntentKind
 from reconcile.core.plan import Heading
-from reconcile.core.policy import Layout, Policy
+from reconcile.core.policy import Policy
 from reconcile.core.requests import Branch
 from tests.support.building import NOW_NS, agreed_on, board_of, here, stored
 from tests.support.pure_level import RULES

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from reconcile.core.choices import Diverged, Missing, Prefer, StreamRule, Take
 from reconcile.core.content import Outcome, decide_carried, decide_unit, decide_units
 from reconcile.core.guards import Sides
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, Side
-from reconcile.core.policy import Diverged, Missing, Policy, Prefer, StreamRule, Take
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from tests.support.building import here, stored, view_of
 

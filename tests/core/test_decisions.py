@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.choices import Take
 from reconcile.core.content import Outcome, Verdict
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, Side
-from reconcile.core.policy import Policy, Take
+from reconcile.core.policy import Policy
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Project, Remove

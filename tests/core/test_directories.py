@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Layout
 from reconcile.core.memory import Intent, IntentKind
-from reconcile.core.policy import Layout, Policy
+from reconcile.core.policy import Policy
 from tests.support.building import agreed_on, board_of, here, stored
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Diverged, Layout, Take
 from reconcile.core.decisions import decide
 from reconcile.core.edit_remove import keeping_parents
 from reconcile.core.edits import Edits, RefusedError
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import WHOLE, Problem
 from reconcile.core.plan import Kind
-from reconcile.core.policy import Diverged, Layout, Policy, Take
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Collect, Localize, Project, Remove, Reparent
 from reconcile.core.tree_edits import edits_of

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Prefer, Take
 from reconcile.core.decisions import decide
 from reconcile.core.fold import fold
 from reconcile.core.format import Mended
@@ -17,7 +18,7 @@ from reconcile.core.model import METADATA, Fault, Foreign, Side
 from reconcile.core.past import PastRun
 from reconcile.core.plan import Heading, Kind
 from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy, Prefer, Take
+from reconcile.core.policy import Policy
 from reconcile.core.presence import Goal, Presence, lacking
 from reconcile.core.quiet import quiet_plan
 from reconcile.core.reasons import Reason

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Layout, Missing
 from reconcile.core.memory import Memory
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan
-from reconcile.core.policy import Layout, Missing, Policy
+from reconcile.core.policy import Policy
 from reconcile.core.requests import Children, Localize, Project, Remove, Reparent
 from reconcile.core.simulate import listing_of, simulate
 from reconcile.core.standing import standings

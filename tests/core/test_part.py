@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Prefer
 from reconcile.core.guards import look_at_whole
 from reconcile.core.kin import Kin, above
 from reconcile.core.known import KnownSide
@@ -15,7 +16,7 @@ from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import Fault, Foreign, Problem, Side, Stream
 from reconcile.core.part import USUAL, Known
 from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy, Prefer
+from reconcile.core.policy import Policy
 from tests.properties.parts import restricted
 from tests.support.building import NOW_NS, agreed_on, here, stored
 from tests.support.pure_level import FORMAT, RULES

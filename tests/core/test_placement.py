@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.choices import Layout, Missing
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.plan import Action, Expect, Kind, Plan
-from reconcile.core.policy import Layout, Missing, Policy
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize, Project
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable

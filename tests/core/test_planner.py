@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.choices import Missing, Take
 from reconcile.core.guards import Sides, Whole
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import STREAM, Snapshot
 from reconcile.core.plan import Kind, Plan
 from reconcile.core.planner import make_plan, plan_by_rules
-from reconcile.core.policy import Missing, Policy, Take
+from reconcile.core.policy import Policy
 from reconcile.core.requests import Children, Collect, Project, Remove
 from tests.support.building import NOW_NS, agreed_on, here, plan_of, stored
 from tests.support.pure_level import RULES

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Missing
 from reconcile.core.format import Format
 from reconcile.core.memory import Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, WHOLE, Problem, Side
 from reconcile.core.plan import Kind
-from reconcile.core.policy import Missing, Policy
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason, reason_of
 from reconcile.formats import FORMATS, get_format
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable

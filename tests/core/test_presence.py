@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from reconcile.core.choices import Layout, Missing, Take
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, Foreign, Problem, Side, Snapshot
-from reconcile.core.policy import Layout, Missing, Policy, Take
+from reconcile.core.policy import Policy
 from reconcile.core.presence import Goal, Presence, removed_here
 from reconcile.core.reasons import Reason
 from tests.support.building import agreed_on, board_of, here, seen, stored, view_of

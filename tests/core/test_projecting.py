@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Layout, Missing
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, plan_by_rules
-from reconcile.core.policy import Layout, Missing, Policy
+from reconcile.core.policy import Policy
 from reconcile.core.projecting import projection_of
 from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
 from tests.support.pure_level import RULES

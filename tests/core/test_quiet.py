@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.choices import Layout, Missing, Take
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
-from reconcile.core.policy import Layout, Missing, Policy, Take
+from reconcile.core.policy import Policy
 from reconcile.core.quiet import is_settled, quiet_plan, unsettled
 from tests.support.building import Lines, agreed_on, here, plan_of, seen, stored
 from tests.support.pure_level import RULES

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.choices import Layout, Missing, Take
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
 from reconcile.core.planner import plan_by_rules
-from reconcile.core.policy import Layout, Missing, Policy, Take
+from reconcile.core.policy import Policy
 from reconcile.core.remaining import Remaining, remaining_of
 from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
 from tests.support.pure_level import FORMAT, RULES

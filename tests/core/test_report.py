@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Diverged, Take
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Foreign, Side
-from reconcile.core.policy import Diverged, Policy, Take
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Localize, Project, Remove
 from tests.support.building import agreed_on, here, plan_of, stored, view_of

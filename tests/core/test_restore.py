@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.choices import Layout
 from reconcile.core.memory import AsideKind, AsideRecord
 from reconcile.core.past import Kept, KeptUnit
 from reconcile.core.plan import Heading
-from reconcile.core.policy import Layout, Policy
+from reconcile.core.policy import Policy
 from reconcile.core.restore import NoPlaceError, plan_restore
 from tests.support.building import agreed_on, here, stored
 from tests.support.pure_level import RULES

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.choices import Missing, Take
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import EARLIEST_NS, METADATA, STREAM, Side, Snapshot
 from reconcile.core.plan import Action, Kind, Plan
-from reconcile.core.policy import Missing, Policy, Take
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize, Remove
 from reconcile.core.settle import AGE_NS

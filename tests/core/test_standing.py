@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.choices import Diverged
 from reconcile.core.memory import AsideKind, AsideRecord, Memory
 from reconcile.core.model import METADATA
-from reconcile.core.policy import Diverged, Policy
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.standing import Standing, standings
 from tests.support.building import Lines, agreed_on, board_of, here, plan_of, stored, view_of

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Missing
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory, Remembered, remembered
 from reconcile.core.model import WHOLE, Place, Side
 from reconcile.core.nodes import Node
 from reconcile.core.past import Kept, PastRun, Since, changed_since, taken_back
 from reconcile.core.plan import Heading, Kind
-from reconcile.core.policy import Missing, Policy
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import TakeBack
 from reconcile.core.saved import agreeing

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from reconcile.core.choices import Take
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import WHOLE, Foreign, Place, Side
 from reconcile.core.plan import Action, Kind, Plan
 from reconcile.core.planner import needs_events
-from reconcile.core.policy import Policy, Take
+from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Collect, Localize, Project, Remove
 from reconcile.core.withholding import selected, without_git, without_moving

@@ -12,7 +12,7 @@ import pytest
 from reconcile.core.model import Side
 from reconcile.disk import sweep
 from reconcile.disk.scan import scan
-from reconcile.disk.sweep import Sweep, changed_on_both
+from reconcile.disk.sweep import KeptSweep, Sweep, changed_on_both
 from reconcile.formats import get_format
 
 if TYPE_CHECKING:
@@ -95,14 +95,16 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_change_is_seen(side: Path, change: Callable[[Path], object]) -> None:
     known = swept(side)
-    assert known.changed(str(side)) == []
+    assert KeptSweep.of(known).changed(str(side)) == []
+    assert not known.changed(str(side))
     change(side)
+    assert KeptSweep.of(known).changed(str(side))
     assert known.changed(str(side))
 
 
 def test_what_was_just_written_counts_as_changed(side: Path) -> None:
     known = scan(Side.STORE, str(side), FORMAT, None).sweep
-    assert {known.names[at] for at in known.changed(str(side))} == set(known.names)
+    assert set(KeptSweep.of(known).changed(str(side))) == set(known.names)
 
 
 def test_numbers_that_are_too_large_are_told_apart(side: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,15 +118,15 @@ def test_numbers_that_are_too_large_are_told_apart(side: Path, monkeypatch: pyte
     known = Sweep()
     known.note("", with_inode(2**64 - 7), time.time_ns() + LATER)
     monkeypatch.setattr(os, "stat", lambda *_, **__: with_inode(2**64 - 7))
-    assert known.changed(str(side)) == []
+    assert KeptSweep.of(known).changed(str(side)) == []
     monkeypatch.setattr(os, "stat", lambda *_, **__: with_inode(2**64 - 8))
-    assert known.changed(str(side)) == [0]
+    assert KeptSweep.of(known).changed(str(side)) == ["."]
 
 
 def test_two_processes_see_what_one_sees(side: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other"
     write(other / A)
-    roots, sweeps = (str(side), str(other)), (swept(side), swept(other))
+    roots, sweeps = (str(side), str(other)), (KeptSweep.of(swept(side)), KeptSweep.of(swept(other)))
     (side / A / "events.json").unlink()
     (other / A / "NOTE.md").write_bytes(b"")
     alone = changed_on_both(roots, sweeps)
@@ -137,7 +139,7 @@ def test_where_no_process_can_be_made_one_looks_at_both(side: Path, monkeypatch:
     def refused() -> int:
         raise BlockingIOError
 
-    known = swept(side)
+    known = KeptSweep.of(swept(side))
     (side / A / "events.json").unlink()
     monkeypatch.setattr(sweep, "WORTH_A_PROCESS", 1)
     monkeypatch.setattr(os, "fork", refused)
@@ -148,7 +150,7 @@ def test_where_no_process_can_be_made_one_looks_at_both(side: Path, monkeypatch:
 def test_what_was_just_written_and_is_gone_has_changed(side: Path) -> None:
     known = scan(Side.STORE, str(side), FORMAT, None).sweep
     (side / A / "events.json").unlink()
-    assert f"{A}/events.json" in {known.names[at] for at in known.changed(str(side))}
+    assert f"{A}/events.json" in KeptSweep.of(known).changed(str(side))
 
 
 def test_later_looks_have_the_last_word(side: Path) -> None:
@@ -157,10 +159,28 @@ def test_later_looks_have_the_last_word(side: Path) -> None:
     (side / A / "metadata.json").unlink()
     (side / A / "NOTE.md").write_bytes(b"")
     (side / ".archive" / C).rename(side / C)
-    stale = {known.names[at] for at in known.changed(str(side))}
+    stale = set(KeptSweep.of(known).changed(str(side)))
     patched = known.patched([swept(side)], stale, {f".archive/{C}"})
     fresh = swept(side)
     assert sorted(patched.names) == sorted(fresh.names)
-    assert patched.changed(str(side)) == []
+    assert not patched.changed(str(side))
     assert len(patched.prints) == 4 * len(patched.names)
     assert isinstance(patched.prints, array)
+
+
+@pytest.mark.parametrize("piece", [1, 3, 4096])
+def test_what_is_kept_in_pieces_is_the_same(side: Path, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "_PIECE", piece)
+    known = swept(side)
+    kept = KeptSweep.of(known)
+    assert len(kept) == len(known.names)
+    assert (kept.whole().names, kept.whole().prints) == (known.names, known.prints)
+    (side / A / "events.json").write_bytes(b"[]\n")
+    (side / "17528832009-new").mkdir()
+    assert sorted(kept.changed(str(side))) == [".", f"{A}/events.json"]
+
+
+def test_of_a_side_that_is_gone_everything_has_changed(side: Path) -> None:
+    kept = KeptSweep.of(swept(side))
+    side.rename(side.parent / "elsewhere")
+    assert kept.changed(str(side)) == kept.whole().names

@@ -115,7 +115,7 @@ def test_exit_codes_are_documented(page: Path) -> None:
 
 
 def test_settings_and_variables_are_documented() -> None:
-    keys = set(config.Settings.__slots__)
+    keys = set(config.Settings._fields)
     documented = [row[0].strip("`") for row in rows(DOCS / "commands.md", "Configuration")]
     assert set(documented[2:]) == keys
     variables = "".join(row[0] for row in rows(DOCS / "commands.md", "Environment"))

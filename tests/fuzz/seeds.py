@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from reconcile.core.choices import Layout, Prefer, Take
 from reconcile.core.format import Part
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
-from reconcile.core.policy import Layout, Policy, Prefer, Take
+from reconcile.core.policy import Policy
 from reconcile.core.requests import Branch, Children, Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
 from reconcile.planjson import plan_to_json
 from tests.support.building import agreed_on, here, plan_of, stored

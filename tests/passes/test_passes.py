@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Prefer
 from reconcile.core.memory import IntentKind
 from reconcile.core.model import Side
 from reconcile.core.plan import Kind
-from reconcile.core.policy import Prefer
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize
 from reconcile.disk.roots import locate

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile.core.choices import Missing, Take
 from reconcile.core.planner import make_plan
-from reconcile.core.policy import Missing, Take
 from reconcile.core.quiet import quiet_plan
 from reconcile.planfile import read_plan
 from reconcile.planjson import plan_to_json

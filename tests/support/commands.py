@@ -8,10 +8,11 @@ import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from reconcile.core.choices import Diverged, Layout, Missing, Prefer, StreamRule, Take
 from reconcile.core.format import Part
 from reconcile.core.model import WHOLE
 from reconcile.core.plan import Kind
-from reconcile.core.policy import Diverged, Layout, Missing, Policy, Prefer, StreamRule, Take
+from reconcile.core.policy import Policy
 from reconcile.core.requests import (
     Branch,
     Children,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.memory import IntentKind
-from reconcile.core.model import CHILDREN, Metadata, Partition, Side
+from reconcile.core.model import Metadata, Partition, Side
+from reconcile.core.names import CHILDREN
 from reconcile.core.plan import Kind
 from reconcile.core.requests import PutBack, TakeBack
 from reconcile.core.simulate import listing_of, simulate

@@ -10,13 +10,13 @@ from unittest import mock
 from reconcile.core import fold as folding
 from reconcile.core import remaining
 from reconcile.core.branching import plan_branch
+from reconcile.core.choices import Prefer
 from reconcile.core.decisions import decide
 from reconcile.core.edits import RefusedError
 from reconcile.core.fold import Changes, fold
 from reconcile.core.look import Look
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events, plan_by_rules
-from reconcile.core.policy import Prefer
 from reconcile.core.recover import absent, coming, offers, remembering, taken_unasked
 from reconcile.core.requests import Branch, Project, TakeBack
 from reconcile.core.simulate import listing_of

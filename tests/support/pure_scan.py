@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import CHILDREN, METADATA, STREAM, Copy, Fault, File, Foreign, Partition, Snapshot
+from reconcile.core.model import METADATA, STREAM, Copy, Fault, File, Foreign, Partition, Snapshot
+from reconcile.core.names import CHILDREN
 from reconcile.disk.hashing import digest
 from tests.support.trees import Blob, Entry, Link, Tree, children, is_directory
 

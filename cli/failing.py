@@ -1,0 +1,51 @@
+"""What goes wrong, made into one clear line and an exit code. Loaded at every start, and loads next to nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from reconcile.errors import ReconcileError
+
+from . import exits
+
+FAILURES = (ReconcileError, KeyboardInterrupt, OSError, MemoryError)
+"""What may go wrong without being a fault of ours."""
+
+
+def complain(message: str, hint: str | None, *, as_json: bool) -> None:
+    """Say what went wrong, and what to do next."""
+    if as_json:
+        import json
+
+        lines = [json.dumps({"format": "reconcile.error/1", "error": message, "hint": hint})]
+    else:
+        from .style import clean
+
+        lines = [
+            f"reconcile: {clean(message)}",
+            *(f"  hint: {clean(line.strip())}" for line in (hint or "").splitlines()),
+        ]
+    sys.stdout.flush()
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+
+
+def failed(error: BaseException, *, as_json: bool) -> int:
+    """Say what one of `FAILURES` means, and return the exit code."""
+    if isinstance(error, ReconcileError):
+        complain(error.message, error.hint, as_json=as_json)
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        complain("interrupted; what was begun is finished or cleaned up by the next run", None, as_json=as_json)
+        return exits.INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        # Whoever read our output has gone; nothing more can be said, also not by the interpreter at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.FAILED
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}", None, as_json=as_json)
+        return exits.FAILED
+    hint = "give it more (ulimit -v), or move the largest files away"
+    complain("found less memory than this takes", hint, as_json=as_json)
+    return exits.FAILED

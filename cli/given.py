@@ -1,0 +1,86 @@
+"""What was given on the command line, and the plain ways of giving it, which are read without loading a parser.
+
+Loaded at every start, and loads next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .unchanged import First
+
+
+class Options:
+    """What was given on the command line; one object for the program and its command."""
+
+    workspace: str | None = None
+    store: str | None = None
+    format: str | None = None
+    layout: str | None = None
+    only: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+    dry_run: bool = False
+    out: str | None = None
+    check: bool = False
+    prefer: str = "newest"
+    accept: tuple[str, ...] = ()
+    yes: bool = False
+    json: bool = False
+    verbose: bool = False
+    quiet: bool = False
+    color: str = "auto"
+
+    def __init__(self) -> None:
+        """Say nothing yet."""
+        self.looked = False
+        """A first look was made, which has found ``first``."""
+        self.first: First | None = None
+
+    @property
+    def is_dry(self) -> bool:
+        """Nothing may be written: ``--out`` and ``--check`` imply a dry run."""
+        return self.dry_run or self.check or self.out is not None
+
+    @property
+    def sides(self) -> str:
+        """What was said of the two sides, as a command that is to be typed next has to say it again."""
+        import shlex  # here: only where there is such a command
+
+        said = ("workspace", "store", "format", "layout")
+        return "".join(f" --{name} {shlex.quote(value)}" for name in said if (value := getattr(self, name)) is not None)
+
+
+NAMES = tuple(Options.__annotations__)
+_SWITCHES = {
+    "-n": "dry_run",
+    "--dry-run": "dry_run",
+    "--check": "check",
+    "-v": "verbose",
+    "--verbose": "verbose",
+    "-q": "quiet",
+    "--quiet": "quiet",
+}
+_VALUES = {
+    "-w": "workspace",
+    "--workspace": "workspace",
+    "-s": "store",
+    "--store": "store",
+    "--format": "format",
+}
+
+
+def read_plainly(words: Iterable[str]) -> Options | None:
+    """Return what these words say, where they are a plain run's most usual ones; None: the parser has to tell."""
+    options, rest = Options(), iter(words)
+    for word in rest:
+        if word in _SWITCHES:
+            setattr(options, _SWITCHES[word], True)
+            continue
+        name, value = _VALUES.get(word), next(rest, "-")
+        if name is None or value.startswith("-"):
+            return None
+        setattr(options, name, value)
+    return options

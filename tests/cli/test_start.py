@@ -1,0 +1,52 @@
+"""What is answered before the parser is loaded is said as the parser's command says it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.world import events, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+COMMAND = os.path.join(os.path.dirname(sys.executable), "reconcile")
+
+
+def ran(*words: str | Path, **environment: str) -> tuple[int, str, str]:
+    found = subprocess.run(
+        [COMMAND, *map(str, words)], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    return found.returncode, found.stdout, found.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["-n"], ["-q"], ["--check", "-v"]])
+def test_nothing_to_do_is_said_in_the_same_words(tmp_path: Path, run: Run, words: list[str]) -> None:
+    world = make_project(tmp_path / "project", run)
+    write_conversation(world.workspace / "17528832001-it", "It", events(2))
+    where = ["-w", str(world.project)]
+    for _ in range(3):
+        run(*where)
+        time.sleep(0.1)  # what was written a moment ago is looked at once more
+    # With a word that is left to the parser.
+    by_parser = run(*words, *where, "--color=auto")
+    assert ran(*words, *where) == (by_parser.exit_code, by_parser.stdout, by_parser.stderr)
+    assert words == ["-q"] or "nothing to do. 1 conversation: 1 in-sync." in by_parser.stdout
+
+
+def test_what_goes_wrong_is_one_line(tmp_path: Path, run: Run) -> None:
+    missing = tmp_path / "missing"
+    by_parser = run("-w", missing, "--color=auto")
+    assert ran("-w", missing) == (2, "", by_parser.stderr)
+    assert by_parser.stderr.startswith("reconcile: --workspace: found nothing at")
+
+
+def test_a_shell_is_told_how_to_complete_words() -> None:
+    assert "_reconcile_completion" in ran(_RECONCILE_COMPLETE="bash_source")[1]
