@@ -11,7 +11,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from reconcile.core.model import Place, Side
-from reconcile.core.requests import Branch, Collect, Localize, Project, PutBack, Quarantine, Remove, Reparent, TakeBack
 
 if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
@@ -21,18 +20,6 @@ if TYPE_CHECKING:
     from reconcile.core.requests import Request
 
 FORMAT: Final = "reconcile.plan/1"
-COMMANDS: Final = {
-    TakeBack: "undo",
-    PutBack: "restore",
-    Localize: "local",
-    Project: "project",
-    Remove: "rm",
-    Reparent: "set-parent",
-    Collect: "gc",
-    Branch: "fork",
-    Quarantine: "doctor",
-}
-"""The commands that ask for something else than a plain run, by their requests."""
 
 Json = dict[str, Any]
 _SIDES = tuple(side.value for side in Side)
@@ -149,6 +136,8 @@ def _policy(policy: Policy) -> Json:
 def _request(request: Request | None) -> Json | None:
     if request is None:
         return None
+    from reconcile.core.requests import COMMANDS  # here: most runs ask for nothing
+
     return {"command": COMMANDS[type(request)], **asdict(request)}
 
 

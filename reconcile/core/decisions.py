@@ -20,7 +20,6 @@ from reconcile.core.nodes import nodes_of, owner_of
 from reconcile.core.parents import Parentage, decide_parent, states
 from reconcile.core.presence import Goal, Presence, decide_presence, lacking
 from reconcile.core.reasons import Reason
-from reconcile.core.requests import Project
 from reconcile.core.settle import final_metadata, keeps_directories, stated_content
 from reconcile.core.tree import TreeIndex
 from reconcile.core.units import units_of
@@ -140,6 +139,10 @@ def _decide_one(board: Board, view: View) -> None:
 
 
 def _recovers(policy: Policy) -> bool:
+    if policy.request is None:
+        return False
+    from reconcile.core.requests import Project  # here: a plain run asks for nothing
+
     return isinstance(policy.request, Project) and policy.request.records is not None
 
 

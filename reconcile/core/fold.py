@@ -11,7 +11,6 @@ from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, Paren
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
 from reconcile.core.remaining import agreement, by_conversation
-from reconcile.core.requests import TreeEdit
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of
 
@@ -229,7 +228,7 @@ def _run_of(plan: Plan, undone: Collection[str], memory: Memory, sides: Sequence
         memory=memory,
         rules=rules,
         displaced=plan.displaced,
-        places_none=plan.policy.request is not None and not isinstance(plan.policy.request, TreeEdit),
+        places_none=plan.policy.request is not None and plan.policy.tree_edit is None,
         rooted=frozenset(plan.rooted),
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
         kept=_from_vault(plan),

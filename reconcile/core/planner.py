@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.decisions import decide
 from reconcile.core.edit_local import unfinished
-from reconcile.core.edit_remove import keeping_parents
 from reconcile.core.mending import due_first, rebuild_last
 from reconcile.core.model import Side, Stream
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
@@ -23,9 +22,7 @@ from reconcile.core.quiet import quiet_plan
 from reconcile.core.remaining import remaining_of
 from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
-from reconcile.core.requests import TreeEdit
 from reconcile.core.settle import save, set_parents, update_workspace
-from reconcile.core.tree_edits import edits_of
 from reconcile.core.undone import leave_undone
 from reconcile.core.units import joined_digest
 from reconcile.core.withholding import due, named, renumbered, selected, without_bulk, without_git, without_program
@@ -85,8 +82,10 @@ def plan_by_rules(
     decided = partial(decide, store, workspace, memory, rules=rules, now_ns=now_ns)
     written = partial(_written, store=store, workspace=workspace)
     unasked = board = decided(policy, whole=whole)
-    if isinstance(policy.request, TreeEdit):
-        edits, wanted = edits_of(policy.request, board), named(board)
+    if (request := policy.tree_edit) is not None:
+        from reconcile.core.tree_edits import edits_of, keeping_parents  # here: most runs change no tree
+
+        edits, wanted = edits_of(request, board), named(board)
         asked = policy if wanted is None else replace(policy, only=wanted)
         board = decided(edits.deciding(asked), edits=edits)
         if (fewer := keeping_parents(board)) is not None:
@@ -104,7 +103,7 @@ def _is_limited_by_command(policy: Policy) -> bool:
     """Tell whether a plan is limited to what a command names, rather than by ``--only`` and ``--below``."""
     if policy.below:
         return False
-    if isinstance(policy.request, TreeEdit):
+    if policy.tree_edit is not None:
         return not policy.only
     return bool(policy.decisions) and policy.only == policy.decisions.keys()
 

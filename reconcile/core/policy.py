@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.core.choices import Take
-    from reconcile.core.requests import Request
+    from reconcile.core.requests import Request, TreeEdit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,15 @@ class Policy:
     """Bytes that a path below the workspace's ``conversations/`` may have."""
     request: Request | None = None
     """What a command asks for; None: a plain run."""
+
+    @property
+    def tree_edit(self) -> TreeEdit | None:
+        """What is asked for, where that changes a run of the planner rather than taking the place of one."""
+        if self.request is None:
+            return None
+        from reconcile.core.requests import TreeEdit  # here: a plain run asks for nothing
+
+        return self.request if isinstance(self.request, TreeEdit) else None
 
     @property
     def is_plain(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from reconcile.core.format import Part
@@ -97,3 +97,16 @@ class Quarantine:
 TreeEdit: TypeAlias = Localize | Project | Remove | Reparent | Collect
 """What changes a run of the planner, rather than taking the place of one."""
 Request: TypeAlias = TakeBack | PutBack | Branch | Quarantine | TreeEdit
+
+COMMANDS: Final = {
+    TakeBack: "undo",
+    PutBack: "restore",
+    Localize: "local",
+    Project: "project",
+    Remove: "rm",
+    Reparent: "set-parent",
+    Collect: "gc",
+    Branch: "fork",
+    Quarantine: "doctor",
+}
+"""The commands that ask for something else than a plain run, by their requests."""

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.edit_local import localize
 from reconcile.core.edit_project import project
-from reconcile.core.edit_remove import collect, remove
+from reconcile.core.edit_remove import collect, keeping_parents, remove
 from reconcile.core.edits import Edits, RefusedError
 from reconcile.core.requests import Localize, Project, Remove, Reparent
+
+__all__ = ["edits_of", "keeping_parents"]
 
 if TYPE_CHECKING:
     from reconcile.core.board import Board

@@ -124,13 +124,14 @@ class _Relook(Walk):
             self.in_doubt = self.in_doubt or self.has_problems or self._has_other_things()
             return self.at_rest(root, conversations_dir)
 
-    def is_due(self, spot: Spot) -> bool:
-        """Tell whether it is new, or inside what was named; what is only listed beside that is as it was."""
-        above = spot.path.rpartition("/")[0]
-        if self._is_named(spot.path):
-            return True
-        self._listed.setdefault(above, set()).add(spot.path)
-        return spot.path not in self._known.paths
+    def entry_of(self, entry: os.DirEntry[str], level: Level, pending: list[Level]) -> Spot | None:
+        """What one entry of a directory of conversations is, where it is new or inside what was named."""
+        path = f"{level.path}/{entry.name}" if level.path else entry.name
+        known = path in self._known.paths and entry.is_dir(follow_symlinks=False)
+        if not known or (self._named and self._is_named(path)):
+            return super().entry_of(entry, level, pending)
+        self._listed.setdefault(level.path, set()).add(path)
+        return None
 
     def _look_into(self, root: Directory, level: Level) -> None:
         """Look at what is new in a directory of conversations."""
@@ -174,9 +175,9 @@ class _Relook(Walk):
         for listed, there in self._listed.items():
             owner = _owner(listed)
             base = f"{owner}/{CHILDREN}" if owner else ""
-            for path in self._known.inside(owner):
+            for path in self._known.inside(owner) - there:
                 at = path.rpartition("/")[0]
-                if (at == listed and path not in there) or (listed == base and at not in self._listed):
+                if at == listed or (listed == base and at not in self._listed):
                     self.gone.update(self._known.within(path))
 
     def _has_other_things(self) -> bool:

@@ -7,7 +7,6 @@ stripped and tombstones; nothing is published or removed because it is gone.
 from __future__ import annotations
 
 import os
-import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -227,7 +226,7 @@ class State:
         """Eight hexadecimal digits that tell this state from others of the same store; made when first asked for."""
         found = self.meta("identity")
         if found is None:
-            found = secrets.token_hex(4)
+            found = os.urandom(4).hex()
             self.set_meta("identity", found)
         return found
 

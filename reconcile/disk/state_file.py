@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
-import tempfile
 from typing import TYPE_CHECKING
 
 from reconcile.disk.posix import process_lives
@@ -201,6 +199,9 @@ def _copied(path: str) -> sqlite3.Connection:
 
 
 def _copied_once(path: str) -> sqlite3.Connection:
+    import shutil  # here: only who writes nothing looks at a copy
+    import tempfile
+
     connection = _connect(":memory:", BUSY_SECONDS)
     try:
         with tempfile.TemporaryDirectory(prefix="reconcile-") as place:

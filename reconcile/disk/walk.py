@@ -89,10 +89,6 @@ class Walk:
                 if level.opened is not None:
                     level.opened.close()
 
-    def is_due(self, spot: Spot) -> bool:  # noqa: ARG002 - of a whole side, everything is
-        """Tell whether what is found in a directory of conversations is looked at."""
-        return True
-
     @property
     def has_problems(self) -> bool:
         """Something could not be looked at."""
@@ -122,7 +118,7 @@ class Walk:
                 self.note_stamp(level.path, status)
                 self.reader.sweep.note(level.path, status, self.reader.now_ns)
                 entries = (self.entry_of(entry, level, pending) for entry in directory.entries())
-                for spot in [spot for spot in entries if spot is not None and self.is_due(spot)]:
+                for spot in [spot for spot in entries if spot is not None]:
                     self.copy(directory, spot, pending)
         except FileNotFoundError:
             self._lost(level.path)
