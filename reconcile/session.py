@@ -25,10 +25,12 @@ from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
 from reconcile.disk.index import Index
 from reconcile.disk.lock_report import held_locks
+from reconcile.disk.made import rows_of
 from reconcile.disk.own_lock import own_lock, read_holder
 from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
 from reconcile.disk.relook import look_again, look_at, place_of
+from reconcile.disk.roots import identity_of
 from reconcile.disk.scan import inspect, scan
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
@@ -330,6 +332,7 @@ class Session:
         if not plan.quiet:
             outcome = self.carry_out(plan, look, command, progress)
             if plan.actions:
+                self._know_made(outcome, plan, look)
                 after = self.look({action.target.side for action in plan.actions})
             else:
                 after = replace(look, memory=self.state.load(self.site.number))
@@ -349,6 +352,16 @@ class Session:
         outcome, left = carry_out(self.site, plan, look, kept, command, undoes, progress)
         self.messages += [left] if left else []
         return outcome
+
+    def _know_made(self, outcome: Outcome, plan: Plan, look: Look) -> None:
+        """Have the next look take what this run has made for what it wrote, where its status still is the same."""
+        rows = rows_of(outcome.made, plan.actions, (*look.store.copies, *look.workspace.copies), self.format)
+        for side in {place.side for place in rows}:
+            identity = identity_of(self.site.conversations(side))
+            if self._indexes[side].identity != identity:  # it was not there before
+                self._indexes[side] = Index(self.format.name, identity)
+            self._indexes[side].rows.update((place.path, row) for place, row in rows.items() if place.side is side)
+            self._moved.add(side)
 
     def _undoes(self, request: Request) -> str | None:
         """Return the run that a command takes back."""

@@ -8,6 +8,7 @@ each is held while what it is for is changed, and no longer.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -16,6 +17,7 @@ from reconcile.apply.batches import batches, levels
 from reconcile.apply.drift import DriftError
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.core.reasons import Reason
+from reconcile.disk.made import are_settled
 from reconcile.disk.vault import VaultError
 
 if TYPE_CHECKING:
@@ -105,8 +107,9 @@ class Executor:
             return
         self.journal.begun([prepared.action for prepared in ready], kept)
         skip_lost()
+        now_ns = time.time_ns()
         for prepared in ready:
-            self._publish(prepared, outcome)
+            self._publish(prepared, now_ns, outcome)
         try:
             self.stage.flush_directories()
         except OSError as error:
@@ -131,7 +134,7 @@ class Executor:
                 outcome.fail(action, error.message)
         return ready
 
-    def _publish(self, prepared: Prepared, outcome: Outcome) -> None:
+    def _publish(self, prepared: Prepared, now_ns: int, outcome: Outcome) -> None:
         action = prepared.action
         self._skip_if_needed(action, outcome)
         if not outcome.is_open(action):
@@ -144,6 +147,8 @@ class Executor:
             outcome.fail(action, self._words(error, action))
         else:
             outcome.done(action)
+            if prepared.made and are_settled(prepared.made, now_ns):
+                outcome.made[action.id] = prepared.made
 
     def _words(self, error: OSError, action: Action) -> str:
         """The system's words, with the path that it named; else with that of what was to be written."""

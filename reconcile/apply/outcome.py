@@ -10,6 +10,7 @@ from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
     from reconcile.core.plan import Action
+    from reconcile.disk.made import Files
 
 
 class Result(StrEnum):
@@ -38,6 +39,8 @@ class Outcome:
     deeds: dict[str, Deed] = field(default_factory=dict)
     drifted: dict[str, str] = field(default_factory=dict)
     """Conversations of which something was not as planned, with the words."""
+    made: dict[str, Files] = field(default_factory=dict)
+    """By action, the files of a directory that is new, as they were written; a later write to them would show."""
     left_open: bool = False
     """Something of ours could not be cleaned up: the run stays open, and the next one tries again."""
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Action, Expect, Write
     from reconcile.disk.changes import Root
     from reconcile.disk.durable import Durability
+    from reconcile.disk.made import Files
+    from reconcile.disk.reading import Print
     from reconcile.disk.vault import Vault
 
 MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
@@ -40,6 +42,8 @@ class Prepared:
 
     action: Action
     publish: Callable[[], None]
+    made: Files = field(default_factory=dict)
+    """Of a directory that is new: the files in it, as they were when they were written."""
 
 
 class Kept(NamedTuple):
@@ -229,21 +233,25 @@ class Stage:
             self._stage(action.target.side, base, action.writes[0])
             return Prepared(action, lambda: self._publish_directory(action, base))
         root.make_directory(base)
+        made: dict[str, tuple[Print, Digest]] = {}
         with root.near(base):
             for write in action.writes:
-                folder, _, name = write.target.path[len(action.target.path) + 1 :].rpartition("/")
+                path = write.target.path[len(action.target.path) + 1 :]
+                folder = path.rpartition("/")[0]
                 if folder:
                     root.make_directories(f"{base}/{folder}")
-                self._stage(action.target.side, f"{base}/{folder}/{name}" if folder else f"{base}/{name}", write)
-        return Prepared(action, lambda: self._publish_directory(action, base))
+                made[path] = self._stage(action.target.side, f"{base}/{path}", write)
+        return Prepared(action, lambda: self._publish_directory(action, base), made)
 
-    def _stage(self, side: Side, name: str, write: Write) -> None:
+    def _stage(self, side: Side, name: str, write: Write) -> tuple[Print, Digest]:
         root = self.roots[side]
         with self._content(write) as chunks:
             # Read once: the bytes that are checked are the bytes that are written.
-            if root.create_file(name, chunks, write.mtime_ns) != write.digest:
+            made = root.create_file(name, chunks, write.mtime_ns)
+            if made[1] != write.digest:
                 raise DriftError(f"{write.source}: found other content, expected that of the plan")
         self.staged.append(root.absolute(name))
+        return made
 
     def _publish_directory(self, action: Action, base: str) -> None:
         self._make_room(action.target)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from reconcile.core.model import Digest
+    from reconcile.disk.reading import Print
 
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_NOFOLLOW | O_CLOEXEC
 _READ = os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY | getattr(os, "O_NONBLOCK", 0)
@@ -129,8 +130,8 @@ class Root:
         finally:
             os.close(fd)
 
-    def create_file(self, path: str, chunks: Iterable[bytes], mtime_ns: int) -> Digest:
-        """Make a file that doesn't exist, with this content and time; the digest of what was written.
+    def create_file(self, path: str, chunks: Iterable[bytes], mtime_ns: int) -> tuple[Print, Digest]:
+        """Make a file that doesn't exist, with this content and time; its fingerprint, and the digest of its bytes.
 
         It is flushed by the caller.
         """
@@ -144,9 +145,9 @@ class Root:
                 state.update(chunk)
                 write_all(made, chunk)
             os.utime(made, ns=(mtime_ns, mtime_ns))
+            return print_of(os.fstat(made)), state.hexdigest()
         finally:
             os.close(made)
-        return state.hexdigest()
 
     def make_directory(self, path: str) -> None:
         """Make a directory that doesn't exist."""
