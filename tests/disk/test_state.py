@@ -282,7 +282,8 @@ def test_reading_after_a_kill_sees_the_log_too(place: Path) -> None:
 @pytest.mark.parametrize("log", [False, True])
 def test_reading_from_a_directory_that_may_not_be_written(place: Path, log: bool) -> None:
     script = (
-        "import os, shutil, sys, tempfile\nfrom reconcile.disk.state import State\nif os.getuid() == 0: os.setuid(65534)\n"
+        "import os, shutil, sys, tempfile\nfrom reconcile.disk.state import State\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"
         "assert not os.access(sys.argv[1], os.W_OK)\n"
         "with State.open(sys.argv[1], readonly=True) as s: print(s.meta('a'))"
     )
