@@ -105,7 +105,7 @@ class _Relook(Walk):
         self._known = known
         self._listed: dict[str, set[str]] = {}
         """By the path of a directory of conversations that was named, the copies that are there."""
-        self._named: tuple[str, ...] = ()
+        self._named: set[str] = set()
         """The conversations' directories that were named."""
 
     def again(self, conversations_dir: str, paths: Iterable[str]) -> bool:
@@ -128,7 +128,7 @@ class _Relook(Walk):
         """What one entry of a directory of conversations is, where it is new or inside what was named."""
         path = f"{level.path}/{entry.name}" if level.path else entry.name
         known = path in self._known.paths and entry.is_dir(follow_symlinks=False)
-        if not known or (self._named and self._is_named(path)):
+        if not known or self._is_named(path):
             return super().entry_of(entry, level, pending)
         self._listed.setdefault(level.path, set()).add(path)
         return None
@@ -145,7 +145,7 @@ class _Relook(Walk):
         """Look at a conversation's directory, with all that is inside it."""
         if self._is_named(spot.path):
             return
-        self._named = (*self._named, spot.path)
+        self._named.add(spot.path)
         self.gone.update(self._known.within(spot.path))
         status = self._status(root, spot.path)
         if status is not None and stat.S_ISDIR(status.st_mode):
@@ -158,7 +158,11 @@ class _Relook(Walk):
 
     def _is_named(self, path: str) -> bool:
         """Tell whether a path is that of a conversation's directory that was named, or inside one."""
-        return any(path == named or path.startswith(f"{named}/") for named in self._named)
+        while path:
+            if path in self._named:
+                return True
+            path = path.rpartition("/")[0]
+        return False
 
     def _status(self, root: Directory, path: str) -> os.stat_result | None:
         """The status of a directory, None where there is none; the one around it must stay as it is meanwhile."""
