@@ -13,13 +13,12 @@ from reconcile.core.reasons import Reason
 from reconcile.core.saved import DONE_ALREADY, agreeing, moved_on
 from reconcile.errors import ReconcileError
 
-from .asking import say
+from .asking import say, tell_waiting
 from .called import called
 from .context import open_session
 from .options import common_options, options_of
 from .progress import progress_bar
 from .report import exit_code, report
-from .run import tell_waiting
 from .sides import find_roots, settings_of
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def command(context: click.Context, file: str) -> None:
             outcome = _of_saved(plan, Outcome(), present)
             _report(options, roots, session, plan, outcome if outcome.deeds else None)
             context.exit(exit_code(plan, outcome, options))
-        with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
+        with session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)):
             present = _present(session, plan, settings)
             with progress_bar(options, len(present.kept.actions)) as progress:
                 achieved = session.apply(present.kept, present.look, called(context), progress)
@@ -117,7 +116,7 @@ def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcom
     report(options, roots, session.messages, plan, outcome)
     deeds = outcome.deeds.values() if outcome is not None else ()
     if any(deed.reason is Reason.OUTDATED and deed.message != DONE_ALREADY for deed in deeds):
-        say("what was skipped is not as the plan was made for; make it again with --out")
+        say(options, "what was skipped is not as the plan was made for; make it again with --out")
 
 
 def _decided_since(session: Session, plan: Plan) -> frozenset[str]:

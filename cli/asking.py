@@ -10,18 +10,15 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import click
-
 from reconcile.core.choices import Take
 from reconcile.core.reasons import Reason
 from reconcile.errors import ReconcileError
 
 from . import exits
-from .options import options_of
 from .style import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from reconcile.core.plan import Item
     from reconcile.core.policy import Policy
@@ -53,8 +50,10 @@ def go_on(options: Options, question: str) -> None:
             f"nothing was done: found no terminal to ask at, expected an answer to: {question}",
             "--yes carries it out, --dry-run only shows it",
         )
+    import click  # here, as below: most runs ask for nothing
+
     if not click.confirm(f"\n{question}"):
-        say("nothing was done")
+        say(options, "nothing was done")
         raise click.exceptions.Exit(exits.HELD)
 
 
@@ -65,6 +64,8 @@ def is_question(item: Item) -> bool:
 
 def answered(policy: Policy, held: Iterable[Item]) -> Policy:
     """Ask about held things, one after the other; without an answer they stay held."""
+    import click
+
     decisions = dict(policy.decisions)
     accept, request, private = policy.accept_bulk, policy.request, []
     for item in held:
@@ -96,13 +97,17 @@ def _takes(item: Item) -> list[str]:
     return [command.rpartition("--take ")[2] for command in item.resolve if "--take " in command]
 
 
-def say(message: str, *, trouble: bool = False) -> None:
+def say(options: Options, message: str, *, trouble: bool = False) -> None:
     """Say something beside the result, on standard error; with ``--quiet`` only what went wrong."""
-    options = options_of(click.get_current_context())
     if options.quiet and not trouble:
         return
     if options.json:
         import json
 
     text = json.dumps({"format": "reconcile.message/1", "message": message}) if options.json else clean(message)
-    click.echo(text, err=True)
+    sys.stderr.write(f"{text}\n")
+
+
+def tell_waiting(options: Options) -> Callable[[str], None]:
+    """Return what says who holds reconcile's own lock, before waiting for it."""
+    return lambda who: say(options, f"waiting for {who}")

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .given import NAMES, Options
+from .given import worded
 from .options import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-UNSAID = {"workspace", "store", "format", "dry_run", "out", "check", "json", "verbose", "quiet", "color"}
-"""Options that say where, or how it is shown; the journal knows where."""
 CONTENT = {"title"}
 """Values that are content of a conversation: the journal holds none."""
 
@@ -27,24 +25,11 @@ def called(context: click.Context) -> str:
     for parameter in context.command.params:
         if parameter.expose_value and parameter.name is not None:
             words += _said(parameter, context.params.get(parameter.name))
-    options, usual = options_of(context), Options()
-    for name in (name for name in NAMES if name not in UNSAID):
-        if (value := getattr(options, name)) != getattr(usual, name):
-            words += _option(f"--{name}", value)
-    return shlex.join(words)
+    return shlex.join([*words, *options_of(context).shaping])
 
 
 def _said(parameter: click.Parameter, value: Any) -> Iterator[str]:
     if isinstance(parameter, click.Argument):
         yield from [value] if isinstance(value, str) else value or ()
     elif value is not None and value is not False and value != ():
-        yield from _option(parameter.opts[-1], "..." if parameter.name in CONTENT else value)
-
-
-def _option(name: str, value: Any) -> Iterator[str]:
-    if value is True:
-        yield name
-        return
-    for each in value if isinstance(value, tuple) else (value,):
-        yield name
-        yield str(each)
+        yield from worded(parameter.opts[-1], "..." if parameter.name in CONTENT else value)

@@ -10,10 +10,10 @@ import click
 
 from reconcile.disk.roots import identity_of
 
+from .asking import tell_waiting
 from .called import called
 from .context import open_session
 from .options import common_options, options_of
-from .run import tell_waiting
 from .sides import find_roots, settings_of
 from .style import Style, clean, pad
 from .when import date
@@ -41,7 +41,7 @@ def command(context: click.Context, forget: str | None) -> None:
         return
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively(called(context), settings.lock_timeout, tell_waiting),
+        session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)),
     ):
         chosen = _named(session, forget)
         if options.json:

@@ -6,8 +6,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import click
-
 from reconcile.disk.roots import Roots, refuse_state_inside
 from reconcile.disk.state_place import state_directory
 from reconcile.session import Session
@@ -57,6 +55,8 @@ def _find_id(session: Session, text: str, known: set[str], copies: Iterable[Copy
     full = session.format.parse_id(text)
     if full in known and full is not None:
         return full
+    import click  # here: most runs name none
+
     names = {copy.conversation: copy.dirname for copy in copies}
     candidates = known if text and not session.format.is_whole(text) else ()
     found = sorted(

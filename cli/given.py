@@ -5,7 +5,7 @@ Loaded at every start, and loads next to nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,7 +52,25 @@ class Options:
         said = ("workspace", "store", "format", "layout")
         return "".join(f" --{name} {shlex.quote(value)}" for name in said if (value := getattr(self, name)) is not None)
 
+    @property
+    def shaping(self) -> list[str]:
+        """What of it shapes a plan, as words."""
+        words: list[str] = []
+        for name in NAMES:
+            if name not in _UNSAID and (value := getattr(self, name)) != getattr(Options, name):
+                words += worded(f"--{name}", value)
+        return words
 
+
+def worded(name: str, value: Any) -> list[str]:
+    """Return an option as it is typed, once for each of several values."""
+    if value is True:
+        return [name]
+    return [word for each in (value if isinstance(value, tuple) else (value,)) for word in (name, str(each))]
+
+
+_UNSAID = {"workspace", "store", "format", "dry_run", "out", "check", "json", "verbose", "quiet", "color"}
+"""Options that say where, or how it is shown; the journal knows where."""
 NAMES = tuple(Options.__annotations__)
 _SWITCHES = {
     "-n": "dry_run",

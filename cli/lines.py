@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from .style import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from reconcile.disk.roots import Roots
 
@@ -28,6 +29,12 @@ def heading(roots: Roots, layout: str, style: Style) -> str:
     how = f" ({layout})" if roots.inner else ""
     text = f"workspace {show(roots.workspace)}{how}\nstore     {show(roots.store)}"
     return style(text, dim=True)
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print lines. Raises `BrokenPipeError` where nobody reads them."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
 
 
 def counted(

@@ -95,4 +95,11 @@ def main(context: click.Context) -> None:
     if context.invoked_subcommand is None:
         from .plain import run_plain
 
-        run_plain(context)
+        options = options_of(context)
+        # Who began without a parser has tried that.
+        code = None if options.looked else run_plain(options)
+        if code is not None:
+            context.exit(code)
+        from .run import run_pass
+
+        run_pass(context)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from .options import options_of
 from .sides import find_roots, policy_of, settings_of
 from .unchanged import answer_at_once
 
 if TYPE_CHECKING:
-    import click
-
     from reconcile.config import Settings
     from reconcile.disk.roots import Roots
 
@@ -19,24 +16,21 @@ if TYPE_CHECKING:
     from .unchanged import First
 
 
-def run_plain(context: click.Context) -> None:
-    """Answer as the last run did where nothing has changed; else plan, and carry the plan out or show it."""
-    options = options_of(context)
-    code = None if options.looked else answer_at_once(options)
-    if code is not None:
-        context.exit(code)
+def run_plain(options: Options) -> int | None:
+    """Answer as the last run did where nothing has changed; else go on from it. Return the exit code.
+
+    None: everything has to be looked at, or something be asked, or something else than a usual run is asked for.
+    """
+    code = answer_at_once(options)
+    first = options.first
+    if code is not None or first is None:
+        return code
     roots = find_roots(options)
     settings = settings_of(roots)
-    first = options.first
-    if first is not None:
-        code = _answer_unchanged(options, roots, settings, first)
-        if code is None and not options.json:
-            code = _run_on(context, options, roots, settings, first)
-    if code is not None:
-        context.exit(code)
-    from .run import run_pass
-
-    run_pass(context)
+    code = _answer_unchanged(options, roots, settings, first)
+    if code is None and not options.json:
+        code = _run_on(options, roots, settings, first)
+    return code
 
 
 def _answer_unchanged(options: Options, roots: Roots, settings: Settings, first: First) -> int | None:
@@ -57,17 +51,16 @@ def _answer_unchanged(options: Options, roots: Roots, settings: Settings, first:
     return exit_code(plan, None, options)
 
 
-def _run_on(context: click.Context, options: Options, roots: Roots, settings: Settings, first: First) -> int | None:
+def _run_on(options: Options, roots: Roots, settings: Settings, first: First) -> int | None:
     """Go on from the last run, and return the exit code; None where everything has to be looked at, or be asked."""
     from reconcile.onepass import OnePass
 
-    from .asking import is_interactive, is_question
-    from .called import called
+    from .asking import is_interactive, is_question, tell_waiting
     from .context import open_session
     from .progress import progress_bar
     from .report import exit_code, report
-    from .run import tell_waiting
 
+    command = " ".join(("reconcile", *options.shaping))
     with open_session(roots, settings, readonly=options.is_dry) as session:
         policy = session.surroundings(policy_of(options, settings))
         if options.is_dry:
@@ -75,11 +68,11 @@ def _run_on(context: click.Context, options: Options, roots: Roots, settings: Se
             if one is not None:
                 report(options, roots, session.messages, one.plan, None)
             return None if one is None else exit_code(one.plan, None, options)
-        with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
+        with session.exclusively(command, settings.lock_timeout, tell_waiting(options)):
             one = OnePass.begin(session, *first, policy)
             if one is None or (is_interactive(options) and any(is_question(item) for item in one.plan.held)):
                 return None
             with progress_bar(options, len(one.plan.actions)) as progress:
-                outcome = one.apply(called(context), progress)
+                outcome = one.apply(command, progress)
             report(options, roots, session.messages, one.plan, outcome)
         return exit_code(one.plan, outcome, options)

@@ -6,8 +6,6 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -23,6 +21,8 @@ def progress_bar(options: Options, actions: int) -> Iterator[Callable[[int, int]
     if options.json or options.quiet or actions < LONG or not sys.stderr.isatty():
         yield lambda _done, _all: None
         return
+    import click  # here: most runs are short
+
     with click.progressbar(length=actions, label="applying", file=sys.stderr) as bar:
         seen = 0
 

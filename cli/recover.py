@@ -15,12 +15,12 @@ from reconcile.core.requests import Project
 from reconcile.disk.lost import put_marker_back
 from reconcile.disk.roots import locate_lost
 
-from .asking import go_on, is_interactive, say
+from .asking import go_on, is_interactive, say, tell_waiting
 from .called import called
 from .context import open_session
 from .options import common_options, options_of
 from .report import exit_code, report
-from .run import apply_plan, save_plan, tell_waiting
+from .run import apply_plan, save_plan
 from .sides import find_roots, fixed_format, policy_of, settings_of
 from .style import clean
 
@@ -67,7 +67,7 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
         else:
             found = offers(board, known)
             chosen, left_out = _chosen(options, found, board), found.left_out
-        _say_left_out(board, left_out)
+        _say_left_out(options, board, left_out)
         policy = _policy(options, settings, chosen, tuple(each.id for each in records))
         plan = session.plan(look, policy)
         if not _is_to_be_done(options, roots, session, plan):
@@ -77,7 +77,7 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
         roots = _locate(options, source)
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively(called(context), settings.lock_timeout, tell_waiting),
+        session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)),
     ):
         look = session.look()
         plan = session.plan(look, policy)
@@ -106,7 +106,7 @@ def _chosen(options: Options, found: Offers, board: Board) -> tuple[str, ...]:
         return _asked(found.groups, board)
     for group in found.groups[len(found.unasked) :]:
         way = "; at a terminal it is asked for, `reconcile project ID` takes one" if group.known else ""
-        say(f"not taken: {_described(group, board)}{way}")
+        say(options, f"not taken: {_described(group, board)}{way}")
     return taken_unasked(board, found)
 
 
@@ -133,12 +133,12 @@ def _described(offer: Offer, board: Board) -> str:
     return f"{count} {kind} {why}: {names(board, offer.conversations)}"
 
 
-def _say_left_out(board: Board, conversations: Sequence[str]) -> None:
+def _say_left_out(options: Options, board: Board, conversations: Sequence[str]) -> None:
     """Say what can't come, as it lies below what is local, or was never here."""
     if conversations:
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "below what doesn't come (`reconcile project ID` names it, and asks)"
-        say(f"left out: {count} {below}: {names(board, conversations)}")
+        say(options, f"left out: {count} {below}: {names(board, conversations)}")
 
 
 def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
@@ -150,7 +150,7 @@ def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan)
     marks = not marked and plan.policy.git_busy is None
     if marks:
         verb = "writes" if options.yes and not options.is_dry else "would write"
-        say(f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
+        say(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
     asks = not options.is_dry and bool(plan.actions or marks)
     pending = asks or (not options.is_dry and bool(session.state.journal.open_runs()))
     if not pending or (asks and not options.yes):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import click
-
 from reconcile.apply.outcome import Result
 from reconcile.core.reasons import Reason
 
 from . import exits
 from .asking import is_interactive, say
-from .lines import heading
+from .lines import heading, show
 from .render import PlanText, results, summary
 from .style import Style
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, outcome: Outcome | None) -> None:
     """Print a plan, and what became of it."""
     for message in messages:
-        say(message, trouble=True)
+        say(options, message, trouble=True)
     if options.json:
         import json
 
@@ -38,22 +36,18 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
         found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
         if outcome is not None:
             found["outcome"] = outcome_to_json(outcome)
-        click.echo(json.dumps(found, indent=2))
+        show([json.dumps(found, indent=2)])
         return
     style = Style.choose(options.color)
     undone = list(results(outcome, style)) if outcome else []
     # What a question is asked about is shown whole.
     quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
     shown = replace(plan, actions=(), aside=(), notes=()) if quiet else _carried_out(plan, outcome)
+    lines = [*PlanText(shown, style, verbose=options.verbose, sides=options.sides).lines(), *undone]
     if not quiet:
-        click.echo(heading(roots, plan.layout, style))
-        click.echo("")
-    for line in PlanText(shown, style, verbose=options.verbose, sides=options.sides).lines():
-        click.echo(line)
-    for line in undone:
-        click.echo(line)
-    if not quiet:
-        click.echo(summary(plan, style, done=outcome, noun=roots.noun))
+        end = summary(plan, style, done=outcome, noun=roots.noun)
+        lines = [heading(roots, plan.layout, style), "", *lines, end]
+    show(lines)
 
 
 def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:

@@ -12,7 +12,7 @@ import click
 from reconcile.planjson import plan_to_json
 from reconcile.resuming import keep_whole
 
-from .asking import answered, go_on, is_interactive, is_question, say
+from .asking import answered, go_on, is_interactive, is_question, say, tell_waiting
 from .called import called
 from .context import open_session, selection
 from .options import options_of
@@ -56,7 +56,7 @@ def run_pass(
             report(options, roots, session.messages, plan, None)
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
-        with session.exclusively(called(context), settings.lock_timeout, tell_waiting):
+        with session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)):
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
@@ -112,14 +112,9 @@ def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
     text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
     with open(options.out, "w", encoding="utf-8") as file:
         file.write(text + "\n")
-    say(f"saved; carry it out with: reconcile apply {options.out}")
+    say(options, f"saved; carry it out with: reconcile apply {options.out}")
 
 
 def _is_plan(path: str) -> bool:
     with open(path, encoding="utf-8", errors="replace") as file:
         return '"format": "reconcile.plan/' in file.read(200)
-
-
-def tell_waiting(who: str) -> None:
-    """Say who holds reconcile's own lock, before waiting for it."""
-    say(f"waiting for {who}")

@@ -30,15 +30,15 @@ def start() -> None:
 
 
 def _begin(options: Options) -> None:
-    """End here, where a plain run has nothing to do."""
+    """End here, where a plain run goes on from the last one."""
     import gc
 
     from .failing import FAILURES, failed
-    from .unchanged import answer_at_once
+    from .plain import run_plain
 
     gc.disable()
     try:
-        code = answer_at_once(options)
+        code = run_plain(options)
     except FAILURES as error:
         code = failed(error, as_json=False)
     if code is not None:

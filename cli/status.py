@@ -47,7 +47,7 @@ def command(context: click.Context, conversation: str | None) -> None:
         board, plan = session.board(look, policy), session.plan(look, policy)
         tell_lost(options, session, look, policy)
         for message in session.messages:
-            say(message)
+            say(options, message)
         conflicts = frozenset(each.conversation for each in unseen(session))
         found = standings(board, plan, session.busy(), conflicts)
         if conversation is not None:

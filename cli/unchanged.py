@@ -16,7 +16,7 @@ from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.state_place import state_directory
 
 from . import exits
-from .lines import RESTING, counted, heading
+from .lines import RESTING, counted, heading, show
 from .sides import find_roots, settings_of, with_layout
 from .style import Style
 
@@ -69,6 +69,5 @@ def answer_at_once(options: Options) -> int | None:
     if not options.quiet:
         style = Style.choose(options.color)
         end = counted((), (), answer.states, roots.noun, done=not options.is_dry)
-        sys.stdout.write(f"{heading(roots, answer.layout, style)}\n\n{style(end, RESTING, bold=True)}\n")
-        sys.stdout.flush()
+        show((heading(roots, answer.layout, style), "", style(end, RESTING, bold=True)))
     return exits.DONE

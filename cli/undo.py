@@ -11,7 +11,7 @@ from reconcile.core.requests import TakeBack
 from reconcile.past import find_run, newest_run
 
 from .asking import say
-from .options import common_options
+from .options import common_options, options_of
 from .run import run_pass
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command(context: click.Context, run: str | None) -> None:
 
     def adjust(policy: Policy, session: Session, _look: Look) -> Policy:
         found = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
-        say(f"undo of {found.id}: {found.command}")
+        say(options_of(context), f"undo of {found.id}: {found.command}")
         return replace(policy, request=TakeBack(found.id))
 
     run_pass(context, adjust)

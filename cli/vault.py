@@ -11,11 +11,10 @@ import click
 from reconcile.core.simulate import listing_of
 from reconcile.retention import Holding, holdings, named, older_than, remove
 
-from .asking import go_on
+from .asking import go_on, tell_waiting
 from .called import called
 from .context import open_session
 from .options import common_options, options_of
-from .run import tell_waiting
 from .sides import find_roots, settings_of
 from .style import Style, clean, size
 from .when import age, date
@@ -55,7 +54,7 @@ def command(context: click.Context, prune: bool, older_than: str | None, purge: 
     go_on(options, f"Take {_counted(chosen)} out of the vault for good?")
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively(called(context), settings.lock_timeout, tell_waiting),
+        session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)),
     ):
         asked = {each.digest for each in chosen}
         chosen = tuple(each for each in _chosen(session, limit, purge) if each.digest in asked)
