@@ -25,8 +25,7 @@ MODULES ?=
 MUTANTS_EVERY ?= 1
 MUTANTS_FOR ?= inf
 
-DEMO  := fixtures/demo/run
-BENCH := tests/bench/run.py
+DEMO := fixtures/demo/run
 
 .PHONY: help demo test worlds stories soak race faults fuzz mutants coverage coverage-gate lint format bench clean
 .DELETE_ON_ERROR:
@@ -44,7 +43,7 @@ help:
 	@echo 'make mutants   small mistakes in reconcile/core that no test notices (MODULES="undo edits", MUTANTS_FOR=600 seconds)'
 	@echo 'make lint      style, types and import rules'
 	@echo 'make format    let ruff lay out the code'
-	@echo 'make bench     the benchmark'
+	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
 	@echo 'make clean     remove .venv and everything that was made'
 
 demo: $(VENV)/.installed
@@ -98,7 +97,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format
 
 bench: $(VENV)/.installed-dev
-	@if [ -e $(BENCH) ]; then $(BIN)/python -P $(BENCH) $(ARGS); else echo '$(BENCH) does not exist yet.'; fi
+	$(BIN)/python -m tests.bench.run $(ARGS)
 
 clean:
 	rm -rf $(VENV) .demo .demo-day build dist *.egg-info

@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.bench.sections import Bench
+    from tests.bench.bench import Bench
 
 CYCLES = 200
 
@@ -31,7 +31,7 @@ class Cycle:
 
 
 def measure(bench: Bench) -> Cycle:
-    """Measure on a workspace that is settled."""
+    bench.settle()
     place = bench.base / "bare"
     place.mkdir()
     words = [sys.executable, "-P", __file__, str(bench.project), bench.names[0], str(place), str(CYCLES)]

@@ -14,12 +14,13 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING
 
 from tests.bench import stores
+from tests.bench.bench import RECONCILE
 from tests.bench.race import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.bench.sections import Bench
+    from tests.bench.bench import Bench
 
 CHANGES = 200
 LONGEST = 60.0
@@ -49,9 +50,16 @@ class Latency:
     memory: int
 
 
-def watching(bench: Bench, reconcile: str) -> Latency:
+def measure(bench: Bench) -> dict[str, Latency | None]:
+    bench.settle()
+    looped = _loop(bench)
+    bench.settle()
+    return {"inotifywait, rsync -a": looped, "reconcile watch": _watching(bench)}
+
+
+def _watching(bench: Bench) -> Latency:
     """Measure ``reconcile watch``."""
-    words = [reconcile, "watch", "--json", "-w", str(bench.project), "--settle", str(SETTLE)]
+    words = [RECONCILE, "watch", "--json", "-w", str(bench.project), "--settle", str(SETTLE)]
     said = bench.base / "said"
     with (
         said.open("wb") as file,
@@ -66,7 +74,7 @@ def watching(bench: Bench, reconcile: str) -> Latency:
         return _measured(bench, process.pid, bench.store, SETTLE)
 
 
-def loop(bench: Bench) -> Latency | None:
+def _loop(bench: Bench) -> Latency | None:
     """Measure a loop of inotifywait and rsync; None where either is missing."""
     if not shutil.which("inotifywait") or not shutil.which("rsync"):
         return None

@@ -1,4 +1,4 @@
-"""Runs commands against each other: in rounds, in rotating order, with the ratios taken inside each round."""
+"""Runs commands against each other: in rounds, in rotating order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,21 +44,13 @@ class Sample:
     peak: int
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What is printed of one contender: medians over the rounds."""
-
-    seconds: float
-    ratio: float | None
-    peak: float
+Runs = dict[str, list[Sample]]
+"""By contender, in the order of the rounds."""
 
 
-Figured = dict[str, Figures]
-
-
-def race(contenders: Sequence[Contender], rounds: int, environment: dict[str, str], reference: str) -> Figured:
-    """Run every contender once in each round and return the figures by label."""
-    samples: dict[str, list[Sample]] = {contender.label: [] for contender in contenders}
+def race(contenders: Sequence[Contender], rounds: int, environment: dict[str, str]) -> Runs:
+    """Run every contender once in each round."""
+    samples: Runs = {contender.label: [] for contender in contenders}
     for number in range(rounds):
         first = number % len(contenders)
         for contender in (*contenders[first:], *contenders[:first]):
@@ -70,8 +61,7 @@ def race(contenders: Sequence[Contender], rounds: int, environment: dict[str, st
             print(f"    {number + 1}: {sample.seconds:8.3f} s  {contender.label}", file=sys.stderr, flush=True)
             contender.check(number)
             samples[contender.label].append(sample)
-    base = samples.get(reference)
-    return {label: _figures(found, base) for label, found in samples.items()}
+    return samples
 
 
 def measure(job: Job, environment: dict[str, str]) -> Sample:
@@ -95,10 +85,3 @@ def measure(job: Job, environment: dict[str, str]) -> Sample:
     if status != "0":
         raise BenchError(f"{' '.join(words)}: exit status {status}\n{ran.stderr.strip()}")
     return Sample(float(seconds), int(peak))
-
-
-def _figures(found: list[Sample], base: list[Sample] | None) -> Figures:
-    ratio = None
-    if base:
-        ratio = median(own.seconds / other.seconds for own, other in zip(found, base, strict=True))
-    return Figures(median(each.seconds for each in found), ratio, median(each.peak for each in found))

@@ -1,4 +1,4 @@
-"""The benchmark: reconcile against rsync, cp and unison on generated stores.
+"""The benchmark: reconcile against rsync, cp, unison and git on generated stores.
 
 Whole processes are timed, the interpreter's start included. Every round runs every command once, in rotating
 order; a ratio is taken inside its round; printed are the medians. It needs about 2 GB of disk for every 10,000
@@ -8,7 +8,6 @@ conversations and round, and half an hour for the default sizes.
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import platform
 import shutil
@@ -18,48 +17,59 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-PROJECT = Path(__file__).resolve().parents[2]
-PEERS = {"rsync": "--version", "unison": "-version"}
-START_COUNT = 10
-START_ROUNDS = 15
+from tests.bench import guards, latency, race, results, stores, table
+from tests.bench.bench import RECONCILE, Bench
+from tests.bench.results import START_COUNT
+from tests.bench.sections import GROWTH, SECTIONS, USUAL
 
 if TYPE_CHECKING:
-    from tests.bench import guards, latency, race, sections, table
-else:
-    # `python -P` puts no directory of ours on the path.
-    sys.path.insert(0, str(PROJECT))
-    guards, latency, race, sections, table = (
-        importlib.import_module(f"tests.bench.{name}") for name in ("guards", "latency", "race", "sections", "table")
-    )
+    from collections.abc import Sequence
+
+    from tests.bench.results import Results
+
+PROJECT = Path(__file__).resolve().parents[2]
+PEERS = {"rsync": "--version", "unison": "-version", "git": "--version"}
+BESIDES = ("library", "watch")
+"""Questions with a table of their own."""
+SIZES = [1_000, 10_000, 30_000]
+GROWTH_SIZES = [10_000, 100_000]
+FEWER_ROUNDS = 30_000
+"""Conversations from which 3 rounds have to do: every round of a projection there fills 6 GB anew."""
+START_ROUNDS = 3
+"""Rounds of the start-up for each of the others: it is short, and so is what disturbs it."""
 
 
 def main() -> None:
     options = _options()
     base = Path(tempfile.mkdtemp(prefix="reconcile-bench-", dir=options.dir))
+    floor = race.measure(race.Job((("true",),)), dict(os.environ)).peak
+    found = results.begun(options.save, _heading(base), floor)
+    failed = None
     try:
-        print(_heading(base), flush=True)
-        results = {} if options.watch or options.library else _measure(options, base)
-        floor = race.measure(race.Job((("true",),)), dict(os.environ)).peak
-        if results:
-            print(table.render(results, sections.REFERENCES, floor) + "\n", flush=True)
-        if not options.watch:
-            print(guards.render(_guards(options, base)) + "\n", flush=True)
-        if not options.library:
-            print(latency.render(_latencies(options, base)), flush=True)
+        _measure(options, base, found)
     except race.BenchError as error:
-        sys.exit(f"bench: {error}")
+        failed = f"bench: {error}"
     finally:
         shutil.rmtree(base)
+    print(table.render(found))
+    sys.exit(failed)
 
 
 def _options() -> argparse.Namespace:
+    every = (*USUAL, *BESIDES)
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sizes", type=_sizes, default=[1_000, 10_000, 30_000], help="such as 1000,10000")
-    parser.add_argument("--rounds", type=_sizes, default=[5], help="one number, or one for each size: 9,5,3")
+    parser.add_argument("--sizes", type=_numbers, help="such as 1000,10000")
+    parser.add_argument("--rounds", type=_numbers, help="one number, or one for each size: 9,5,3")
     parser.add_argument("--dir", type=Path, help="work below this directory instead of the system's temporary one")
-    parser.add_argument("--watch", action="store_true", help="only what a watcher takes")
-    parser.add_argument("--library", action="store_true", help="only what an event costs through the library")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the figures here, beside those of earlier runs")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--only", type=lambda text: text.split(","), default=every, help=f"some of {','.join(every)}")
+    part.add_argument("--growth", action="store_true", help="how it grows: small files, but many of them")
     options = parser.parse_args()
+    if unknown := set(options.only) - set(every):
+        parser.error(f"--only: expected some of {', '.join(every)}, not {', '.join(sorted(unknown))}")
+    options.sizes = options.sizes or (GROWTH_SIZES if options.growth else SIZES)
+    options.rounds = options.rounds or [3 if size >= FEWER_ROUNDS else 5 for size in options.sizes]
     if len(options.rounds) == 1:
         options.rounds *= len(options.sizes)
     if len(options.rounds) != len(options.sizes):
@@ -67,65 +77,58 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _sizes(text: str) -> list[int]:
+def _numbers(text: str) -> list[int]:
     return [max(1, int(word)) for word in text.split(",")]
 
 
-def _measure(options: argparse.Namespace, base: Path) -> table.Results:
-    results: table.Results = {}
-    # Nothing is removed before the end: file systems are slow to make what was removed a moment ago.
-    for size, rounds in zip(options.sizes, options.rounds, strict=True):
-        bench = sections.Bench(base / str(size), size, rounds)
+def _measure(options: argparse.Namespace, base: Path, found: Results) -> None:
+    """Measure what is asked for, at every size.
+
+    Nothing is removed before the end: file systems are slow to make what was removed a moment ago.
+    """
+    plan = dict(zip(options.sizes, options.rounds, strict=True))
+    if options.growth:
+        for size, rounds in plan.items():
+            _ask(tuple(GROWTH), Bench(base / str(size), size, rounds, stores.SMALL), found, options.save)
+        return
+    first = options.rounds[0]
+    asked = [name for name in (*USUAL, *BESIDES) if name in options.only]
+    if "start" in asked:
+        asked.remove("start")
+        _ask(["start"], Bench(base / "start", START_COUNT, START_ROUNDS * first), found, options.save)
+    if START_COUNT not in plan:  # the memory of the others is looked at above this one's
+        sections = [name for name in asked if name in USUAL]
+        _ask(sections, Bench(base / "least", START_COUNT, first), found, options.save)
+    for size, rounds in plan.items():
+        _ask(asked, Bench(base / str(size), size, rounds), found, options.save)
+
+
+def _ask(names: Sequence[str], bench: Bench, found: Results, save: Path | None) -> None:
+    """Measure these questions one after the other, and keep each answer."""
+    if names:
         bench.make()
-        for name, measured in {
-            sections.NO_OP: bench.no_op,
-            sections.CHANGED: bench.changed,
-            sections.PROJECTION: bench.projection,
-            sections.FIRST: bench.first_run,
-        }.items():
-            results.setdefault(name, {})[size] = measured()
-    small = sections.Bench(base / "start", START_COUNT, START_ROUNDS)
-    small.make()
-    results[sections.START] = {START_COUNT: small.start()}
-    return results
+    for name in names:
+        print(f"  {bench.count:,}: {name}", file=sys.stderr, flush=True)
+        match name:
+            case "library":
+                found.library[bench.count] = guards.measure(bench)
+            case "watch":
+                found.watch[bench.count] = latency.measure(bench)
+            case _:
+                found.sections.setdefault(name, {})[bench.count] = SECTIONS[name].measure(bench)
+        if save is not None:
+            results.save(found, save)
 
 
-def _guards(options: argparse.Namespace, base: Path) -> dict[int, guards.Cycle]:
-    found = {}
-    for size in options.sizes:
-        bench = sections.Bench(base / f"library-{size}", size, 1)
-        bench.make()
-        bench.settle()
-        print(f"  {size:,}: the library", file=sys.stderr, flush=True)
-        found[size] = guards.measure(bench)
-    return found
-
-
-def _latencies(options: argparse.Namespace, base: Path) -> dict[int, dict[str, latency.Latency | None]]:
-    found = {}
-    for size in options.sizes:
-        bench = sections.Bench(base / f"watch-{size}", size, 1)
-        bench.make()
-        bench.settle()
-        print(f"  {size:,}: watching", file=sys.stderr, flush=True)
-        found[size] = {"inotifywait, rsync -a": latency.loop(bench)}
-        bench.settle()
-        found[size]["reconcile watch"] = latency.watching(bench, sections.RECONCILE)
-    return found
-
-
-def _heading(base: Path) -> str:
+def _heading(base: Path) -> list[str]:
     kind = _said("df", "--output=fstype", str(base)) or "an unknown file system"
-    versions = [_said(sections.RECONCILE, "--version"), f"Python {platform.python_version()}"]
-    missing = []
-    for peer, option in PEERS.items():
-        if shutil.which(peer):
-            versions.append(_said(peer, option))
-        else:
-            missing.append(peer)
     machine = f"{platform.system()} {platform.release()}, {platform.machine()}, {os.cpu_count()} cores, {kind}"
-    lines = [machine, *versions, *(f"{peer} is not installed and left out" for peer in missing)]
-    return "\n".join([*lines, "ratio: to the command marked = 1, within each round; medians; MB: peak memory", ""])
+    commit = _said("git", "-C", str(PROJECT), "describe", "--always", "--dirty", "--exclude=*")
+    lines = [machine, f"{_said(RECONCILE, '--version')}, commit {commit or 'unknown'}"]
+    lines.append(f"Python {platform.python_version()}")
+    for peer, option in PEERS.items():
+        lines.append(_said(peer, option) if shutil.which(peer) else f"{peer} is not installed and left out")
+    return lines
 
 
 def _said(*words: str) -> str:

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 SEED = 20_260_822
 FIRST = 17_528_832_001
-EVENTS_MEAN = 20_480
-CONFIG_SIZE = 6_000
 _SIGMA = 1.0
 _POOL = 400
 _STAMP = "\0"
@@ -34,11 +33,24 @@ _TEXT = (
 _WORDS = _TEXT.split()
 
 
-def make_store(directory: Path, count: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Bytes of a base configuration, and the mean of those of the events."""
+
+    config: int
+    events: int
+
+
+USUAL = Weight(6_000, 20_480)
+SMALL = Weight(480, 1_600)
+"""To look at as many files with little to copy: about 0.5 KB, and a median of 1.5 KB for the events."""
+
+
+def make_store(directory: Path, count: int, weight: Weight) -> list[str]:
     """Fill ``directory`` with ``count`` conversations; returns the names of theirs. Same count, same bytes."""
     rng = random.Random(SEED)
     directory.mkdir(parents=True)
-    configs = [_config(rng) for _ in range(8)]
+    configs = [_config(rng, weight.config) for _ in range(8)]
     pool = [_event(kind, rng) for kind in rng.choices(_KINDS, weights=_WEIGHTS, k=_POOL)]
     begin = "".join(_element({"timestamp": _STAMP, "type": "turn_start"}))
     jp = get_format("jp")
@@ -53,17 +65,17 @@ def make_store(directory: Path, count: int) -> list[str]:
         files = {
             "metadata.json": _pretty(metadata),
             "base_config.json": rng.choice(configs),
-            "events.json": _events(pool, begin, moment, rng),
+            "events.json": _events(pool, begin, moment, weight.events, rng),
         }
         _write(os.path.join(directory, name), files, moment)
         names.append(name)
     return names
 
 
-def change(directories: Sequence[Path], names: Sequence[str], number: int) -> None:
-    """Append one event to the same hundredth of the conversations in each directory, by temp file and rename."""
+def change(directories: Sequence[Path], names: Sequence[str], number: int, edits: int) -> None:
+    """Append one event to the same conversations, so many, in each directory, by temp file and rename."""
     rng = random.Random(SEED + number + 1)
-    for name in rng.sample(names, max(1, len(names) // 100)):
+    for name in rng.sample(names, edits):
         event = _element({"timestamp": _stamp(time.time_ns()), "type": "chat_request", "content": _sentence(rng, 80)})
         for directory in directories:
             target = directory / name / "events.json"
@@ -99,9 +111,9 @@ def _sentence(rng: random.Random, words: int) -> str:
     return " ".join(rng.choices(_WORDS, k=words))
 
 
-def _events(pool: list[str], begin: str, moment: int, rng: random.Random) -> str:
+def _events(pool: list[str], begin: str, moment: int, mean: int, rng: random.Random) -> str:
     """A stream of lognormal size, of events from the pool, each with a time of its own."""
-    left = rng.lognormvariate(math.log(EVENTS_MEAN) - _SIGMA**2 / 2, _SIGMA)
+    left = rng.lognormvariate(math.log(mean) - _SIGMA**2 / 2, _SIGMA)
     elements = []
     event = begin
     while left > 0:
@@ -138,15 +150,15 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _config(rng: random.Random) -> str:
+def _config(rng: random.Random, size: int) -> str:
     tools: dict[str, object] = {}
     config = {
         "inherit": True,
         "config_load_paths": [".config/jp", ".config/jp/personas"],
-        "assistant": {"name": "jp", "system_prompt": {"value": _sentence(rng, 300), "strategy": "append"}},
+        "assistant": {"name": "jp", "system_prompt": {"value": _sentence(rng, size // 20), "strategy": "append"}},
         "conversation": {"title": {"generate": {"auto": True}}, "tools": tools},
     }
-    while len(text := _pretty(config)) < CONFIG_SIZE:
+    while len(text := _pretty(config)) < size:
         tools[f"{rng.choice(_WORDS)}_{len(tools)}"] = {
             "source": "local",
             "description": _sentence(rng, 12),

@@ -1,51 +1,70 @@
-"""The table that is printed."""
+"""The tables that are printed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from tests.bench import guards, latency, results, targets
+from tests.bench.sections import SECTIONS
 
-    from tests.bench.race import Figured
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.bench.race import Runs
+    from tests.bench.results import BySize, Results
+    from tests.bench.sections import Section
 
 _LABEL = 30
 _MB = 1_000_000
-Results = dict[str, dict[int, "Figured"]]
-"""Figures by section, then by the number of conversations, then by contender."""
+_LEGEND = (
+    "ratio: to the command marked = 1, within each round; medians; MB: peak memory\n"
+    "KB each: what the peak grows by for each conversation, from 10 of them (the first shown of growth) to the last"
+)
 
 
-def render(results: Results, references: Mapping[str, str], floor: float) -> str:
-    """Lay out all results; ``floor`` is the peak below which memory can't be told."""
-    return "\n\n".join(_section(name, found, references[name], floor) for name, found in results.items())
+def render(found: Results) -> str:
+    """Lay out all results."""
+    parts = ["\n".join([*found.heading, _LEGEND])]
+    parts += [
+        _section(section, found.sections[name], found.floor)
+        for name, section in SECTIONS.items()
+        if name in found.sections
+    ]
+    parts += [guards.render(found.library)] if found.library else []
+    parts += [latency.render(found.watch)] if found.watch else []
+    judged = targets.verdicts(found)
+    parts += [targets.render(judged)] if judged else []
+    return "\n\n".join(parts)
 
 
-def _section(name: str, found: Mapping[int, Figured], reference: str, floor: float) -> str:
-    sizes = sorted(found)
-    grown = len(sizes) > 1
+def _section(section: Section, found: BySize, floor: float) -> str:
+    sizes = results.shown(found)
     heads = [f"{size:>17,}         " for size in sizes]
+    ends = f"{'growth' if len(sizes) > 1 else '':>6}{'KB each' if len(found) > 1 else '':>9}"
     lines = [
-        name,
+        section.title,
         _row("", heads, ""),
-        _row("", [f"{'seconds':>9}{'ratio':>8}{'MB':>7}  " for _ in sizes], "growth" if grown else ""),
+        _row("", [f"{'seconds':>9}{'ratio':>8}{'MB':>7}  " for _ in sizes], ends),
     ]
     for label in found[sizes[0]]:
-        cells = [_cell(found[size], label, floor) for size in sizes]
-        growth = ""
-        if grown:
-            growth = f"{found[sizes[-1]][label].seconds / found[sizes[0]][label].seconds:5.1f}x"
-        mark = "  = 1" if label == reference else ""
-        lines.append(_row("  " + label + mark, cells, growth))
+        cells = [_cell(found[size], label, section.reference, floor) for size in sizes]
+        mark = "  = 1" if label == section.reference else ""
+        lines.append(_row("  " + label + mark, cells, _ends(found, label, floor)))
     return "\n".join(lines)
 
 
-def _cell(figured: Figured, label: str, floor: float) -> str:
-    figures = figured[label]
-    ratio = "-" if figures.ratio is None else f"{figures.ratio:.2f}"
-    below = figures.peak <= floor * 1.02
-    peak = f"<{floor / _MB:.0f}" if below else f"{figures.peak / _MB:.0f}"
-    return f"{figures.seconds:9.3f}{ratio:>8}{peak:>7}  "
+def _cell(runs: Runs, label: str, reference: str, floor: float) -> str:
+    ratio, peak = results.ratio(runs, label, reference), results.peak(runs, label)
+    times = f"{results.seconds(runs, label):9.3f}{'-' if ratio is None else f'{ratio:.2f}':>8}"
+    memory = f"<{floor / _MB:.0f}" if results.is_below(floor, peak) else f"{peak / _MB:.0f}"
+    return f"{times}{memory:>7}  "
 
 
-def _row(label: str, cells: Sequence[str], growth: str) -> str:
-    return f"{label:<{_LABEL}}{''.join(cells)}{growth}".rstrip()
+def _ends(found: BySize, label: str, floor: float) -> str:
+    growth, each = results.growth(found, label), results.memory_each(found, label, floor)
+    times = "" if growth is None else f"{growth:.1f}x"
+    return f"{times:>6}{'' if each is None else f'{each / 1000:.1f}':>9}"
+
+
+def _row(label: str, cells: Sequence[str], ends: str) -> str:
+    return f"{label:<{_LABEL}}{''.join(cells)}{ends}".rstrip()

@@ -1,0 +1,95 @@
+"""What reconcile is to reach, and whether it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.bench import results
+from tests.bench.sections import GROWTH, SECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.bench.results import Results
+
+LARGE = 10_000
+"""Conversations from which the second limit counts."""
+
+RATIOS = {
+    ("no-op", "reconcile", "rsync -a --dry-run"): (1.0, 0.5),
+    ("no-op", "reconcile", "unison -batch -times"): (1.0, 0.45),
+    ("one", "reconcile", "rsync -a"): (1.0, 0.5),
+    ("changed", "reconcile", "rsync -a"): (1.0, 0.6),
+    ("projection", "reconcile", "cp -a, sync -f"): (1.0, 0.8),
+    ("first", "reconcile", "rsync -ac"): (1.0, 0.8),
+    ("start", "reconcile --version", "python -c pass"): (4.0, 4.0),
+}
+"""How many times as long as a peer, by section, contender and peer: with few conversations, and with many."""
+MEMORY = 1.5
+"""KB a conversation, above the start, with many conversations."""
+GROWTH_PER_SIZE = 1.1
+"""How many times longer, for each time that there are more conversations: 11 times for ten times as many."""
+LATENCY = 20.0
+"""Milliseconds from a write to the finished copy beside a watcher, beyond the quiet time: the median."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A target, for so many conversations: the limit, and what was measured."""
+
+    work: str
+    size: str
+    limit: float
+    measured: float
+
+    @property
+    def met(self) -> bool:
+        return self.measured <= self.limit
+
+
+def verdicts(found: Results) -> list[Verdict]:
+    """Judge every target for which something was measured."""
+    return [*_ratios(found), *_growth(found), *_memory(found), *_latency(found)]
+
+
+def _ratios(found: Results) -> Iterator[Verdict]:
+    for (section, label, reference), (few, many) in RATIOS.items():
+        by_size = found.sections.get(section, {})
+        for size in results.shown(by_size):
+            ratio = results.ratio(by_size[size], label, reference)
+            if ratio is not None:
+                work = f"{SECTIONS[section].title.partition(':')[0]}, to {reference}"
+                yield Verdict(work, f"{size:,}", many if size >= LARGE else few, ratio)
+
+
+def _growth(found: Results) -> Iterator[Verdict]:
+    for section in [name for name in GROWTH if name in found.sections]:
+        by_size = found.sections[section]
+        growth = results.growth(by_size, "reconcile")
+        if growth is not None:
+            least, most = min(by_size), max(by_size)
+            yield Verdict(SECTIONS[section].title, f"{most:,}", GROWTH_PER_SIZE * most / least, growth)
+
+
+def _memory(found: Results) -> Iterator[Verdict]:
+    for section, by_size in found.sections.items():
+        each = results.memory_each(by_size, "reconcile", found.floor) if max(by_size) >= LARGE else None
+        if each is not None:
+            work = f"KB a conversation, {SECTIONS[section].title.partition(',')[0]}"
+            yield Verdict(work, f"{max(by_size):,}", MEMORY, each / 1000)
+
+
+def _latency(found: Results) -> Iterator[Verdict]:
+    for size, by_label in found.watch.items():
+        if latency := by_label["reconcile watch"]:
+            yield Verdict("reconcile watch, median latency in ms", f"{size:,}", LATENCY, latency.median * 1000)
+
+
+def render(found: list[Verdict]) -> str:
+    """Lay out the table."""
+    lines = ["targets (at most)", f"{'':<62}{'size':>9}{'target':>9}{'measured':>10}  met"]
+    for each in found:
+        met = "yes" if each.met else "NO"
+        lines.append(f"{'  ' + each.work:<62}{each.size:>9}{each.limit:>9.2f}{each.measured:>10.2f}  {met}")
+    return "\n".join(lines)

@@ -1,0 +1,113 @@
+"""The benchmark runs, and says what it found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.bench import plot, results, table, targets
+from tests.bench.race import Sample
+from tests.bench.results import START_COUNT, Results
+from tests.bench.sections import SECTIONS, USUAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROJECT = Path(__file__).parents[2]
+PEERS = ("rsync -a --dry-run", "unison -batch -times", "git status -s")
+
+
+def runs(seconds: float, peak: int) -> dict[str, list[Sample]]:
+    """Three rounds: reconcile half as fast as its peers, and a round in which everything was slow."""
+    times = (seconds, seconds * 10, seconds)
+    own = {"reconcile": [Sample(2 * each, peak) for each in times]}
+    return {peer: [Sample(each, peak // 2) for each in times] for peer in PEERS} | own
+
+
+@pytest.fixture
+def found() -> Results:
+    """Of the start 20 MB, and 2 KB for each conversation above it."""
+    sizes = {START_COUNT: 0.01, 1_000: 0.1, 10_000: 1.0}
+    no_op = {size: runs(seconds, 20_000_000 + (size - START_COUNT) * 2_000) for size, seconds in sizes.items()}
+    growth = {size: runs(seconds, 20_000_000) for size, seconds in {10_000: 1.0, 100_000: 11.5}.items()}
+    return Results(["a machine"], 9_000_000, {"no-op": no_op, "growth-no-op": growth})
+
+
+def bench(*words: str | Path) -> str:
+    command = [sys.executable, "-m", "tests.bench.run", *map(str, words)]
+    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_every_question_is_asked_and_kept(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    words = ("--sizes", "10", "--rounds", "1", "--dir", tmp_path, "--save", kept)
+    bench("--only", "no-op", *words)
+    said = bench("--only", ",".join(name for name in USUAL if name != "no-op"), *words)
+    assert all(f"\n{section.title}\n" in said for section in USUAL.values())
+    assert set(results.load(kept).sections) == set(USUAL)
+    assert list(tmp_path.iterdir()) == [kept]
+    assert str(tmp_path) not in kept.read_text()
+
+
+def test_growth_is_measured_with_small_files(tmp_path: Path) -> None:
+    said = bench("--growth", "--sizes", "3", "--rounds", "1", "--dir", tmp_path)
+    assert "growth: nothing changed, small files" in said
+    assert "growth: one file changed, small files" in said
+
+
+def test_a_ratio_is_that_inside_the_rounds(found: Results) -> None:
+    no_op = found.sections["no-op"]
+    assert results.ratio(no_op[1_000], "reconcile", PEERS[0]) == 2.0
+    assert results.ratio(no_op[1_000], "reconcile", "not installed") is None
+
+
+def test_memory_is_what_lies_above_the_start(found: Results) -> None:
+    assert results.memory_each(found.sections["no-op"], "reconcile", found.floor) == 2_000
+    assert results.memory_each(found.sections["no-op"], "reconcile", 1e9) is None
+
+
+def test_the_start_has_no_column_beside_others(found: Results) -> None:
+    assert results.shown(found.sections["no-op"]) == [1_000, 10_000]
+    assert results.growth(found.sections["no-op"], "reconcile") == pytest.approx(10)
+
+
+def test_every_target_is_judged(found: Results) -> None:
+    judged = [
+        (each.work, each.size, round(each.limit, 2), round(each.measured, 2), each.met)
+        for each in targets.verdicts(found)
+    ]
+    assert judged == [
+        ("nothing changed, to rsync -a --dry-run", "1,000", 1.0, 2.0, False),
+        ("nothing changed, to rsync -a --dry-run", "10,000", 0.5, 2.0, False),
+        ("nothing changed, to unison -batch -times", "1,000", 1.0, 2.0, False),
+        ("nothing changed, to unison -batch -times", "10,000", 0.45, 2.0, False),
+        ("growth: nothing changed, small files", "100,000", 11.0, 11.5, False),
+        ("KB a conversation, nothing changed", "10,000", 1.5, 2.0, False),
+        ("KB a conversation, growth: nothing changed", "100,000", 1.5, 0.0, True),
+    ]
+    assert table.render(found).count("  NO\n") == 6
+
+
+def test_targets_name_questions_and_their_contenders() -> None:
+    assert {section for section, _, _ in targets.RATIOS} == set(USUAL) <= set(SECTIONS)
+
+
+def test_the_plot_has_a_line_for_every_tool_and_question(found: Results) -> None:
+    drawn = ET.fromstring(plot.draw(found))  # noqa: S314 -- our own
+    names = [line.findtext("{*}title") for line in drawn.iter("{http://www.w3.org/2000/svg}polyline")]
+    assert names == [*PEERS, "reconcile"] * 2
+    for panel in drawn.findall("{*}g"):
+        heights = sorted(float(text.attrib["y"]) for text in _named(panel, names))
+        assert all(below - above >= plot.LINE - 0.2 for above, below in pairwise(heights))
+
+
+def _named(panel: ET.Element, names: list[str | None]) -> Iterator[ET.Element]:
+    return (text for text in panel.findall("{*}text") if text.text in names)
