@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.plan import Action
 
-LOCKS_AT_ONCE = 512
+LOCKS_AT_ONCE = 256
 """Conversations that one batch locks, unless a single subtree has more: as many as there may be open files in any case.
 Each batch waits for the disk a few times, and nobody else gets at its conversations until it is done."""
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from reconcile.apply.ahead import staging_ahead
 from reconcile.apply.batches import batches, levels
 from reconcile.apply.drift import DriftError
 from reconcile.apply.outcome import Outcome, Result
@@ -56,11 +57,12 @@ class Executor:
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out the actions of a plan; errors concern single actions and never stop the rest."""
-        outcome = Outcome()
-        for batch in batches(plan.actions):
-            for part in self._parts(batch):
-                self._run_part(part, outcome)
-            self.progress(len(outcome.deeds), len(plan.actions))
+        outcome, found = Outcome(), list(batches(plan.actions))
+        with staging_ahead(self.stage, found):
+            for batch in found:
+                for part in self._parts(batch):
+                    self._run_part(part, outcome)
+                self.progress(len(outcome.deeds), len(plan.actions))
         return outcome
 
     def _parts(self, batch: list[Action]) -> list[list[Action]]:

@@ -25,6 +25,7 @@ from reconcile.disk.versions import Version
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from reconcile.apply.ahead import Ahead, Staged
     from reconcile.core.model import Digest
     from reconcile.core.plan import Action, Expect, Write
     from reconcile.disk.changes import Root
@@ -72,6 +73,8 @@ class Stage:
     renamed: set[str] = field(default_factory=set)
     versions: list[Version] = field(default_factory=list)
     used: set[Side] = field(default_factory=set)
+    ahead: Ahead | None = None
+    """What another process stages ahead of this one, if there is one."""
     untidy: list[tuple[Place, int]] = field(default_factory=list)
     """What was left by something, with empty directories above it that could not be removed: see `tidy`."""
 
@@ -82,10 +85,34 @@ class Stage:
             DriftError: something else is there than was planned for.
             OSError: something could not be read or written.
         """
+        staged = self.ahead.take(action) if self.ahead is not None else None
+        if staged is not None and self._is_as_staged(action, staged):
+            root = self.roots[action.target.side]
+            self.staged += [root.absolute(f"{staged.base}/{name}") for name in staged.made]
+            return Prepared(action, lambda: self._publish_directory(action, staged.base), staged.made)
+        with self.near_sources(action):
+            return self._prepared(action)
+
+    def _is_as_staged(self, action: Action, staged: Staged) -> bool:
+        """Tell whether every source is, under its lock, the file that was read when a directory was staged ahead."""
+        for expect in action.expect:
+            if expect.absent:
+                self.check(expect)
+        for place, read in staged.sources.items():
+            try:
+                if print_of(self.roots[place.side].status_below(place.path)) != read:
+                    return False
+            except OSError:
+                return False
+        return True
+
+    @contextmanager
+    def near_sources(self, action: Action) -> Iterator[None]:
+        """Hold the directories that an action reads from within a block."""
         with ExitStack() as stack:
             for side, path in _sources(action):
                 stack.enter_context(self.roots[side].near(path))
-            return self._prepared(action)
+            yield
 
     def _prepared(self, action: Action) -> Prepared:
         for expect in action.expect:
@@ -125,8 +152,8 @@ class Stage:
         self.durability.flush_all((), renamed)
         self.renamed = set()
 
-    def check(self, expect: Expect) -> None:
-        """Look whether what an action expects is there.
+    def check(self, expect: Expect) -> os.stat_result | None:
+        """Look whether what an action expects is there, and return the status of a file.
 
         Raises:
             DriftError: something else is, or nothing.
@@ -136,17 +163,18 @@ class Stage:
             status = root.status(expect.place.path)
         except (FileNotFoundError, NotADirectoryError):
             if expect.absent:
-                return
+                return None
             raise DriftError(f"{expect.place}: found nothing, expected the file of the plan") from None
         if expect.absent:
             if root.is_hollow(expect.place.path):
-                return
+                return None
             raise DriftError(f"{expect.place}: found something, expected nothing")
         if not stat.S_ISREG(status.st_mode) or (status.st_size, mtime_of(status)) != (
             expect.size,
             expect.mtime_ns,
         ):
             raise DriftError(f"{expect.place}: found another file, expected the one of the plan")
+        return status
 
     def new_name(self, side: Side) -> str:
         """Return an unused name in the staging directory of a side, which is made with the first.
@@ -228,10 +256,21 @@ class Stage:
 
     def _prepare_directory(self, action: Action) -> Prepared:
         """Stage a whole directory, or the file that is all of a conversation."""
-        root, base = self.roots[action.target.side], self.new_name(action.target.side)
+        base = self.new_name(action.target.side)
         if [write.target for write in action.writes] == [action.target]:
             self._stage(action.target.side, base, action.writes[0])
             return Prepared(action, lambda: self._publish_directory(action, base))
+        made = self.write_directory(action, base)
+        return Prepared(action, lambda: self._publish_directory(action, base), made)
+
+    def write_directory(self, action: Action, base: str) -> Files:
+        """Write a new directory under a name in our staging directory.
+
+        Raises:
+            DriftError: a source has other content than that of the plan.
+            OSError: something could not be read or written.
+        """
+        root = self.roots[action.target.side]
         root.make_directory(base)
         made: dict[str, tuple[Print, Digest]] = {}
         with root.near(base):
@@ -241,7 +280,7 @@ class Stage:
                 if folder:
                     root.make_directories(f"{base}/{folder}")
                 made[path] = self._stage(action.target.side, f"{base}/{path}", write)
-        return Prepared(action, lambda: self._publish_directory(action, base), made)
+        return made
 
     def _stage(self, side: Side, name: str, write: Write) -> tuple[Print, Digest]:
         root = self.roots[side]

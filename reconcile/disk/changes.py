@@ -81,6 +81,11 @@ class Root:
             self._held[path] = os.open(name, _DIRECTORY, dir_fd=fd)
         return path in self._held
 
+    def let_go(self, path: str) -> None:
+        """End what `hold` has begun."""
+        if path in self._held:
+            os.close(self._held.pop(path))
+
     @contextlib.contextmanager
     def near(self, path: str) -> Iterator[None]:
         """`hold` a directory within a block."""
@@ -89,7 +94,7 @@ class Root:
             yield
         finally:
             if ours:
-                os.close(self._held.pop(path))
+                self.let_go(path)
 
     def absolute(self, path: str) -> str:
         """Return the path to show, and to flush."""
@@ -99,6 +104,10 @@ class Root:
         """Return the status of an entry, of a symbolic link itself."""
         with self._parent(path) as (fd, name):
             return os.stat(name, dir_fd=fd, follow_symlinks=False)
+
+    def status_below(self, path: str) -> os.stat_result:
+        """Return the same, by whichever way the path leads there: for who knows the very file that it has to be."""
+        return os.stat(path, dir_fd=self._fd, follow_symlinks=False)
 
     def exists(self, path: str) -> bool:
         """Tell whether anything has this name."""

@@ -50,7 +50,12 @@ def calls(world: World, *args: str) -> Counter[str]:
     log = world.project.parent / "strace.log"
     command = ["strace", "-f", "-qq", "-o", str(log), str(SCRIPT), "-w", str(world.project), *args]
     subprocess.run(command, check=True, capture_output=True)
-    return Counter(match[1] for line in log.read_text().splitlines() if (match := _CALL.match(line)))
+    return Counter(_name_of(match) for line in log.read_text().splitlines() if (match := _CALL.match(line)))
+
+
+def _name_of(match: re.Match[str]) -> str:
+    """Return the name of a call; opening what is there, and making what isn't, are two."""
+    return f"{match[1]} O_CREAT" if "O_CREAT" in match.string else match[1]
 
 
 CHANGES: dict[str, tuple[Callable[[World], None], tuple[str, ...], float]] = {
@@ -83,3 +88,40 @@ def test_each_conversation_costs_a_status_of_its_paths(
     each = {name: number / (MANY - FEW) for name, number in found[MANY].items() if number and name not in MEMORY}
     assert sum(each.values()) <= PATHS + more, each
     assert sum(each.get(name, 0) for name in READS) <= more, each
+
+
+CHANGING = ("link", "mkdirat", "openat O_CREAT", "renameat2", "unlink", "utimensat", "write")
+PROJECTED = {"link": 1, "mkdirat": 1, "openat O_CREAT": 4, "renameat2": 1, "unlink": 1, "utimensat": 3, "write": 4}
+"""What projecting one conversation with three files changes: its lock, the lock's second name, and the files."""
+
+
+def made(project: Path, count: int, run: Run) -> World:
+    """Make a store of so many conversations, and a checkout that has none of them."""
+    world = make_project(project, run)
+    for number in range(count):
+        write_conversation(world.store / f"{FIRST + number}-it", "It", events(2))
+    time.sleep(0.1)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "looks"), [(40, 140, 85), (300, 400, 89)], ids=["one process", "two processes"]
+)
+def test_a_projection_costs_what_it_writes_and_two_readings(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, few: int, many: int, looks: int
+) -> None:
+    """``looks``: all that it costs besides, to look at both sides, read twice, take the lock, and look again."""
+    if words := unusable():
+        pytest.skip(words)
+    monkeypatch.setenv("RECONCILE_MISSING", "reproject")
+    found = {}
+    for count in (few, many):
+        for name in ("JP_USER_DATA_DIR", "XDG_DATA_HOME"):
+            monkeypatch.setenv(name, str(tmp_path / str(count) / name))
+        found[count] = calls(made(tmp_path / str(count) / "project", count, run))
+    found[many].subtract(found[few])
+    each = {name: number / (many - few) for name, number in found[many].items() if number and name not in MEMORY}
+    changing = {name: each.pop(name, 0) for name in CHANGING}
+    assert all(number <= PROJECTED[name] + 0.1 for name, number in changing.items()), changing
+    assert sum(each.values()) <= looks, each
+    assert each.get("read", 0) <= 2 * 3 + 0.1, "each file is read to be planned, and once more to be written"
