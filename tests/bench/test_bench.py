@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -98,6 +99,15 @@ def test_every_target_is_judged(found: Results) -> None:
 
 def test_targets_name_questions_and_their_contenders() -> None:
     assert {section for section, _, _ in targets.RATIOS} == set(USUAL) <= set(SECTIONS)
+
+
+def test_the_targets_are_those_of_the_page() -> None:
+    page = (PROJECT / "docs" / "benchmarks.md").read_text().split("\n## Targets\n", 1)[1].split("\n## ", 1)[0]
+    limits = [
+        (float(few or 0), float(many or few)) for few, many in re.findall(r"\| ([\d.]*) ?\| ([\d.]*)[^|]*\|\n", page)
+    ]
+    others = (0.0, targets.MEMORY), (0.0, targets.GROWTH_PER_SIZE * 10)
+    assert limits == [*targets.RATIOS.values(), *others]
 
 
 def test_the_plot_has_a_line_for_every_tool_and_question(found: Results) -> None:
