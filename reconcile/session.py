@@ -32,6 +32,7 @@ from reconcile.disk.reading import read_files
 from reconcile.disk.relook import look_again, look_at, place_of
 from reconcile.disk.roots import identity_of
 from reconcile.disk.scan import inspect, scan
+from reconcile.disk.scan_both import Where, scan_both
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
 from reconcile.disk.state_schema import LIBRARY
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from reconcile.disk.journal import Run
     from reconcile.disk.relook import Again
     from reconcile.disk.roots import Roots
+    from reconcile.disk.scan import Scanned
     from reconcile.disk.state import Checkout
 
 PATH_MAX = 4096
@@ -146,14 +148,9 @@ class Session:
         """
         self.generation = generation(self.directory)
         memory = self.state.load(self.checkout)
-        found = {}
-        for side in Side:
-            conversations = self.site.conversations(side)
-            known = self._found.get(side) if side not in touched else None
-            if known is not None and not self._sweeps[side].changed(conversations):
-                found[side] = self._with_found(known)
-                continue
-            scanned = scan(side, conversations, self.format, self._indexes[side], facts=self._facts)
+        rested = {side: known for side, known in self._found.items() if side not in touched and self._rests(side)}
+        found = {side: self._with_found(known) for side, known in rested.items()}
+        for side, scanned in self._scanned([side for side in Side if side not in rested]).items():
             found[side], self._sweeps[side] = self._with_found(scanned.snapshot), scanned.sweep
             self._looks.pop(side, None)
             if scanned.changed:
@@ -161,6 +158,19 @@ class Session:
                 self._moved.add(side)
         self._found = found
         return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
+
+    def _rests(self, side: Side) -> bool:
+        """Tell whether every path of a side has the status that it had at the last look."""
+        return not self._sweeps[side].changed(self.site.conversations(side))
+
+    def _scanned(self, sides: Collection[Side]) -> dict[Side, Scanned]:
+        where = {side: Where(self.site.conversations(side), self._indexes[side]) for side in sides}
+        if len(where) == len(Side):
+            return scan_both(where, self.format, self._facts)
+        return {
+            side: scan(side, each.conversations, self.format, each.known, facts=self._facts)
+            for side, each in where.items()
+        }
 
     def waits_for_program(self) -> bool:
         """Tell whether a program was at work in the workspace at the last look, so that what is derived had to wait."""
@@ -392,8 +402,7 @@ class Session:
         def copy(path: str) -> Copy:
             row, spot = rows[path], place_of(path, self.format)
             assert isinstance(spot, Spot)  # noqa: S101 - it was the path of a copy
-            prints = row.prints_by_name()
-            return row.copy(side, spot.conversation, path, spot.partition, spot.container, prints, list(prints))
+            return row.copy(side, spot.conversation, path, spot.partition, spot.container)
 
         return copy
 

@@ -88,7 +88,7 @@ class Reader:
             copy = self.known.copies.get(spot.path)
             # The path doesn't say it all: another configuration may read another id in it.
             if copy is None or copy.conversation != spot.conversation or copy.container != spot.container:
-                copy = row.copy(self.side, spot.conversation, spot.path, spot.partition, spot.container, prints, names)
+                copy = row.copy(self.side, spot.conversation, spot.path, spot.partition, spot.container)
             self.index.rows[spot.path] = row
             self.index.copies[spot.path] = copy
             return copy, listing.children
@@ -102,7 +102,7 @@ class Reader:
         if row is not None and row.names == "" and row.content is not None and row.prints == pack(seen, [""]):
             copy = self.known.copies.get(spot.path)
             if copy is None:
-                copy = row.copy(self.side, spot.conversation, spot.path, spot.partition, spot.container, seen, [""])
+                copy = row.copy(self.side, spot.conversation, spot.path, spot.partition, spot.container)
             self.index.rows[spot.path], self.index.copies[spot.path] = row, copy
             return copy
         self.read += 1

@@ -68,17 +68,9 @@ class Row(NamedTuple):
 
     def files(self) -> dict[str, tuple[Print, Digest]]:
         """Fingerprint and digest of each file."""
-        names = self.names.split("\0") if self.names else []
         digests = self.digests.hex()
-        return {
-            name: (_PRINT.unpack_from(self.prints, at * _PRINT.size), digests[at * _DIGEST :][:_DIGEST])
-            for at, name in enumerate(names)
-        }
-
-    def prints_by_name(self) -> dict[str, Print]:
-        """Fingerprint of each file."""
-        names = self.names.split("\0") if self.names else []
-        return {name: _PRINT.unpack_from(self.prints, at * _PRINT.size) for at, name in enumerate(names)}
+        pairs = zip(_split(self.names), _PRINT.iter_unpack(self.prints), strict=False)
+        return {name: (known, digests[at * _DIGEST :][:_DIGEST]) for at, (name, known) in enumerate(pairs)}
 
     def copy(
         self,
@@ -87,21 +79,24 @@ class Row(NamedTuple):
         path: str,
         partition: Partition,
         container: str | None,
-        prints: Mapping[str, Print],
-        names: list[str],
     ) -> Copy:
-        """The copy that this row describes, found with the very same ``prints`` again."""
+        """The copy that this row describes, found with the very same fingerprints again."""
         digests = self.digests.hex()
         at = 0
         files = []
-        for name in names:
-            known = prints[name]
-            files.append(File(name, known[0], known[1], digests[at : at + _DIGEST]))
+        for name, (size, mtime_ns, _, _) in zip(_split(self.names), _PRINT.iter_unpack(self.prints), strict=False):
+            files.append(File(name, size, mtime_ns, digests[at : at + _DIGEST]))
             at += _DIGEST
         return Copy(side, conversation, path, partition, container, tuple(files), self.metadata(), self.stream())
 
 
 _PRINT = struct.Struct("<qqQq")
+
+
+@functools.lru_cache(maxsize=256)
+def _split(names: str) -> tuple[str, ...]:
+    """The names in one value, which many rows have; an empty one is of a copy that is a file, or of none."""
+    return tuple(map(intern, names.split("\0")))
 
 
 @dataclass(slots=True)
@@ -161,7 +156,7 @@ def is_whole(copy: Copy, row: Row | None) -> bool:
     if row is None or copy.obstructed or isinstance(copy.metadata, Fault) or isinstance(copy.stream, Fault):
         return False
     known = (copy.metadata is None) == (row.content is None) and (copy.stream is None) == (row.length < 0)
-    return known and row.names == "\0".join(file.name for file in copy.files)
+    return known and row.names == "\0".join([file.name for file in copy.files]) and _is_kept(row)
 
 
 def _path(directory: str, root: str) -> str:
@@ -205,6 +200,12 @@ def make_row(files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | Non
     if stream is not None:
         row = row._replace(length=stream.count, last=stream.last)
     return row
+
+
+def _is_kept(row: Row) -> bool:
+    """Tell whether a row can be stored."""
+    plain = row.names.isascii() and (row.title is None or row.title.isascii())
+    return plain or _encode_row(row) is not None
 
 
 def _encode_row(row: Row) -> bytes | None:

@@ -11,6 +11,8 @@ import os
 from array import array
 from typing import TYPE_CHECKING
 
+from reconcile.disk.second import Second
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -132,40 +134,18 @@ class KeptSweep:
 def changed_on_both(roots: Sequence[str], sweeps: Sequence[KeptSweep]) -> tuple[list[str], list[str]]:
     """Return what has changed of two sides; a second process looks at one of them where that pays."""
     (first, second), (one, other) = roots, sweeps
-    if len(one) + len(other) < WORTH_A_PROCESS or (os.cpu_count() or 1) < 2 or not hasattr(os, "fork"):
+    if len(one) + len(other) < WORTH_A_PROCESS:
         return one.changed(first), other.changed(second)
-    reading, writing = os.pipe()
-    try:
-        child = os.fork()
-    except OSError:  # there may be no more processes
-        os.close(reading)
-        os.close(writing)
-        return one.changed(first), other.changed(second)
-    if child == 0:
-        _tell(writing, other, second)
-    os.close(writing)
-    mine = one.changed(first)
-    with open(reading, "rb") as pipe:
-        told = pipe.read()
-    _, status = os.waitpid(child, 0)
+    with Second.begun(lambda: os.fsencode("\0".join(other.changed(second)))) as child:
+        mine = one.changed(first)
+        told = child.result()
     # Where it didn't get to the end, this process looks itself.
-    theirs = other.changed(second) if status else os.fsdecode(told).split("\0") if told else []
+    theirs = other.changed(second) if told is None else os.fsdecode(told).split("\0") if told else []
     return mine, theirs
 
 
 def _is_within(name: str, directories: Collection[str]) -> bool:
     return any(name == each or name.startswith(f"{each}/") for each in directories)
-
-
-def _tell(writing: int, sweep: KeptSweep, root: str) -> None:
-    """Write what has changed into a pipe, and end this process, whatever happens."""
-    status = 1
-    try:
-        with open(writing, "wb") as pipe:
-            pipe.write(os.fsencode("\0".join(sweep.changed(root))))
-        status = 0
-    finally:
-        os._exit(status)
 
 
 class _opened:  # noqa: N801 - a context manager, without the module that makes them of functions

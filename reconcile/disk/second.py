@@ -1,0 +1,84 @@
+"""A second process for one half of some work: threads would take turns, as the interpreter has one lock.
+
+The other process is a copy of this one, which works out some bytes and ends. It must only read files, and leave alone
+what this one holds: databases, locks, whatever is to be printed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+_KILLED = 9
+
+
+class Second:
+    """A process that is at work; it ends with the block at the latest."""
+
+    __slots__ = ("_child", "_reading")
+
+    def __init__(self, child: int | None, reading: int | None) -> None:
+        """Take what `begun` has started; None: nothing."""
+        self._child, self._reading = child, reading
+
+    @classmethod
+    def begun(cls, work: Callable[[], bytes]) -> Second:
+        """Have the work begun, where there can be a second process, and a processor for it."""
+        if not is_possible():
+            return cls(None, None)
+        reading, writing = os.pipe()
+        try:
+            child = os.fork()
+        except OSError:  # there may be no more processes
+            os.close(reading)
+            os.close(writing)
+            return cls(None, None)
+        if child == 0:
+            _work(work, reading, writing)
+        os.close(writing)
+        return cls(child, reading)
+
+    def result(self) -> bytes | None:
+        """Wait for what was worked out; None where it was not begun, or came to no end."""
+        if self._child is None or self._reading is None:
+            return None
+        with open(self._reading, "rb") as pipe:
+            self._reading = None
+            told = pipe.read()
+        child, self._child = self._child, None
+        _, status = os.waitpid(child, 0)
+        return None if status else told
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._reading is not None:
+            os.close(self._reading)
+        if self._child is not None:
+            os.kill(self._child, _KILLED)
+            os.waitpid(self._child, 0)
+
+
+def is_possible() -> bool:
+    """Tell whether work can be shared; beside other threads a copy of a process could wait for them for ever."""
+    threading = sys.modules.get("threading")
+    alone = threading is None or threading.active_count() == 1
+    return alone and hasattr(os, "fork") and (os.cpu_count() or 1) > 1
+
+
+def _work(work: Callable[[], bytes], reading: int, writing: int) -> None:
+    """Write the result into a pipe, and end this process, whatever happens."""
+    status = 1
+    try:
+        os.close(reading)
+        with open(writing, "wb") as pipe:
+            pipe.write(work())
+        status = 0
+    finally:
+        os._exit(status)

@@ -1,0 +1,168 @@
+"""Two processes see what one sees, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconcile.core.model import Side
+from reconcile.disk import scan_both as scanning
+from reconcile.disk import second
+from reconcile.disk.facts import Facts
+from reconcile.disk.index import Index
+from reconcile.disk.scan_both import Where, heard, scan_both, told
+from reconcile.disk.second import Second
+from reconcile.formats import get_format
+from tests.support.world import events, write_conversation
+
+if TYPE_CHECKING:
+    from reconcile.disk.scan import Scanned
+
+FORMAT = get_format("jp", ("*.bak",))
+FIRST = 17528832000
+
+
+def fill(root: Path) -> None:
+    """All that a side may hold, some of it wrong."""
+    for number in range(12):
+        write_conversation(root / f"{FIRST + number}-it", f"It {number}", events(number))
+    write_conversation(root / f"{FIRST}-it" / "conversations" / f"{FIRST + 20}-child", "Child", events(2), parent=FIRST)
+    write_conversation(root / ".archive" / f"{FIRST + 21}-old", "Old", events(1))
+    write_conversation(root / ".trash" / f"{FIRST + 22}-gone", "Gone", events(1))
+    (root / f"{FIRST + 1}-it" / "metadata.json").write_bytes(b"{no json")
+    (root / f"{FIRST + 2}-it" / "events.json").unlink()
+    (root / f"{FIRST + 3}-it" / "events.json").unlink()
+    (root / f"{FIRST + 3}-it" / "events.json").symlink_to("metadata.json")
+    (root / f"{FIRST + 4}-it" / "NOTE.md").write_bytes(b"note")
+    os.mkfifo(root / f"{FIRST + 5}-it" / "PIPE.md")
+    (root / f"{FIRST + 6}-it" / "conversations").write_bytes(b"in the way")
+    Path(os.fsdecode(os.fsencode(root / f"{FIRST + 7}-it") + b"/\xff.md")).write_bytes(b"no UTF-8")
+    (root / f"{FIRST + 8}-it" / "metadata.json").write_text('{"title": "half \\ud800"}')
+    os.utime(root / f"{FIRST + 9}-it" / "events.json", ns=(0, 2**62))
+    (root / "README").write_bytes(b"foreign")
+    (root / "no-id").mkdir()
+    with socket.socket(socket.AF_UNIX) as sock:
+        os.chdir(root)
+        sock.bind("SOCKET")
+
+
+@pytest.fixture
+def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Side, Path]:
+    monkeypatch.chdir(tmp_path)
+    found = {side: tmp_path / side / "conversations" for side in Side}
+    for root in found.values():
+        root.mkdir(parents=True)
+        fill(root)
+    (found[Side.WORKSPACE] / f"{FIRST + 10}-it" / "events.json").write_bytes(b"[]\n")
+    time.sleep(0.05)  # what was written a moment ago isn't remembered
+    return found
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' own process has more threads, none of which holds anything."""
+    monkeypatch.setattr(scanning, "WORTH", 1)
+    monkeypatch.setattr(second, "is_possible", lambda: True)
+    monkeypatch.setattr(scanning, "is_possible", lambda: True)
+
+
+def looked(sides: dict[Side, Path], known: dict[Side, Index] | None = None) -> dict[Side, Scanned]:
+    where = {side: Where(str(root), known[side] if known else Index()) for side, root in sides.items()}
+    return scan_both(where, FORMAT, Facts())
+
+
+def comparable(found: Scanned) -> tuple[object, ...]:
+    rows = dict(Index.decode(found.index.encode()).rows.items())  # what is kept of them
+    return found.snapshot, rows, found.changed, found.read, found.sweep.names, found.sweep.prints
+
+
+@pytest.mark.usefixtures("shared")
+def test_two_processes_see_what_one_sees(sides: dict[Side, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    both = looked(sides)
+    again = looked(sides, {side: found.index for side, found in both.items()})
+    monkeypatch.setattr(scanning, "WORTH", 10**6)
+    alone = looked(sides)
+    alone_again = looked(sides, {side: found.index for side, found in alone.items()})
+    for side in Side:
+        # What has a fault is read each time.
+        assert comparable(both[side]) == comparable(alone[side])
+        assert comparable(again[side]) == comparable(alone_again[side])
+        assert both[side].changed
+
+
+@pytest.mark.usefixtures("shared")
+def test_of_an_index_that_stays_as_it_is_nothing_is_told(tmp_path: Path) -> None:
+    sides = {side: tmp_path / side / "conversations" for side in Side}
+    for root in sides.values():
+        write_conversation(root / f"{FIRST}-it", "It", events(2))
+    time.sleep(0.05)
+    known = {side: found.index for side, found in looked(sides).items()}
+    for side, found in looked(sides, known).items():
+        assert not found.changed
+        assert found.read == 0
+        assert [copy.path for copy in found.snapshot.copies] == list(known[side].rows)
+    assert looked(sides, known)[Side.WORKSPACE].index is known[Side.WORKSPACE]
+
+
+def test_what_is_told_is_heard(sides: dict[Side, Path]) -> None:
+    for side, found in looked(sides).items():
+        assert comparable(heard(side, told(found), Index())) == comparable(found)
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("how", ["killed", "failed", "refused"])
+def test_a_second_process_that_comes_to_no_end_is_done_without(
+    sides: dict[Side, Path], how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ending(_: Scanned) -> bytes:
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise MemoryError
+
+    def refused() -> int:
+        raise BlockingIOError
+
+    expected = {side: comparable(found) for side, found in looked(sides).items()}
+    before = set(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(scanning, "told", ending)
+    if how == "refused":
+        monkeypatch.setattr(os, "fork", refused)
+    assert {side: comparable(found) for side, found in looked(sides).items()} == expected
+    assert set(os.listdir("/proc/self/fd")) == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_second_process_ends_with_the_block(tmp_path: Path) -> None:
+    def work() -> bytes:
+        time.sleep(60)
+        (tmp_path / "late").write_bytes(b"")
+        return b""
+
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), Second.begun(work):
+        raise KeyboardInterrupt
+    assert time.monotonic() - begun < 30
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_beside_other_threads_there_is_no_second_process() -> None:
+    import threading
+
+    stop = threading.Event()
+    other = threading.Thread(target=stop.wait)
+    other.start()
+    try:
+        with Second.begun(lambda: b"") as child:
+            assert child.result() is None
+    finally:
+        stop.set()
+        other.join()

@@ -1,0 +1,34 @@
+"""What can't be kept of a last look is looked at anew."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from tests.support.world import events, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+
+def test_a_name_that_is_no_text_stays_known(tmp_path: Path, run: Run) -> None:
+    world = make_project(tmp_path / "project", run)
+    for number in range(3):
+        write_conversation(world.workspace / f"1752883200{number}-it", f"It {number}", events(2))
+    odd = os.fsencode(world.workspace / "17528832001-it") + b"/\xff.md"
+    with open(odd, "wb") as file:
+        file.write(b"note")
+    for _ in range(3):
+        time.sleep(0.1)
+        world.reconcile(settled=False)
+    with open(odd, "wb") as file:
+        file.write(b"another note")
+    time.sleep(0.1)
+    world.reconcile()
+    assert b"another note" in {path.read_bytes() for path in world.store.rglob("*.md")}
+    os.unlink(odd)
+    time.sleep(0.1)
+    world.reconcile(settled=False)
