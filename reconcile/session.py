@@ -288,8 +288,8 @@ class Session:
         root = Directory.open_root(self.site.conversations(copy.side))
         above, _, alone = copy.path.rpartition("/") if "" in names else (copy.path, "", "")
         with root, root.below(above) as directory:
-            for name in self.file_names:
-                read = read_files(directory, [name or alone]) if name in names else {}
+            for name in (each for each in self.file_names if each in names):
+                read = read_files(directory, [name or alone])
                 if isinstance(read, dict):
                     found[name] = read[name or alone][0]
         return found

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,9 +91,10 @@ def test_two_processes_see_what_one_sees(sides: dict[Side, Path], monkeypatch: p
     alone = looked(sides)
     alone_again = looked(sides, {side: found.index for side, found in alone.items()})
     for side in Side:
-        # What has a fault is read each time.
         assert comparable(both[side]) == comparable(alone[side])
-        assert comparable(again[side]) == comparable(alone_again[side])
+        # What can't be stored is read once more where it comes from another process.
+        assert again[side].read >= alone_again[side].read
+        assert comparable(replace(again[side], read=0)) == comparable(replace(alone_again[side], read=0))
         assert both[side].changed
 
 

@@ -1,4 +1,4 @@
-"""What can't be kept of a last look is looked at anew."""
+"""Forms that few conversations have, and that no command may break at."""
 
 from __future__ import annotations
 
@@ -32,3 +32,15 @@ def test_a_name_that_is_no_text_stays_known(tmp_path: Path, run: Run) -> None:
     os.unlink(odd)
     time.sleep(0.1)
     world.reconcile(settled=False)
+
+
+def test_what_has_no_base_configuration_of_its_own_is_compared(tmp_path: Path, run: Run) -> None:
+    world = make_project(tmp_path / "project", run)
+    directory = world.workspace / "17528832001-it"
+    write_conversation(directory, "It", events(2))
+    world.reconcile()
+    for side in (world.workspace, world.store):
+        (side / directory.name / "base_config.json").unlink()
+    found = run("diff", "-w", world.project, "jp-c17528832001")
+    assert found.exit_code == 0, found.output
+    assert "no differences" in found.output
