@@ -67,12 +67,12 @@ class LastAnswer(NamedTuple):
         values = load_values(file_of(directory, _KIND, checkout), _KIND)
         if values is None:
             return None
-        asked, known, made_ns, roots, sweeps, answer, due, key = values
-        one, other = map(KeptSweep, sweeps)
+        (asked, known, made_ns, roots, pieces, answer, due, key), *sweeps = values
+        one, other = KeptSweep(sweeps[:pieces]), KeptSweep(sweeps[pieces:])
         return cls(asked, known, made_ns, roots, (one, other), Answer(*answer), due, key)
 
     def save(self, directory: str, checkout: str) -> None:
         """Keep it."""
-        sweeps = [sweep.pieces for sweep in self.sweeps]
-        values = (*self[:4], sweeps, tuple(self.answer), self.due, self.key)
-        save_values(file_of(directory, _KIND, checkout), _KIND, values)
+        one, other = (sweep.pieces for sweep in self.sweeps)
+        values = (*self[:4], len(one), tuple(self.answer), self.due, self.key)
+        save_values(file_of(directory, _KIND, checkout), _KIND, values, *one, *other)

@@ -42,7 +42,7 @@ class LastKnown(NamedTuple):
         values = load_values(file_of(directory, _KIND, checkout), _KIND)
         if values is None:
             return None
-        key, sides, *others = values
+        ((key, sides, *others),) = values
         store, workspace = (LastKnownSide(*side) for side in sides)
         return cls(key, (store, workspace), *others)
 

@@ -5,38 +5,60 @@ from __future__ import annotations
 import marshal
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reconcile import __version__
 
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+_LENGTH = 8
 _SUM = 16
-_VERSION = 3
+_AT_ONCE = 1 << 18
+"""Bytes that are read at once."""
+_VERSION = 4
 """Another one with every change of what is kept, or of its order."""
 
 
-def save_values(path: str, kind: str, values: Any) -> None:
+def save_values(path: str, kind: str, *values: Any) -> None:
     """Put values in place, readable by nobody else; where that can't be, the next run takes longer."""
     import contextlib
 
     from reconcile.disk.private import replace_private_file
 
-    payload = marshal.dumps(values)
+    parts = [_magic(kind)]
+    for value in (len(values), *values):
+        payload = marshal.dumps(value)
+        parts += [len(payload).to_bytes(_LENGTH, "little"), _checksum(payload), payload]
     with contextlib.suppress(OSError):
-        replace_private_file(path, _magic(kind) + _checksum(payload) + payload)
+        replace_private_file(path, b"".join(parts))
 
 
-def load_values(path: str, kind: str) -> Any:
-    """Return the values in a file; None where there is none, where it is damaged, or another version's."""
-    magic = _magic(kind)
-    start = len(magic) + _SUM
+def load_values(path: str, kind: str) -> list[Any] | None:
+    """Return the values in a file; None where there is none, where it is damaged, or another version's.
+
+    They are read one after the other, so that they are in memory once.
+    """
     try:
-        with open(path, "rb") as file:
-            blob = memoryview(file.read())
+        with open(path, "rb", buffering=_AT_ONCE) as file:
+            magic = _magic(kind)
+            whole = file.read(len(magic)) == magic
+            found = _values(file, os.fstat(file.fileno()).st_size - len(magic)) if whole else None
     except OSError:
         return None
-    if blob[: len(magic)] != magic or blob[len(magic) : start] != _checksum(blob[start:]):
-        return None
-    return marshal.loads(blob[start:])  # noqa: S302 - our own, and whole
+    return found[1:] if found and found[0] == len(found) - 1 else None
+
+
+def _values(file: BinaryIO, left: int) -> list[Any] | None:
+    found: list[Any] = []
+    while left > 0:
+        length, checksum = int.from_bytes(file.read(_LENGTH), "little"), file.read(_SUM)
+        left -= _LENGTH + _SUM + length
+        payload = file.read(length) if left >= 0 else b""
+        if left < 0 or checksum != _checksum(payload):
+            return None
+        found.append(marshal.loads(payload))  # noqa: S302 - our own, and whole
+    return found
 
 
 def file_of(directory: str, kind: str, checkout: str) -> str:
@@ -48,7 +70,7 @@ def _magic(kind: str) -> bytes:
     return f"reconcile.{kind}/{_VERSION} {__version__} {sys.hexversion} {sys.byteorder}\n".encode()
 
 
-def _checksum(payload: bytes | memoryview) -> bytes:
+def _checksum(payload: bytes) -> bytes:
     from xxhash import xxh3_128_digest
 
     return xxh3_128_digest(payload)
