@@ -215,20 +215,19 @@ class Reader:
         self, path: str, work: Work, metadata: Metadata | Fault | None, stream: Stream | Fault | None
     ) -> None:
         """Put into the new index what may be trusted next time: whole units, at rest and without fault."""
-        whole_metadata = metadata if isinstance(metadata, Metadata) and self._rests(work, METADATA) else None
-        whole_stream = stream if isinstance(stream, Stream) and self._rests(work, STREAM) else None
-        facts: dict[str | None, Metadata | Stream | None] = {METADATA: whole_metadata, STREAM: whole_stream}
         known: dict[str, tuple[Print, Digest]] = {}
+        unsettled: set[str | None] = set()
         for name, (at, digest) in work.files.items():
-            if digest is None or not settled(at, self.now_ns):
-                continue
-            unit = self.unit_of(name)
-            if unit not in facts or facts[unit] is not None:
-                known[name] = (at, digest)
+            if digest is not None and settled(at, self.now_ns):
+                known[name] = at, digest
+            else:
+                unsettled.add(self._units[name])
+        whole_metadata = metadata if isinstance(metadata, Metadata) and METADATA not in unsettled else None
+        whole_stream = stream if isinstance(stream, Stream) and STREAM not in unsettled else None
+        for unit, fact in ((METADATA, whole_metadata), (STREAM, whole_stream)):
+            if fact is None:
+                known = {name: each for name, each in known.items() if self._units[name] != unit}
         row = make_row(known, whole_metadata, whole_stream)
         if row is not None:
             self.index.rows[path] = row
             self.learned = True
-
-    def _rests(self, work: Work, unit: str) -> bool:
-        return all(settled(at, self.now_ns) for name, (at, _) in work.files.items() if self.unit_of(name) == unit)

@@ -33,6 +33,7 @@ _SUM = 16
 _DIGEST = 32
 
 _KINDS = {kind.value: kind for kind in ParentKind}
+_NO_PARENT = ParentRef(ParentKind.ABSENT)
 _PLAIN_PARENTS = {kind.value: ParentRef(kind) for kind in ParentKind if kind is not ParentKind.ID}
 _PACKERS: dict[int, Callable[..., bytes]] = {}
 
@@ -188,18 +189,19 @@ def make_row(files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | Non
     prints = pack({name: files[name][0] for name in names}, names)
     if prints is None:
         return None
-    row = Row(intern("\0".join(names)), prints, bytes.fromhex("".join(files[name][1] for name in names)))
-    if metadata is not None:
-        row = row._replace(
-            title=metadata.title,
-            parent_kind=metadata.parent.kind.value,
-            parent=metadata.parent.id,
-            local=metadata.local,
-            content=metadata.content,
-        )
-    if stream is not None:
-        row = row._replace(length=stream.count, last=stream.last)
-    return row
+    parent = _NO_PARENT if metadata is None else metadata.parent
+    return Row(
+        names=intern("\0".join(names)),
+        prints=prints,
+        digests=bytes.fromhex("".join([files[name][1] for name in names])),
+        title=None if metadata is None else metadata.title,
+        parent_kind=parent.kind.value,
+        parent=parent.id,
+        local=metadata is not None and metadata.local,
+        content=None if metadata is None else metadata.content,
+        length=-1 if stream is None else stream.count,
+        last=None if stream is None else stream.last,
+    )
 
 
 def _is_kept(row: Row) -> bool:

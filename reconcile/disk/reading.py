@@ -36,7 +36,10 @@ def mtime_of(status: os.stat_result) -> int:
 
 def print_of(status: os.stat_result) -> Print:
     """The fingerprint in a status."""
-    return status.st_size, mtime_of(status), status.st_ino, status.st_ctime_ns
+    time_ns = status.st_mtime_ns
+    if not EARLIEST_NS <= time_ns <= LATEST_NS:
+        time_ns = mtime_of(status)
+    return status.st_size, time_ns, status.st_ino, status.st_ctime_ns
 
 
 def read_files(directory: Directory, names: Iterable[str]) -> dict[str, tuple[bytes, Print]] | Fault:

@@ -34,7 +34,9 @@ WORTH_A_PROCESS = 12_000
 
 def past(time_ns: int, now_ns: int) -> bool:
     """Tell whether a change from now on must give another time, whatever the file system's clock ticks are."""
-    return time_ns < now_ns - (_TICK_NS if time_ns % _SECOND_NS else _COARSE_TICK_NS)
+    if time_ns < now_ns - _COARSE_TICK_NS:
+        return True
+    return time_ns % _SECOND_NS != 0 and time_ns < now_ns - _TICK_NS
 
 
 class Sweep:
@@ -50,8 +52,10 @@ class Sweep:
     def note(self, name: str, status: os.stat_result, now_ns: int) -> None:
         """Note a path with the status that it had before its content, or what is in it, was looked at."""
         self.names.append(name or ".")
-        settled = past(status.st_mtime_ns, now_ns) and past(status.st_ctime_ns, now_ns)
-        self.prints.extend(_print(status) if settled else _UNKNOWN)
+        if past(status.st_mtime_ns, now_ns) and past(status.st_ctime_ns, now_ns):
+            _add(self.prints, status)
+        else:
+            self.prints.extend(_UNKNOWN)
 
     def patched(self, looks: Iterable[Sweep], stale: Collection[str], gone: Collection[str]) -> Sweep:
         """Return what is known after some more looks: those have the last word on what they are about.
@@ -180,9 +184,21 @@ def _prints(names: Iterable[str], root_fd: int | None) -> bytes:
         except OSError:
             extend(_MISSING)
         except OverflowError:
-            del found[len(found) - len(found) % _FIELDS :]
-            extend(_print(status))
+            _fit(found, status)
     return found.tobytes()
+
+
+def _add(prints: array[int], status: os.stat_result) -> None:
+    try:
+        prints.extend((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
+    except OverflowError:
+        _fit(prints, status)
+
+
+def _fit(prints: array[int], status: os.stat_result) -> None:
+    """Add four numbers of which one didn't fit into 64 bits; those before it have been added."""
+    del prints[len(prints) - len(prints) % _FIELDS :]
+    prints.extend(_print(status))
 
 
 def _print(status: os.stat_result) -> tuple[int, ...]:

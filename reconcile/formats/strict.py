@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _NESTING = 127
 """The deepest nesting that JP reads (formats/jp.md 3.3)."""
@@ -91,8 +91,8 @@ def check_nesting(content: bytes) -> None:
 
 
 def _has_few_brackets(content: bytes, levels: int) -> bool:
-    """Each level takes two brackets, and those in strings only add to them: few can't be nested deeper than that."""
-    return len(content) <= _CHUNK and len(content.translate(None, _NOT_BRACKETS)) <= 2 * levels
+    """Each level is opened once, and brackets in strings only add to those: few can't be nested deeper than that."""
+    return content.count(b"{") + content.count(b"[") <= levels
 
 
 def _is_shallow_array(content: bytes) -> bool:
@@ -154,17 +154,9 @@ def load(content: bytes) -> object:
     `InvalidContentError`: what a reader makes of those depends on the reader.
     """
     check_syntax(content)
-    outermost: list[tuple[str, Any]] = []
-
-    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal outermost
-        outermost = pairs  # objects are closed from the inside out: the last call is the outermost
-        return dict(pairs)
-
-    value = _loads(content, keep)
-    if isinstance(value, dict) and len(value) < len(outermost):
-        twice, _ = Counter(key for key, _ in outermost).most_common(1)[0]
-        raise InvalidContentError(f"the key {quoted(twice)} twice")
+    value = _loads(content)
+    if isinstance(value, _Doubled):
+        raise InvalidContentError(f"the key {quoted(value.key)} twice")
     return value
 
 
@@ -194,9 +186,24 @@ def quoted(text: str) -> str:
     return json.dumps(text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…", ensure_ascii=False)
 
 
-def _loads(content: bytes, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> object:
+class _Doubled(dict[str, Any]):
+    """An object of which one key was written twice; the last value counts."""
+
+    key = ""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    doubled = _Doubled(value)
+    ((doubled.key, _),) = Counter(key for key, _ in pairs).most_common(1)
+    return doubled
+
+
+def _loads(content: bytes) -> object:
     try:
-        return json.loads(content, object_pairs_hook=pairs, parse_float=_float, parse_int=_integer)
+        return _READER.decode(content.decode())
     except InvalidContentError:
         raise
     except RecursionError:
@@ -242,6 +249,9 @@ def _finite(number: float) -> float:
 
 def _out_of_range() -> NoReturn:
     raise InvalidContentError("a number that is out of range")
+
+
+_READER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_int=_integer)
 
 
 def _diagnosis(content: bytes, message: str) -> str:
