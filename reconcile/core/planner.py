@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.decisions import decide
 from reconcile.core.edit_local import unfinished
 from reconcile.core.mending import due_first, rebuild_last
-from reconcile.core.model import Side, Stream
+from reconcile.core.model import Stream
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
 from reconcile.core.plan import Action, Heading, Plan, states_of
 from reconcile.core.projecting import projection_of
@@ -24,11 +24,10 @@ from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
 from reconcile.core.settle import save, set_parents, update_workspace
 from reconcile.core.undone import leave_undone
-from reconcile.core.units import joined_digest
 from reconcile.core.withholding import due, named, renumbered, selected, without_bulk, without_git, without_program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from reconcile.core.board import Board
     from reconcile.core.guards import Whole
@@ -140,17 +139,20 @@ def needs_events(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozense
 
     Which of several directories speaks for a side is decided later, and depends on what is asked for.
     """
-    streams: dict[str, dict[Side, set[Digest]]] = {}
-    for copy in (*store.copies, *workspace.copies):
-        files = {file.name: file for file in copy.files}
-        digest = joined_digest(tuple(files[name] for name in rules.format.stream_files if name in files))
-        if digest is not None and isinstance(copy.stream, Stream):
-            streams.setdefault(copy.conversation, {side: set() for side in Side})[copy.side].add(digest)
-    return frozenset(
-        conversation
-        for conversation, sides in streams.items()
-        if all(sides.values()) and len(set().union(*sides.values())) > 1
-    )
+    theirs = _streams(workspace, {copy.conversation for copy in store.copies}, rules)
+    ours = _streams(store, theirs, rules)
+    return frozenset(conversation for conversation, found in ours.items() if len(found | theirs[conversation]) > 1)
+
+
+def _streams(side: Snapshot, conversations: Container[str], rules: Rules) -> dict[str, set[tuple[Digest | None, ...]]]:
+    """Return the contents that the streams of some conversations have on a side, by the digests of their files."""
+    names = rules.format.stream_files
+    found: dict[str, set[tuple[Digest | None, ...]]] = {}
+    for copy in side.copies:
+        if copy.conversation in conversations and isinstance(copy.stream, Stream):
+            content = tuple(file.digest for name in names for file in copy.files if file.name == name)
+            found.setdefault(copy.conversation, set()).add(content)
+    return found
 
 
 def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
