@@ -15,9 +15,10 @@ from reconcile.disk.reading import print_of, read_files, reason
 from reconcile.disk.sweep import Sweep
 from reconcile.disk.tree import is_special, kind_of
 from reconcile.disk.units import Listing, Work
+from reconcile.disk.usual import look_at_usual
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from reconcile.core.format import Format
     from reconcile.core.model import Digest, Side
@@ -58,6 +59,8 @@ class Reader:
         self.sweep = Sweep()
         self.learned = False
         self.read = 0
+        self.usual = {} if self.fixed else {name: name for name in (fmt.metadata_file, *fmt.stream_files)}
+        """The names that nearly every copy has."""
         self._units: dict[str, str | None] = {}
 
     def bind(self, name: str, identity: str) -> None:
@@ -68,6 +71,11 @@ class Reader:
 
     def look(self, directory: Directory, spot: Spot) -> tuple[Copy, bool]:
         """The copy in ``directory``, and whether it has a directory of children."""
+        row = self.known.rows.get(spot.path)
+        if row is None and not self.fixed and spot.conversation not in self.events_for:
+            usual = look_at_usual(self, directory, spot)
+            if usual is not None:
+                return usual
         met = len(self.foreign), len(self.problems)
         try:
             listing = self._list(directory, spot.path)
@@ -76,7 +84,6 @@ class Reader:
             raise
         prints = listing.prints
         names = sorted(prints)
-        row = self.known.rows.get(spot.path)
         if (
             row is not None
             and row.names == "\0".join(names)
@@ -197,7 +204,7 @@ class Reader:
         for name in listing.prints:
             if self.unit_of(name) not in (METADATA, STREAM):
                 work.extra(name)
-        self._remember(spot.path, work, metadata, stream)
+        self.remember(spot.path, work.files, metadata, stream)
         files = tuple(File(name, known[0], known[1], digest) for name, (known, digest) in sorted(work.files.items()))
         return Copy(
             self.side,
@@ -211,22 +218,26 @@ class Reader:
             listing.obstructed,
         )
 
-    def _remember(
-        self, path: str, work: Work, metadata: Metadata | Fault | None, stream: Stream | Fault | None
+    def remember(
+        self,
+        path: str,
+        files: Mapping[str, tuple[Print, Digest | None]],
+        metadata: Metadata | Fault | None,
+        stream: Stream | Fault | None,
     ) -> None:
         """Put into the new index what may be trusted next time: whole units, at rest and without fault."""
         known: dict[str, tuple[Print, Digest]] = {}
         unsettled: set[str | None] = set()
-        for name, (at, digest) in work.files.items():
+        for name, (at, digest) in files.items():
             if digest is not None and settled(at, self.now_ns):
                 known[name] = at, digest
             else:
-                unsettled.add(self._units[name])
+                unsettled.add(self.unit_of(name))
         whole_metadata = metadata if isinstance(metadata, Metadata) and METADATA not in unsettled else None
         whole_stream = stream if isinstance(stream, Stream) and STREAM not in unsettled else None
         for unit, fact in ((METADATA, whole_metadata), (STREAM, whole_stream)):
             if fact is None:
-                known = {name: each for name, each in known.items() if self._units[name] != unit}
+                known = {name: each for name, each in known.items() if self.unit_of(name) != unit}
         row = make_row(known, whole_metadata, whole_stream)
         if row is not None:
             self.index.rows[path] = row

@@ -47,6 +47,36 @@ def read_files(directory: Directory, names: Iterable[str]) -> dict[str, tuple[by
     return read_each(directory, dict.fromkeys(names, whole))
 
 
+def read_usual(
+    directory: Directory, names: Iterable[str], most: int
+) -> dict[str, tuple[bytes, Print, os.stat_result]] | None:
+    """The contents of files, all as they were at one moment, each with the status that it had before it was read.
+
+    None where one is no regular file of at most so many bytes, or anything else is in the way: `read_each` says what.
+    """
+    found = {}
+    try:
+        for name in names:
+            fd = directory.open_file(name)
+            try:
+                status = os.fstat(fd)
+                size = status.st_size
+                if not stat.S_ISREG(status.st_mode) or size > most:
+                    return None
+                content, read = whole(fd, size)
+            finally:
+                os.close(fd)
+            if read != size:
+                return None
+            found[name] = content, print_of(status), status
+        for name, (_, known, _) in found.items():
+            if print_of(directory.stat(name)) != known:  # by its name, see `_moved`
+                return None
+    except (OSError, MemoryError):
+        return None
+    return found
+
+
 def digest_extra(directory: Directory, name: str) -> tuple[Digest, Print] | Fault:
     """The digest of one file, in bounded memory."""
     found = read_each(directory, {name: _hashed})

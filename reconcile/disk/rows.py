@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +38,14 @@ class Rows(MutableMapping[str, T], Generic[T]):
         if path in self._new:
             return self._new[path]
         return self._decode(self._raw(self._at[path]))
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """Return a row, or what is to be said where there is none."""
+        row = self._new.get(path)
+        if row is not None:
+            return row
+        at = self._at.get(path)
+        return default if at is None else self._decode(self._raw(at))
 
     def __setitem__(self, path: str, row: T) -> None:
         """Put another row in the place of the one that was there."""

@@ -92,7 +92,7 @@ def check_nesting(content: bytes) -> None:
 
 def _has_few_brackets(content: bytes, levels: int) -> bool:
     """Each level is opened once, and brackets in strings only add to those: few can't be nested deeper than that."""
-    return content.count(b"{") + content.count(b"[") <= levels
+    return (objects := content.count(b"{")) <= levels and objects + content.count(b"[") <= levels
 
 
 def _is_shallow_array(content: bytes) -> bool:

@@ -327,10 +327,11 @@ def test_a_root_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert snapshot.problems == (Problem("", "it can't be read (Permission denied)"),)
 
 
-@pytest.mark.parametrize(("times", "good"), [(1, True), (2, False)])
+@pytest.mark.parametrize(("times", "good"), [(1, True), (2, True), (3, False)])
 def test_a_file_that_changes_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, good: bool
 ) -> None:
+    """A usual copy is read at once; where that fails, it is looked at as carefully as any other, and read twice."""
     directory = make(tmp_path / A)
     real, left = os.read, [times]
 
@@ -366,7 +367,7 @@ def test_a_file_that_grows_or_vanishes_while_it_is_read(tmp_path: Path, monkeypa
         return fd
 
     monkeypatch.setattr(tree.Directory, "open_file", open_file)
-    first, second = look(tmp_path).copies
+    first, second = look(tmp_path, f"jp-c{A}", f"jp-c{B}").copies
     assert isinstance(first.stream, Stream), "it grew before it was looked at, so it is at rest"
     assert fault(second.metadata)[:2] == ("metadata.json", "it changing while it was read")
 

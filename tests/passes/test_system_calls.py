@@ -90,6 +90,37 @@ def test_each_conversation_costs_a_status_of_its_paths(
     assert sum(each.get(name, 0) for name in READS) <= more, each
 
 
+READ_ONCE = 26
+"""Of a copy with three files: its directory is listed, each file is opened, read, and looked at again by its name."""
+
+
+def equal(project: Path, count: int, run: Run) -> World:
+    """Make so many conversations, the same on both sides, of which nothing is known yet."""
+    world = make_project(project, run)
+    for number in range(count):
+        for side in (world.store, world.workspace):
+            write_conversation(side / f"{FIRST + number}-it", "It", events(2))
+    time.sleep(0.1)
+    return world
+
+
+@pytest.mark.parametrize(("few", "many"), [(FEW, MANY), (420, 520)], ids=["one process", "two processes"])
+def test_a_first_run_reads_each_file_once(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, few: int, many: int
+) -> None:
+    if words := unusable():
+        pytest.skip(words)
+    found = {}
+    for count in (few, many):
+        for name in ("JP_USER_DATA_DIR", "XDG_DATA_HOME"):
+            monkeypatch.setenv(name, str(tmp_path / str(count) / name))
+        found[count] = calls(equal(tmp_path / str(count) / "project", count, run))
+    found[many].subtract(found[few])
+    each = {name: number / (many - few) for name, number in found[many].items() if number and name not in MEMORY}
+    assert sum(each.values()) <= 2 * READ_ONCE + 0.5, each
+    assert each.get("read", 0) <= 2 * 3 + 0.1, each
+
+
 CHANGING = ("link", "mkdirat", "openat O_CREAT", "renameat2", "unlink", "utimensat", "write")
 PROJECTED = {"link": 1, "mkdirat": 1, "openat O_CREAT": 4, "renameat2": 1, "unlink": 1, "utimensat": 3, "write": 4}
 """What projecting one conversation with three files changes: its lock, the lock's second name, and the files."""
