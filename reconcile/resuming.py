@@ -20,7 +20,6 @@ from reconcile.disk.generation import generation
 from reconcile.disk.index import is_whole
 from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.last_known import LastKnown, LastKnownSide
-from reconcile.disk.sweep import KeptSweep
 from reconcile.passes import Passes
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def resumed(
         return None
     dirty, sides = {}, {}
     for side, was, paths, sweep in zip(Side, kept.sides, changed, rest.sweeps, strict=True):
-        session.resume_sweep(side, sweep.whole(), paths)
+        session.resume_sweep(side, sweep, paths)
         dirty[side] = {"" if path == "." else path for path in paths} | set(was.loose)
         sides[side] = _known_side(session, side, was)
     before = plan_of(rest.answer, policy, rest.made_ns)
@@ -109,7 +108,7 @@ def _keep(session: Session, known: Known, mark: Generation, plan: Plan, left: Co
         {state: tuple(found) for state, found in counted.items()},
     ).save(directory, checkout)
     roots = session.roots.store_conversations, session.roots.workspace_conversations
-    sweeps = KeptSweep.of(session.swept(Side.STORE)), KeptSweep.of(session.swept(Side.WORKSPACE))
+    sweeps = session.swept(Side.STORE), session.swept(Side.WORKSPACE)
     asked = asked_of(session.roots, plan.policy, session.ignore)
     LastAnswer(asked, mark, session.now_ns(), roots, sweeps, answer_of(plan), tuple(left), key).save(
         directory, checkout

@@ -36,7 +36,7 @@ from reconcile.disk.scan_both import Where, scan_both
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
 from reconcile.disk.state_schema import LIBRARY
-from reconcile.disk.sweep import Sweep
+from reconcile.disk.sweep import KeptSweep, Sweep
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
@@ -119,7 +119,7 @@ class Session:
         self._indexes = {side: Index.load(state_directory, self._index_key(side)) for side in Side}
         self._facts = Facts()
         self._moved: set[Side] = set()
-        self._sweeps = {side: Sweep() for side in Side}
+        self._sweeps: dict[Side, Sweep | KeptSweep] = {side: Sweep() for side in Side}
         self._looks: dict[Side, _Looks] = {}
         self.generation: Generation | None = None
         """That of the state when it was last looked at as a whole."""
@@ -406,13 +406,14 @@ class Session:
 
         return copy
 
-    def resume_sweep(self, side: Side, sweep: Sweep, stale: Collection[str]) -> None:
+    def resume_sweep(self, side: Side, sweep: KeptSweep, stale: Collection[str]) -> None:
         """Go on from what was swept before; ``stale`` are the names that have another status now."""
         self._sweeps[side], self._looks[side] = sweep, _Looks(stale=frozenset(stale))
 
-    def swept(self, side: Side) -> Sweep:
+    def swept(self, side: Side) -> KeptSweep:
         """Return everything on a side that was looked at, with its status at the last look at it."""
         looks = self._looks.pop(side, None)
-        if looks is not None:
-            self._sweeps[side] = self._sweeps[side].patched(looks.sweeps, looks.stale, looks.gone)
-        return self._sweeps[side]
+        sweep = self._sweeps[side]
+        if isinstance(sweep, Sweep):
+            sweep = KeptSweep.of(sweep)
+        return sweep if looks is None else sweep.patched(looks.sweeps, looks.stale, looks.gone)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from reconcile.disk.second import Second
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
@@ -57,30 +57,6 @@ class Sweep:
         else:
             self.prints.extend(_UNKNOWN)
 
-    def patched(self, looks: Iterable[Sweep], stale: Collection[str], gone: Collection[str]) -> Sweep:
-        """Return what is known after some more looks: those have the last word on what they are about.
-
-        ``stale``: names whose status has changed, and that were looked at; ``gone``: directories that are no more.
-        """
-        fresh: dict[str, array[int]] = {}
-        for look in looks:
-            for at, name in enumerate(look.names):
-                fresh[name] = look.prints[_FIELDS * at : _FIELDS * (at + 1)]
-        positions = dict(zip(self.names, range(len(self.names)), strict=True))
-        within = [name for name in self.names if _is_within(name, gone)] if gone else []
-        out = {*fresh, *stale, *within}
-        names: list[str] = []
-        prints = array("q")
-        begin = 0
-        for end in (*sorted(positions[name] for name in out if name in positions), len(self.names)):
-            names += self.names[begin:end]
-            prints += self.prints[_FIELDS * begin : _FIELDS * end]
-            begin = end + 1
-        for name, numbers in fresh.items():
-            names.append(name)
-            prints += numbers
-        return Sweep(names, prints)
-
     def changed(self, root: str) -> bool:
         """Tell whether a path has another status now."""
         with _opened(root) as look:
@@ -107,6 +83,24 @@ class KeptSweep:
             )
             for begin in range(0, len(names), _PIECE)
         )
+
+    def patched(self, looks: Iterable[Sweep], stale: Collection[str], gone: Collection[str]) -> KeptSweep:
+        """Return what is known after some more looks: those have the last word on what they are about.
+
+        ``stale``: names whose status has changed, and that were looked at; ``gone``: directories that are no more.
+        """
+        fresh: dict[bytes, bytes] = {}
+        for look in looks:
+            numbers = look.prints.tobytes()
+            for at, name in enumerate(look.names):
+                fresh[os.fsencode(name)] = numbers[_BYTES * at : _BYTES * (at + 1)]
+        patch = _Patch(fresh, {*fresh, *map(os.fsencode, stale)}, tuple(map(os.fsencode, gone)))
+        pieces = [piece for piece in map(patch.applied, self.pieces) if piece[0]]
+        names, numbers = patch.rest()
+        if names and pieces and len(pieces[-1][1]) + len(numbers) <= _BYTES * _PIECE:
+            some, before = pieces.pop()
+            names, numbers = some + b"\0" + names, before + numbers
+        return KeptSweep((*pieces, (names, numbers)) if names else pieces)
 
     def whole(self) -> Sweep:
         """Return the sweep that was kept."""
@@ -148,8 +142,37 @@ def changed_on_both(roots: Sequence[str], sweeps: Sequence[KeptSweep]) -> tuple[
     return mine, theirs
 
 
-def _is_within(name: str, directories: Collection[str]) -> bool:
-    return any(name == each or name.startswith(f"{each}/") for each in directories)
+class _Patch:
+    """What takes the place of names in a sweep; ``about`` are all that go or change, with those in ``gone``."""
+
+    def __init__(self, fresh: Mapping[bytes, bytes], about: Collection[bytes], gone: tuple[bytes, ...]) -> None:
+        self._fresh, self._about, self._gone = fresh, frozenset(about), gone
+        self.placed: set[bytes] = set()
+
+    def applied(self, piece: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+        names, before = piece[0].split(b"\0"), piece[1]
+        if not self._gone and self._about.isdisjoint(names):
+            return piece
+        kept: list[bytes] = []
+        numbers: list[bytes] = []
+        for at, name in enumerate(names):
+            if name in self._about or self._is_gone(name):
+                if name not in self._fresh or name in self.placed:
+                    continue
+                self.placed.add(name)
+                numbers.append(self._fresh[name])
+            else:
+                numbers.append(before[_BYTES * at : _BYTES * (at + 1)])
+            kept.append(name)
+        return b"\0".join(kept), b"".join(numbers)
+
+    def rest(self) -> tuple[bytes, bytes]:
+        """Return as a piece what had no place yet."""
+        names = [name for name in self._fresh if name not in self.placed]
+        return b"\0".join(names), b"".join([self._fresh[name] for name in names])
+
+    def _is_gone(self, name: bytes) -> bool:
+        return any(name == each or name.startswith(each + b"/") for each in self._gone)
 
 
 class _opened:  # noqa: N801 - a context manager, without the module that makes them of functions

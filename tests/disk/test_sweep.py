@@ -160,7 +160,7 @@ def test_later_looks_have_the_last_word(side: Path) -> None:
     (side / A / "NOTE.md").write_bytes(b"")
     (side / ".archive" / C).rename(side / C)
     stale = set(KeptSweep.of(known).changed(str(side)))
-    patched = known.patched([swept(side)], stale, {f".archive/{C}"})
+    patched = KeptSweep.of(known).patched([swept(side)], stale, {f".archive/{C}"}).whole()
     fresh = swept(side)
     assert sorted(patched.names) == sorted(fresh.names)
     assert not patched.changed(str(side))
@@ -184,3 +184,16 @@ def test_of_a_side_that_is_gone_everything_has_changed(side: Path) -> None:
     kept = KeptSweep.of(swept(side))
     side.rename(side.parent / "elsewhere")
     assert kept.changed(str(side)) == kept.whole().names
+
+
+@pytest.mark.parametrize("piece", [1, 2, 4096])
+def test_a_patch_changes_what_it_is_about_alone(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "_PIECE", piece)
+    names = [".", "a", "a/x", "a/y", "ab", "b", "b/x", "c"]
+    known = Sweep(list(names), array("q", [at for at in range(len(names)) for _ in range(4)]))
+    look = Sweep(["b", "new", "b/x"], array("q", [100] * 4 + [101] * 4 + [102] * 4))
+    kept = KeptSweep.of(known)
+    found = kept.patched([look], {"c", "b/x"}, {"a"}).whole()
+    numbers = [found.prints[4 * at] for at in range(len(found.names))]
+    assert list(zip(found.names, numbers, strict=True)) == [(".", 0), ("ab", 4), ("b", 100), ("b/x", 102), ("new", 101)]
+    assert kept.patched([], (), ()).pieces == kept.pieces
