@@ -26,7 +26,6 @@ def complain(message: str, hint: str | None, *, as_json: bool) -> None:
             f"reconcile: {clean(message)}",
             *(f"  hint: {clean(line.strip())}" for line in (hint or "").splitlines()),
         ]
-    sys.stdout.flush()
     sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 

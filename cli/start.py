@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 def start() -> None:
     """Run the command."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _open_streams()
     words = sys.argv[1:]
     if words == ["--version"]:
         from reconcile import __version__
@@ -27,6 +29,17 @@ def start() -> None:
     from .main import main
 
     main(obj=options)
+
+
+def _open_streams() -> None:
+    """Open what was closed by whoever started this, as git does: no file of ours may get its number."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, mode, encoding="utf-8"))  # noqa: SIM115 - as long as the process
 
 
 def _begin(options: Options) -> None:

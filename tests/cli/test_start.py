@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.world import events, make_project, write_conversation
+from tests.support.world import contents, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,3 +50,15 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path, run: Run) -> None:
 
 def test_a_shell_is_told_how_to_complete_words() -> None:
     assert "_reconcile_completion" in ran(_RECONCILE_COMPLETE="bash_source")[1]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_may_be_closed(tmp_path: Path, run: Run, closed: str) -> None:
+    world = make_project(tmp_path / "project", run)
+    write_conversation(world.workspace / "17528832001-it", "It", events(2))
+    for _ in range(3):
+        ran = subprocess.run(["sh", "-c", f'"$0" -w "$1" {closed}', COMMAND, str(world.project)], check=False)
+        assert ran.returncode == 0
+        time.sleep(0.1)
+    world.reconcile()
+    assert contents(world.store) == contents(world.workspace)
