@@ -119,7 +119,7 @@ class Session:
         self._indexes = {side: Index.load(state_directory, self._index_key(side)) for side in Side}
         self._facts = Facts()
         self._moved: set[Side] = set()
-        self._sweeps: dict[Side, Sweep | KeptSweep] = {side: Sweep() for side in Side}
+        self._sweeps: dict[Side, KeptSweep] = {side: KeptSweep(()) for side in Side}
         self._looks: dict[Side, _Looks] = {}
         self.generation: Generation | None = None
         """That of the state when it was last looked at as a whole."""
@@ -160,8 +160,9 @@ class Session:
         return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
 
     def _rests(self, side: Side) -> bool:
-        """Tell whether every path of a side has the status that it had at the last look."""
-        return not self._sweeps[side].changed(self.site.conversations(side))
+        """Tell whether all that was looked at has the status that it had; where nothing was, there may be something."""
+        sweep = self._sweeps[side]
+        return len(sweep) > 0 and not sweep.changed(self.site.conversations(side))
 
     def _scanned(self, sides: Collection[Side]) -> dict[Side, Scanned]:
         where = {side: Where(self.site.conversations(side), self._indexes[side]) for side in sides}
@@ -386,10 +387,10 @@ class Session:
 
     def save_indexes(self) -> None:
         """Save what has been learned of the files' contents, so that the next process need not read them."""
+        self._facts = Facts()
         for side in self._moved:
             self._indexes[side].save(self.directory, self._index_key(side))
         self._moved.clear()
-        self._facts = Facts()
 
     def index_of(self, side: Side) -> Index:
         """Return what is known of the files' contents on a side."""
@@ -414,6 +415,4 @@ class Session:
         """Return everything on a side that was looked at, with its status at the last look at it."""
         looks = self._looks.pop(side, None)
         sweep = self._sweeps[side]
-        if isinstance(sweep, Sweep):
-            sweep = KeptSweep.of(sweep)
         return sweep if looks is None else sweep.patched(looks.sweeps, looks.stale, looks.gone)

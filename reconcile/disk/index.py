@@ -73,6 +73,10 @@ class Row(NamedTuple):
         pairs = zip(_split(self.names), _PRINT.iter_unpack(self.prints), strict=False)
         return {name: (known, digests[at * _DIGEST :][:_DIGEST]) for at, (name, known) in enumerate(pairs)}
 
+    def sizes_and_times(self) -> list[tuple[int, int]]:
+        """What a copy says of each file's fingerprint."""
+        return [(size, mtime_ns) for size, mtime_ns, _, _ in _PRINT.iter_unpack(self.prints)]
+
     def copy(
         self,
         side: Side,
@@ -115,12 +119,16 @@ class Index:
     """The checksum under which it was stored last."""
 
     def encode(self) -> bytes:
-        """The index as one blob: magic and version, checksum, msgpack."""
+        """The index as one blob."""
+        return b"".join(self._parts())
+
+    def _parts(self) -> tuple[bytes, bytes]:
+        """The index as it is stored: magic and version with the checksum, and msgpack."""
         import msgspec
 
         payload = msgspec.msgpack.encode((self.format, self.identity, *self.rows.stored_as(_encode_row)))
         self.saved = _checksum(payload)
-        return _MAGIC + self.saved + payload
+        return _MAGIC + self.saved, payload
 
     @classmethod
     def load(cls, directory: str, root: str) -> Index:
@@ -134,16 +142,16 @@ class Index:
     def save(self, directory: str, root: str) -> None:
         """Save it for a root; where that can't be, more has to be read next time."""
         with contextlib.suppress(OSError):
-            replace_private_file(_path(directory, root), self.encode())
+            replace_private_file(_path(directory, root), *self._parts())
 
     @classmethod
-    def decode(cls, blob: bytes) -> Index:
+    def decode(cls, blob: bytes | memoryview) -> Index:
         """The index in a blob; an empty one where it is damaged or another version's."""
         import msgspec
 
         start = len(_MAGIC) + _SUM
         payload = memoryview(blob)[start:]
-        if not blob.startswith(_MAGIC) or blob[len(_MAGIC) : start] != _checksum(payload):
+        if blob[: len(_MAGIC)] != _MAGIC or blob[len(_MAGIC) : start] != _checksum(payload):
             return cls()
         try:
             name, identity, *rows = msgspec.msgpack.decode(payload, type=tuple[str, str, bytes, bytes, bytes])

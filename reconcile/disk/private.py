@@ -44,8 +44,8 @@ def write_all(fd: int, content: bytes | memoryview) -> None:
         written += os.write(fd, memoryview(content)[written:])
 
 
-def replace_private_file(path: str, content: bytes) -> None:
-    """Put a small file in place at once, 0600: readers see the old content or the new. Raises `OSError`.
+def replace_private_file(path: str, *parts: bytes) -> None:
+    """Put a file of these parts in place at once, 0600: readers see the old content or the new. Raises `OSError`.
 
     Not flushed: for what only informs. One process at a time may do it.
     """
@@ -55,7 +55,8 @@ def replace_private_file(path: str, content: bytes) -> None:
     fd = create_private_file(temporary)
     try:
         try:
-            write_all(fd, content)
+            for part in parts:
+                write_all(fd, part)
         finally:
             os.close(fd)
         os.replace(temporary, path)

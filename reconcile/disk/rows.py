@@ -78,20 +78,19 @@ class Rows(MutableMapping[str, T], Generic[T]):
         found._at, found._new = dict(self._at), dict(self._new)
         return found
 
-    def stored_as(self, encode: Callable[[T], bytes | None]) -> tuple[bytes, bytes, bytes]:
+    def stored_as(self, encode: Callable[[T], bytes | None]) -> tuple[bytes, bytes, bytearray]:
         """Return paths, offsets and rows to be stored; a row that can't be encoded is left out."""
         paths: list[str] = []
-        found: list[bytes] = []
+        offsets, stored = array("q"), bytearray()
         for path in self:
             raw = encode(self._new[path]) if path in self._new else self._raw(self._at[path])
             if raw is not None and "\0" not in path:
                 paths.append(path)
-                found.append(raw)
-        offsets, end = array("q", [0] if paths else []), 0
-        for raw in found:
-            end += len(raw)
-            offsets.append(end)
-        return "\0".join(paths).encode("utf-8", "surrogatepass"), offsets.tobytes(), b"".join(found)
+                offsets.append(len(stored))
+                stored += raw
+        if paths:
+            offsets.append(len(stored))
+        return "\0".join(paths).encode("utf-8", "surrogatepass"), offsets.tobytes(), stored
 
     def _raw(self, at: int) -> bytes:
         return self._stored[self._offsets[at] : self._offsets[at + 1]]

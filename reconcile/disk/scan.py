@@ -13,14 +13,14 @@ import gc
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream
 from reconcile.disk.index import Index
 from reconcile.disk.reading import reason
 from reconcile.disk.streams import read_stream
-from reconcile.disk.sweep import Sweep
+from reconcile.disk.sweep import KeptSweep
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.disk.walk import Walk
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _TRIES = 3
 _CHANGED = "other content than a moment ago"
+
+
+_NOTHING = KeptSweep(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Scanned:
     index: Index
     changed: bool
     read: int
-    sweep: Sweep = field(default_factory=Sweep)
+    sweep: KeptSweep = _NOTHING
 
 
 def scan(
@@ -80,7 +83,7 @@ def scan(
         after, before = walk.reader.index, index or Index()
         same = (after.format, after.identity) == (before.format, before.identity)
         changed = not same or walk.reader.learned or len(after.rows) != len(before.rows)
-        return Scanned(walk.snapshot(), after, changed, walk.reader.read, walk.reader.sweep)
+        return Scanned(walk.snapshot(), after, changed, walk.reader.read, KeptSweep.of(walk.reader.sweep))
 
 
 def _fixed_walk() -> type[Walk]:

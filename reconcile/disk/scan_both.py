@@ -7,7 +7,7 @@ import os
 import pickle
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import Partition, Side, Snapshot, Stream
+from reconcile.core.model import Copy, Partition, Side, Snapshot, Stream
 from reconcile.disk.index import Index, is_whole
 from reconcile.disk.scan import Scanned, scan
 from reconcile.disk.second import Second, is_possible
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.core.format import Format
-    from reconcile.core.model import Copy
     from reconcile.disk.facts import Facts
+    from reconcile.disk.index import Row
 
 WORTH = 400
 """Entries of a side from which on a second process saves time."""
+_LENGTH = 8
 
 
 class Where(NamedTuple):
@@ -42,10 +43,9 @@ def scan_both(sides: Mapping[Side, Where], fmt: Format, facts: Facts) -> dict[Si
         return {side: here(side) for side in Side}
     with Second.begun(lambda: told(here(Side.WORKSPACE))) as child:
         kept = here(Side.STORE)
-        found = child.result()
+        there = heard(Side.WORKSPACE, child.result(), workspace.known, kept)
     # Where it didn't get to the end, this process looks itself.
-    there = here(Side.WORKSPACE) if found is None else heard(Side.WORKSPACE, found, workspace.known)
-    return {Side.STORE: kept, Side.WORKSPACE: there}
+    return {Side.STORE: kept, Side.WORKSPACE: there or here(Side.WORKSPACE)}
 
 
 def told(scanned: Scanned) -> bytes:
@@ -64,28 +64,56 @@ def told(scanned: Scanned) -> bytes:
         (snapshot.exists, snapshot.identity, scanned.changed, scanned.read),
         spots,
         pickle.dumps(about, pickle.HIGHEST_PROTOCOL),
-        scanned.index.encode() if scanned.changed else b"",
-        KeptSweep.of(scanned.sweep).pieces,
+        scanned.sweep.pieces,
     )
-    return marshal.dumps(values)
+    first = marshal.dumps(values)
+    return len(first).to_bytes(_LENGTH, "little") + first + (scanned.index.encode() if scanned.changed else b"")
 
 
-def heard(side: Side, blob: bytes, before: Index) -> Scanned:
-    """Return what was told; ``before`` is the index that was passed to the scan."""
-    (exists, identity, changed, read), spots, about, encoded, pieces = marshal.loads(blob)  # noqa: S302 - our own
+def heard(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Scanned | None:
+    """Return what was told, if it was; ``before`` is the index that was passed to the scan.
+
+    What is the same on the ``other`` side is in memory once.
+    """
+    if blob is None:
+        return None
+    end = _LENGTH + int.from_bytes(blob[:_LENGTH], "little")
+    view = memoryview(blob)
+    (exists, identity, changed, read), spots, about, pieces = marshal.loads(view[_LENGTH:end])  # noqa: S302 - our own
+    index = Index.decode(view[end:]) if changed else before
+    del view, blob
     others, foreign, problems = pickle.loads(about)  # noqa: S301 - as above
-    index = Index.decode(encoded) if changed else before
-    rest, copies = iter(others), []
+    rest, copies, like = iter(others), [], {copy.conversation: copy for copy in other.snapshot.copies}
     for spot in spots:
         if spot is None:
             copies.append(next(rest))
             continue
         path, conversation, partition, container = spot
-        copy = index.rows[path].copy(side, conversation, path, Partition(partition), container)
+        row, twin, place = (
+            index.rows[path],
+            like.get(conversation),
+            (conversation, path, Partition(partition), container),
+        )
+        if twin is not None and _describes(row, twin, other.index.rows.get(twin.path)):
+            copy = Copy(side, *place, twin.files, twin.metadata, twin.stream)
+        else:
+            copy = row.copy(side, *place)
         index.copies[path] = copy
         copies.append(copy)
     snapshot = Snapshot(side, exists, identity, tuple(copies), foreign, problems)
-    return Scanned(snapshot, index, changed, read, KeptSweep(pieces).whole())
+    return Scanned(snapshot, index, changed, read, KeptSweep(pieces))
+
+
+def _describes(row: Row, copy: Copy, its: Row | None) -> bool:
+    """Tell whether a row that says all of a copy says the same as another copy, whose row is ``its``."""
+    return (
+        its is not None
+        and row.names == its.names
+        and row[2:] == its[2:]
+        and row.sizes_and_times() == [(file.size, file.mtime_ns) for file in copy.files]
+        and is_whole(copy, its)
+        and not _has_events(copy)
+    )
 
 
 def _has_events(copy: Copy) -> bool:

@@ -57,11 +57,6 @@ class Sweep:
         else:
             self.prints.extend(_UNKNOWN)
 
-    def changed(self, root: str) -> bool:
-        """Tell whether a path has another status now."""
-        with _opened(root) as look:
-            return look is None or look(self.names) != self.prints.tobytes()
-
 
 class KeptSweep:
     """A sweep as it is kept: in pieces of names, joined by NUL, with their numbers, one after the other in memory."""
@@ -101,15 +96,6 @@ class KeptSweep:
             some, before = pieces.pop()
             names, numbers = some + b"\0" + names, before + numbers
         return KeptSweep((*pieces, (names, numbers)) if names else pieces)
-
-    def whole(self) -> Sweep:
-        """Return the sweep that was kept."""
-        names: list[str] = []
-        prints = array("q")
-        for some, numbers in self.pieces:
-            names += os.fsdecode(some).split("\0")
-            prints.frombytes(numbers)
-        return Sweep(names, prints)
 
     def __len__(self) -> int:
         """Return how many paths there are."""

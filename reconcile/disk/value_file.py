@@ -31,7 +31,7 @@ def save_values(path: str, kind: str, *values: Any) -> None:
         payload = marshal.dumps(value)
         parts += [len(payload).to_bytes(_LENGTH, "little"), _checksum(payload), payload]
     with contextlib.suppress(OSError):
-        replace_private_file(path, b"".join(parts))
+        replace_private_file(path, *parts)
 
 
 def load_values(path: str, kind: str) -> list[Any] | None:

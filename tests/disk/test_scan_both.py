@@ -56,7 +56,7 @@ def looked(sides: dict[Side, Path], known: dict[Side, Index] | None = None) -> d
 
 def comparable(found: Scanned) -> tuple[object, ...]:
     rows = dict(Index.decode(found.index.encode()).rows.items())  # what is kept of them
-    return found.snapshot, rows, found.changed, found.read, found.sweep.names, found.sweep.prints
+    return found.snapshot, rows, found.changed, found.read, found.sweep.pieces
 
 
 @pytest.mark.usefixtures("shared")
@@ -89,8 +89,23 @@ def test_of_an_index_that_stays_as_it_is_nothing_is_told(tmp_path: Path) -> None
 
 
 def test_what_is_told_is_heard(sides: dict[Side, Path]) -> None:
-    for side, found in looked(sides).items():
-        assert comparable(heard(side, told(found), Index())) == comparable(found)
+    both = looked(sides)
+    for side, found in both.items():
+        known = heard(side, told(found), Index(), both[side.other])
+        assert known is not None
+        assert comparable(known) == comparable(found)
+
+
+@pytest.mark.usefixtures("shared")
+def test_what_is_the_same_on_both_sides_is_in_memory_once(sides: dict[Side, Path]) -> None:
+    other = f"{FIRST + 9}-it"
+    os.utime(sides[Side.WORKSPACE] / other / "metadata.json", ns=(0, 1))
+    both = {side: {copy.path: copy for copy in found.snapshot.copies} for side, found in looked(sides).items()}
+    kept, here = both[Side.STORE], both[Side.WORKSPACE]
+    same = {path for path, copy in here.items() if copy.files is kept[path].files}
+    assert same >= {f"{FIRST}-it", f"{FIRST}-it/conversations/{FIRST + 20}-child", f".archive/{FIRST + 21}-old"}
+    assert not same & {other, f"{FIRST + 1}-it", f"{FIRST + 10}-it"}
+    assert here[f"{FIRST}-it"].metadata is kept[f"{FIRST}-it"].metadata
 
 
 @pytest.mark.usefixtures("shared")

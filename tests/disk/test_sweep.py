@@ -14,6 +14,7 @@ from reconcile.disk import sweep
 from reconcile.disk.scan import scan
 from reconcile.disk.sweep import KeptSweep, Sweep, changed_on_both
 from reconcile.formats import get_format
+from tests.support.swept import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ def side(tmp_path: Path) -> Path:
     return root
 
 
-def swept(root: Path) -> Sweep:
+def swept(root: Path) -> KeptSweep:
     return scan(Side.STORE, str(root), FORMAT, None, now_ns=time.time_ns() + LATER).sweep
 
 
@@ -95,16 +96,14 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_change_is_seen(side: Path, change: Callable[[Path], object]) -> None:
     known = swept(side)
-    assert KeptSweep.of(known).changed(str(side)) == []
-    assert not known.changed(str(side))
+    assert known.changed(str(side)) == []
     change(side)
-    assert KeptSweep.of(known).changed(str(side))
     assert known.changed(str(side))
 
 
 def test_what_was_just_written_counts_as_changed(side: Path) -> None:
     known = scan(Side.STORE, str(side), FORMAT, None).sweep
-    assert set(KeptSweep.of(known).changed(str(side))) == set(known.names)
+    assert set(known.changed(str(side))) == set(whole(known).names)
 
 
 def test_numbers_that_are_too_large_are_told_apart(side: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +125,7 @@ def test_numbers_that_are_too_large_are_told_apart(side: Path, monkeypatch: pyte
 def test_two_processes_see_what_one_sees(side: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other"
     write(other / A)
-    roots, sweeps = (str(side), str(other)), (KeptSweep.of(swept(side)), KeptSweep.of(swept(other)))
+    roots, sweeps = (str(side), str(other)), (swept(side), swept(other))
     (side / A / "events.json").unlink()
     (other / A / "NOTE.md").write_bytes(b"")
     alone = changed_on_both(roots, sweeps)
@@ -139,7 +138,7 @@ def test_where_no_process_can_be_made_one_looks_at_both(side: Path, monkeypatch:
     def refused() -> int:
         raise BlockingIOError
 
-    known = KeptSweep.of(swept(side))
+    known = swept(side)
     (side / A / "events.json").unlink()
     monkeypatch.setattr(sweep, "WORTH_A_PROCESS", 1)
     monkeypatch.setattr(os, "fork", refused)
@@ -150,7 +149,7 @@ def test_where_no_process_can_be_made_one_looks_at_both(side: Path, monkeypatch:
 def test_what_was_just_written_and_is_gone_has_changed(side: Path) -> None:
     known = scan(Side.STORE, str(side), FORMAT, None).sweep
     (side / A / "events.json").unlink()
-    assert f"{A}/events.json" in KeptSweep.of(known).changed(str(side))
+    assert f"{A}/events.json" in known.changed(str(side))
 
 
 def test_later_looks_have_the_last_word(side: Path) -> None:
@@ -159,11 +158,11 @@ def test_later_looks_have_the_last_word(side: Path) -> None:
     (side / A / "metadata.json").unlink()
     (side / A / "NOTE.md").write_bytes(b"")
     (side / ".archive" / C).rename(side / C)
-    stale = set(KeptSweep.of(known).changed(str(side)))
-    patched = KeptSweep.of(known).patched([swept(side)], stale, {f".archive/{C}"}).whole()
-    fresh = swept(side)
+    stale = set(known.changed(str(side)))
+    kept = known.patched([whole(swept(side))], stale, {f".archive/{C}"})
+    patched, fresh = whole(kept), whole(swept(side))
     assert sorted(patched.names) == sorted(fresh.names)
-    assert not patched.changed(str(side))
+    assert not kept.changed(str(side))
     assert len(patched.prints) == 4 * len(patched.names)
     assert isinstance(patched.prints, array)
 
@@ -171,19 +170,20 @@ def test_later_looks_have_the_last_word(side: Path) -> None:
 @pytest.mark.parametrize("piece", [1, 3, 4096])
 def test_what_is_kept_in_pieces_is_the_same(side: Path, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "_PIECE", piece)
-    known = swept(side)
-    kept = KeptSweep.of(known)
+    kept = swept(side)
+    known = whole(kept)
     assert len(kept) == len(known.names)
-    assert (kept.whole().names, kept.whole().prints) == (known.names, known.prints)
+    assert len(kept.pieces) == -(-len(kept) // piece)
+    assert KeptSweep.of(known).pieces == kept.pieces
     (side / A / "events.json").write_bytes(b"[]\n")
     (side / "17528832009-new").mkdir()
     assert sorted(kept.changed(str(side))) == [".", f"{A}/events.json"]
 
 
 def test_of_a_side_that_is_gone_everything_has_changed(side: Path) -> None:
-    kept = KeptSweep.of(swept(side))
+    kept = swept(side)
     side.rename(side.parent / "elsewhere")
-    assert kept.changed(str(side)) == kept.whole().names
+    assert kept.changed(str(side)) == whole(kept).names
 
 
 @pytest.mark.parametrize("piece", [1, 2, 4096])
@@ -193,7 +193,7 @@ def test_a_patch_changes_what_it_is_about_alone(piece: int, monkeypatch: pytest.
     known = Sweep(list(names), array("q", [at for at in range(len(names)) for _ in range(4)]))
     look = Sweep(["b", "new", "b/x"], array("q", [100] * 4 + [101] * 4 + [102] * 4))
     kept = KeptSweep.of(known)
-    found = kept.patched([look], {"c", "b/x"}, {"a"}).whole()
+    found = whole(kept.patched([look], {"c", "b/x"}, {"a"}))
     numbers = [found.prints[4 * at] for at in range(len(found.names))]
     assert list(zip(found.names, numbers, strict=True)) == [(".", 0), ("ab", 4), ("b", 100), ("b/x", 102), ("new", 101)]
     assert kept.patched([], (), ()).pieces == kept.pieces

@@ -13,6 +13,7 @@ from reconcile.disk.facts import Facts
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 from tests.support.motley import FIRST, fill
+from tests.support.swept import whole
 from tests.support.world import events, write_conversation
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def looked(root: Path, now_ns: int | None) -> Scanned:
 
 
 def comparable(found: Scanned) -> tuple[object, ...]:
-    sweep = found.sweep
+    sweep = whole(found.sweep)
     seen = {name: tuple(sweep.prints[4 * at : 4 * at + 4]) for at, name in enumerate(sweep.names)}
     return found.snapshot, dict(found.index.rows.items()), found.changed, found.read, seen
 

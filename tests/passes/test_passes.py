@@ -170,6 +170,15 @@ def test_after_another_process_has_been_at_work_here_everything_is_looked_at(it:
     assert not taken_up(it).full
 
 
+def test_a_side_that_was_not_there_may_be_by_the_next_look(it: Watched) -> None:
+    away = it.workspace.with_name("away")
+    it.workspace.rename(away)
+    with another_session(it) as session:
+        assert not session.look().workspace.exists
+        away.rename(it.workspace)
+        assert len(session.look(touched=()).workspace.copies) == 10
+
+
 @pytest.fixture
 def elsewhere(it: Watched, tmp_path: Path) -> Iterator[Session]:
     """Open another checkout of the same store, with the same in it."""
