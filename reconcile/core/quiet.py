@@ -103,6 +103,9 @@ def state_of(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> st
     known = memory.parents.get(copy.conversation)
     if rules.format.places is not None:
         return _state_of_record(copy, other, memory, rules)
+    intent = memory.intents.get(copy.conversation)
+    if other is not None and (agreed is None or intent is not None or copy.archived != other.archived):
+        return None
     sound = isinstance(metadata, Metadata) and isinstance(copy.stream, Stream) and not metadata.local
     flat = copy.path.rpartition("/")[0] == (ARCHIVE if copy.archived else "")
     if not sound or not flat:
@@ -110,11 +113,8 @@ def state_of(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> st
     assert isinstance(metadata, Metadata)  # noqa: S101 - it is sound
     if metadata.parent.kind is ParentKind.UNREADABLE or not states(metadata, known):
         return None
-    intent = memory.intents.get(copy.conversation)
-    if other is None:
+    if other is None or agreed is None:
         return _state_alone(copy.archived, metadata.title, agreed, intent)
-    if intent is not None or agreed is None or copy.archived != other.archived:
-        return None
     return "in-sync" if _agrees(copy, other, agreed, known, rules) else None
 
 
@@ -158,13 +158,19 @@ def _agrees(copy: Copy, other: Copy, agreed: Agreed, known: str | None, rules: R
 def digests_of(copy: Copy, rules: Rules) -> dict[str, str | None]:
     """Name the content of each unit by the bytes as they are."""
     fmt = rules.format
-    stream = tuple(file for name in fmt.stream_files for file in copy.files if file.name == name)
-    units = {STREAM: joined_digest(stream)} if fmt.stream_files else {}
+    metadata, names = fmt.metadata_file, fmt.stream_files
+    units: dict[str, str | None] = {STREAM: None} if names else {}
+    stream = {}
     for file in copy.files:
-        if file.name == fmt.metadata_file:
+        name = file.name
+        if name == metadata:
             units[METADATA] = file.digest
-        elif file.name not in fmt.stream_files:
-            units[fmt.unit_of(file.name) or ""] = file.digest
+        elif name in names:
+            stream[name] = file
+        else:
+            units[fmt.unit_of(name) or ""] = file.digest
+    if names:
+        units[STREAM] = joined_digest(tuple([stream[name] for name in names if name in stream]))
     return units
 
 

@@ -100,7 +100,8 @@ def agreement(copy: Copy, other: Copy, memory: Memory, rules: Rules) -> Agreed |
     if conversation in memory.parents and not states(metadata, memory.parents[conversation]):
         return None
     ours, found = digests_of(copy, rules), {}
-    for name, digest in digests_of(other, rules).items():
+    theirs = ours if other.files is copy.files else digests_of(other, rules)
+    for name, digest in theirs.items():
         if digest is None or ours.get(name) != digest:
             return None
         found[name] = digest

@@ -98,7 +98,7 @@ def _unit(name: str, copy: Copy, files: tuple[File, ...], digest: Digest | None,
 def joined_digest(files: tuple[File, ...]) -> Digest | None:
     """Name the content of several files as one; None where one of them could not be read."""
     digests = [file.digest for file in files]
-    return None if None in digests else "+".join(digest for digest in digests if digest)
+    return None if None in digests else "+".join([digest for digest in digests if digest])
 
 
 def put_back_digest(copy: Copy, file: File, rules: Rules, known_parent: str | None) -> Digest | None:
