@@ -54,9 +54,12 @@ class Staged(NamedTuple):
 
 @contextlib.contextmanager
 def staging_ahead(stage: Stage, batches: Sequence[Sequence[Action]]) -> Iterator[None]:
-    """Have a second process stage what these batches make, where that pays."""
+    """Have a second process stage what these batches make, where that pays; of the first, each stages one half."""
     due = [[action for action in batch if _is_due(action)] for batch in batches]
-    ahead = _begin(stage, due) if sum(map(len, due)) >= WORTH_A_PROCESS and _may_fork() else None
+    ahead = None
+    if sum(map(len, due)) >= WORTH_A_PROCESS and _may_fork():
+        due[0] = due[0][len(due[0]) // 2 :]
+        ahead = _begin(stage, due)
     try:
         stage.ahead = ahead
         yield
