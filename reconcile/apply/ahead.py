@@ -16,7 +16,6 @@ import marshal
 import os
 import signal
 import struct
-import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
@@ -25,6 +24,7 @@ from reconcile.core.model import WHOLE
 from reconcile.core.plan import Kind
 from reconcile.disk.index import settled
 from reconcile.disk.reading import print_of
+from reconcile.disk.second import is_possible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ def staging_ahead(stage: Stage, batches: Sequence[Sequence[Action]]) -> Iterator
     """Have a second process stage what these batches make, where that pays; of the first, each stages one half."""
     due = [[action for action in batch if _is_due(action)] for batch in batches]
     ahead = None
-    if sum(map(len, due)) >= WORTH_A_PROCESS and _may_fork():
+    if sum(map(len, due)) >= WORTH_A_PROCESS and is_possible():
         due[0] = due[0][len(due[0]) // 2 :]
         ahead = _begin(stage, due)
     try:
@@ -157,13 +157,6 @@ def _is_due(action: Action) -> bool:
         and all(write.source is not None and write.kept is None for write in action.writes)
         and action.writes[0].target != action.target
     )
-
-
-def _may_fork() -> bool:
-    """Tell whether there is a processor for a second process, and no thread whose locks a copy would have for ever."""
-    threading = sys.modules.get("threading")
-    alone = threading is None or threading.active_count() == 1
-    return alone and hasattr(os, "fork") and (os.cpu_count() or 1) > 1
 
 
 def _begin(stage: Stage, due: Sequence[Sequence[Action]]) -> Ahead | None:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from typing import Self
 
 _KILLED = 9
+_STANDARD = 3
+"""So many descriptors are everybody's."""
+_MANY = 4096
+"""More than are open: the least that is free is taken each time, and a pass has few."""
 
 
 class Second:
@@ -39,7 +43,7 @@ class Second:
             os.close(writing)
             return cls(None, None)
         if child == 0:
-            _work(work, reading, writing)
+            _work(work, writing)
         os.close(writing)
         return cls(child, reading)
 
@@ -66,19 +70,35 @@ class Second:
 
 
 def is_possible() -> bool:
-    """Tell whether work can be shared; beside other threads a copy of a process could wait for them for ever."""
+    """Tell whether work can be shared.
+
+    Beside other threads a copy of a process could wait for them for ever. Where somebody else is told of processes that
+    end, or nobody is (whoever starts a program may have it ignore that), how this one ended can't be asked for.
+    """
+    if not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:
+        return False
+    import signal  # here: few runs ask
+
     threading = sys.modules.get("threading")
     alone = threading is None or threading.active_count() == 1
-    return alone and hasattr(os, "fork") and (os.cpu_count() or 1) > 1
+    return alone and signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL
 
 
-def _work(work: Callable[[], bytes], reading: int, writing: int) -> None:
-    """Write the result into a pipe, and end this process, whatever happens."""
+def _work(work: Callable[[], bytes], writing: int) -> None:
+    """Write the result into a pipe, and end this process, whatever happens.
+
+    If the other one is killed, its locks must not be held from here; and who writes to nobody ends.
+    """
     status = 1
     try:
-        os.close(reading)
+        _let_go_of_all_but(writing)
         with open(writing, "wb") as pipe:
             pipe.write(work())
         status = 0
     finally:
         os._exit(status)
+
+
+def _let_go_of_all_but(fd: int) -> None:
+    os.closerange(_STANDARD, fd)
+    os.closerange(fd + 1, _MANY)

@@ -55,7 +55,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of two, and a second process for few; the tests' own threads have no part in it."""
     monkeypatch.setattr("reconcile.apply.batches.LOCKS_AT_ONCE", 2)
     monkeypatch.setattr(ahead, "WORTH_A_PROCESS", 2)
-    monkeypatch.setattr(ahead, "_may_fork", lambda: True)
+    monkeypatch.setattr(ahead, "is_possible", lambda: True)
 
 
 @pytest.fixture
