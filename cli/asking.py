@@ -106,6 +106,7 @@ def say(options: Options, message: str, *, trouble: bool = False) -> None:
 
     text = json.dumps({"format": "reconcile.message/1", "message": message}) if options.json else clean(message)
     sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()  # before what is printed next
 
 
 def tell_waiting(options: Options) -> Callable[[str], None]:

@@ -27,6 +27,7 @@ def complain(message: str, hint: str | None, *, as_json: bool) -> None:
             *(f"  hint: {clean(line.strip())}" for line in (hint or "").splitlines()),
         ]
     sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.flush()
 
 
 def failed(error: BaseException, *, as_json: bool) -> int:
