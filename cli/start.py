@@ -20,6 +20,15 @@ def start() -> None:
 
         sys.stdout.write(f"reconcile, version {__version__}\n")
         return
+    try:
+        _start(words)
+    except KeyboardInterrupt as error:  # before or after what has a better word for it
+        from .failing import failed
+
+        sys.exit(failed(error, as_json="--json" in words))
+
+
+def _start(words: list[str]) -> None:
     from .given import read_plainly
 
     # Of that variable, the parser makes what a shell completes words with.

@@ -112,17 +112,18 @@ class Passes:
     def apply(self, found: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
         """Carry out a pass, look again at what it touched, and remember what was achieved."""
         session, plan = self.session, found.plan
-        outcome, surprised = Outcome(), frozenset[str]()
+        outcome, surprised, met = Outcome(), frozenset[str](), _Taken(set(), set())
         if not plan.quiet:
             outcome = session.carry_out(plan, found.look, command, progress)
-            after = self._after(found)
+            after, met = self._after(found)
             session.remember(plan, found.look, after, outcome, None if found.full else self.known.whole)
             self._learn(found, after)
             close(session.site, outcome)
             # What somebody wrote meanwhile is known by now, and still to be acted on when it is heard of.
             surprised = surprises(plan, outcome.undone(), found.look, after) if plan.actions else surprised
+            surprised |= (met.changed | met.left) - _about(found)
         self._due = self._left(found, outcome) | (found.moving & found.conversations) | surprised
-        self._open = any(item.conversation is None for item in plan.held)
+        self._open = any(item.conversation is None for item in plan.held) or not surprised.isdisjoint(met.left)
         if found.full:
             session.save_indexes()
             session.state.free_memory()
@@ -139,9 +140,9 @@ class Passes:
         return self._due
 
     @property
-    def is_alone(self) -> bool:
-        """Nobody else has written to the state since the last look at it."""
-        return not self._others.have_written()
+    def goes_on(self) -> bool:
+        """Another process may go on from here: nobody else has written to the state, and a part will suffice."""
+        return not self._open and not self._others.have_written()
 
     @property
     def known(self) -> Known:
@@ -207,16 +208,25 @@ class Passes:
     def _remembered(self, conversations: Collection[str]) -> Memory:
         return self.session.state.load(self.session.site.number, conversations)
 
-    def _after(self, found: Pass) -> Look:
-        """Look at both sides after a run, and load what is remembered by then."""
+    def _after(self, found: Pass) -> tuple[Look, _Taken]:
+        """Look at both sides after a run, and load what is remembered by then; and what was met of a part's sides.
+
+        Of conversations that the pass isn't about, that is what somebody has made, moved or written meanwhile.
+        """
         session = self.session
         if found.full:
             memory = session.state.load(session.site.number)
-            return session.look() if found.plan.actions else replace(found.look, memory=memory)
-        if self._take_in(_touched(found.plan)) is None:
+            look = session.look() if found.plan.actions else replace(found.look, memory=memory)
+            return look, _Taken(set(), set())
+        conversations, touched, before = _about(found), _touched(found.plan), self.known.there()
+        met = self._take_in(touched)
+        met = met and self._take_in_others(replace(met, changed=met.changed - conversations), touched)
+        if met is None:
             self._known = Known.seen(session.look(), session.rules)
-        conversations = _about(found)
-        return self.known.look(conversations, self._remembered(conversations))
+            met = _Taken(set(self.known.there() - before), set(before - self.known.there()))
+        others = met.changed - conversations
+        self.known.relate(others, self._remembered(others))
+        return self.known.look(conversations, self._remembered(conversations)), met
 
     def _learn(self, found: Pass, after: Look) -> None:
         """Know what is remembered now, as it tells who is above whom."""

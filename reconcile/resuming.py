@@ -81,12 +81,12 @@ def keep_part(passes: Passes, plan: Plan, left: Collection[str]) -> None:
     """
     passes.session.state.checkpoint()
     mark = generation(passes.session.directory)
-    if mark is not None and passes.is_alone:
+    if mark is not None and passes.goes_on:
         _keep(passes.session, passes.known, mark, plan, left)
 
 
 def _keep(session: Session, known: Known, mark: Generation, plan: Plan, left: Collection[str]) -> None:
-    if session.waits_for_program():  # no file changes when that ends, and then there is something to do
+    if session.format.places is not None:  # what is derived may be due by the clock, or by what no sweep goes over
         return
     sides = tuple(_kept_side(session, side, known.sides[side]) for side in Side)
     usual = known.is_ordinary and known.remembered and is_ordinary(plan)

@@ -173,11 +173,6 @@ class Session:
             for side, each in where.items()
         }
 
-    def waits_for_program(self) -> bool:
-        """Tell whether a program was at work in the workspace at the last look, so that what is derived had to wait."""
-        places, workspace = self.format.places, self._found.get(Side.WORKSPACE)
-        return places is not None and workspace is not None and bool(places.busy(workspace.found))
-
     def _with_found(self, snapshot: Snapshot) -> Snapshot:
         """What a workspace holds besides its records, where a format derives data from them."""
         if self.format.places is None or snapshot.side is Side.STORE or not snapshot.exists:

@@ -166,15 +166,17 @@ def _begin(stage: Stage, due: Sequence[Sequence[Action]]) -> Ahead | None:
             stage.new_name(side)  # makes the staging directory
     except OSError:  # it is said of the first action that needs it
         return None
-    theirs, asking = os.pipe()
-    hearing, ours = os.pipe()
     parent = os.getpid()
+    ends: list[int] = []
     try:
+        ends += os.pipe()
+        ends += os.pipe()
         child = os.fork()
-    except OSError:  # there may be no more processes
-        for fd in (theirs, asking, hearing, ours):
+    except OSError:  # there may be no more descriptors, or processes
+        for fd in ends:
             os.close(fd)
         return None
+    theirs, asking, hearing, ours = ends
     if child == 0:
         os.close(asking)
         os.close(hearing)

@@ -35,12 +35,13 @@ class Second:
         """Have the work begun, where there can be a second process, and a processor for it."""
         if not is_possible():
             return cls(None, None)
-        reading, writing = os.pipe()
+        ends: tuple[int, ...] = ()
         try:
+            ends = reading, writing = os.pipe()
             child = os.fork()
-        except OSError:  # there may be no more processes
-            os.close(reading)
-            os.close(writing)
+        except OSError:  # there may be no more descriptors, or processes
+            for fd in ends:
+                os.close(fd)
             return cls(None, None)
         if child == 0:
             _work(work, writing)

@@ -9,7 +9,7 @@ import sys
 import weakref
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,6 +29,7 @@ from tests.support.world import append, events, write_conversation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from reconcile.apply.outcome import Outcome
     from reconcile.core.policy import Policy
     from reconcile.passes import Pass
 
@@ -297,3 +298,53 @@ def test_where_a_side_keeps_changing_after_a_run_everything_is_looked_at(
     assert not outcome.undone()
     monkeypatch.undo()
     assert it.passes.everything(POLICY).plan.quiet
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have somebody do something once, while a run works."""
+    carry_out = Session.carry_out
+
+    def acting(session: Session, *args: Any, **kwargs: Any) -> Outcome:
+        outcome = carry_out(session, *args, **kwargs)
+        monkeypatch.setattr(Session, "carry_out", carry_out)
+        act()
+        return outcome
+
+    monkeypatch.setattr(Session, "carry_out", acting)
+
+
+def test_what_appears_in_a_directory_meanwhile_is_due(it: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = f"{FIRST + 50}-new"
+    append(it.workspace / ALONE, 1, "b", LATER)
+    meanwhile(monkeypatch, lambda: write_conversation(it.workspace / ALONE / "conversations" / new, "New", events(2)))
+    assert kinds(taken_up(it, ALONE, side=Side.WORKSPACE)) == [Kind.COPY]
+    assert it.passes.due == {f"jp-c{FIRST + 50}"}
+    assert Kind.COPY in kinds(taken_up(it))
+    assert (it.store / new / "events.json").exists()
+
+
+def test_what_is_moved_into_a_directory_meanwhile_is_due(it: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = NAMES[6]
+    append(it.workspace / ALONE, 1, "b", LATER)
+
+    def move() -> None:
+        (it.workspace / ALONE / "conversations").mkdir()
+        (it.workspace / moved).rename(it.workspace / ALONE / "conversations" / moved)
+
+    meanwhile(monkeypatch, move)
+    taken_up(it, ALONE, side=Side.WORKSPACE)
+    assert IDS[6] in it.passes.due
+    found = taken_up(it)
+    assert Kind.REMOVE_STALE not in kinds(found), "where it was before is known to be empty"
+    assert (it.workspace / ALONE / "conversations" / moved / "events.json").exists()
+    assert not it.passes.everything(POLICY).plan.actions
+
+
+def test_where_something_has_left_a_side_meanwhile_everything_is_looked_at(
+    it: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(it.workspace / ALONE, 1, "b", LATER)
+    meanwhile(monkeypatch, lambda: shutil.rmtree(it.workspace / ALONE))
+    taken_up(it, ALONE, side=Side.WORKSPACE)
+    assert not it.passes.goes_on
+    assert it.passes.some(POLICY, {}).full
