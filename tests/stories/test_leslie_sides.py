@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,3 +193,15 @@ def test_in_a_directory_below_it_is_the_same_project(small: Sides, monkeypatch: 
     assert small.run().exit_code == 0
     assert (small.store / "notes.txt").exists()
     assert os.listdir(below) == []
+
+
+def test_what_time_alone_makes_due_is_done(small: Sides) -> None:
+    """No file changes when a leftover has become old: an answer that was kept would miss it."""
+    left = small.leslie / "thread_relations.json.tmp-123-01234567-89ab-cdef-0123-456789abcdef"
+    left.write_bytes(b"")
+    for _ in range(3):
+        assert "nothing to do" in small.run("-w", small.project).stdout
+        time.sleep(0.1)
+    assert left.exists()
+    # The clock can't be put forward; what a run would go by instead of looking isn't there.
+    assert not list(Path(os.environ["XDG_DATA_HOME"], "reconcile").rglob("rest-*"))
