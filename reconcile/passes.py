@@ -112,7 +112,8 @@ class Passes:
     def apply(self, found: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
         """Carry out a pass, look again at what it touched, and remember what was achieved."""
         session, plan = self.session, found.plan
-        outcome, surprised, met = Outcome(), frozenset[str](), _Taken(set(), set())
+        outcome, surprised = Outcome(), frozenset[str]()
+        met: _Taken | None = _NOTHING
         if not plan.quiet:
             outcome = session.carry_out(plan, found.look, command, progress)
             after, met = self._after(found)
@@ -121,9 +122,10 @@ class Passes:
             close(session.site, outcome)
             # What somebody wrote meanwhile is known by now, and still to be acted on when it is heard of.
             surprised = surprises(plan, outcome.undone(), found.look, after) if plan.actions else surprised
-            surprised |= (met.changed | met.left) - _about(found)
+            surprised |= (met.changed | met.left) - _about(found) if met is not None else frozenset()
         self._due = self._left(found, outcome) | (found.moving & found.conversations) | surprised
-        self._open = any(item.conversation is None for item in plan.held) or not surprised.isdisjoint(met.left)
+        self._open = any(item.conversation is None for item in plan.held)
+        self._open = self._open or met is None or not surprised.isdisjoint(met.left)
         if found.full:
             session.save_indexes()
             session.state.free_memory()
@@ -208,23 +210,23 @@ class Passes:
     def _remembered(self, conversations: Collection[str]) -> Memory:
         return self.session.state.load(self.session.site.number, conversations)
 
-    def _after(self, found: Pass) -> tuple[Look, _Taken]:
+    def _after(self, found: Pass) -> tuple[Look, _Taken | None]:
         """Look at both sides after a run, and load what is remembered by then; and what was met of a part's sides.
 
-        Of conversations that the pass isn't about, that is what somebody has made, moved or written meanwhile.
+        Of conversations that the pass isn't about, that is what somebody has made, moved or written meanwhile. None: it
+        can't be told what that is.
         """
         session = self.session
         if found.full:
             memory = session.state.load(session.site.number)
             look = session.look() if found.plan.actions else replace(found.look, memory=memory)
-            return look, _Taken(set(), set())
-        conversations, touched, before = _about(found), _touched(found.plan), self.known.there()
+            return look, _NOTHING
+        conversations, touched = _about(found), _touched(found.plan)
         met = self._take_in(touched)
         met = met and self._take_in_others(replace(met, changed=met.changed - conversations), touched)
         if met is None:
             self._known = Known.seen(session.look(), session.rules)
-            met = _Taken(set(self.known.there() - before), set(before - self.known.there()))
-        others = met.changed - conversations
+        others = met.changed - conversations if met is not None else set()
         self.known.relate(others, self._remembered(others))
         return self.known.look(conversations, self._remembered(conversations)), met
 
@@ -254,6 +256,9 @@ class _Taken:
 
     changed: set[str]
     left: set[str]
+
+
+_NOTHING = _Taken(set(), set())
 
 
 def _is_plain(policy: Policy) -> bool:

@@ -348,3 +348,20 @@ def test_where_something_has_left_a_side_meanwhile_everything_is_looked_at(
     taken_up(it, ALONE, side=Side.WORKSPACE)
     assert not it.passes.goes_on
     assert it.passes.some(POLICY, {}).full
+
+
+def test_where_a_part_could_not_tell_afterwards_everything_is_looked_at(
+    it: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something that is nobody's has appeared, so that both sides are looked at as wholes; another was edited, too."""
+    append(it.workspace / ALONE, 1, "b", LATER)
+
+    def act() -> None:
+        (it.workspace / ALONE / "conversations").mkdir()
+        (it.workspace / ALONE / "conversations" / "README").write_bytes(b"foreign")
+        append(it.workspace / NAMES[6], 1, "c", LATER)
+
+    meanwhile(monkeypatch, act)
+    taken_up(it, ALONE, side=Side.WORKSPACE)
+    assert not it.passes.goes_on
+    assert kinds(taken_up(it)) == [Kind.COPY]
