@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
 from reconcile.core.reasons import Reason
@@ -93,8 +94,7 @@ def command(context: click.Context, file: str) -> None:
         context.exit(exit_code(plan, outcome, options))
 
 
-@dataclass(frozen=True, slots=True)
-class _Present:
+class _Present(Struct, frozen=True):
     """A saved plan now: what of it is ``kept``, the saved actions that this carries out, and what the others met."""
 
     look: Look

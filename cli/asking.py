@@ -7,8 +7,9 @@ asked: what would need an answer is refused, with the way on. With ``--json`` st
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.choices import Take
 from reconcile.core.reasons import Reason

@@ -6,11 +6,11 @@ import json
 import os
 import shlex
 import time
-from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, NoReturn
 
 import click
+from msgspec import to_builtins
 
 from reconcile.checkups import CHECKUPS
 from reconcile.disk.marks import MARKS, format_at
@@ -81,4 +81,4 @@ def _lines(found: tuple[Ill, ...], style: Style, shown: int | None) -> Iterator[
 
 
 def _as_json(each: Ill) -> dict[str, object]:
-    return {**asdict(each), "mend": list(each.mend), "conversation": None}
+    return {**to_builtins(each), "mend": list(each.mend), "conversation": None}

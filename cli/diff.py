@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from reconcile.compare import compare
 from reconcile.compare_records import compare_records
@@ -68,7 +68,7 @@ def command(context: click.Context, conversation: str) -> None:
 
 
 def _json(found: Comparison) -> dict[str, Any]:
-    values = asdict(found)
+    values: dict[str, Any] = to_builtins(found)
     values["metadata"] = [{"key": key, "store": ours, "workspace": theirs} for key, ours, theirs in found.metadata]
     values["extras"] = [{"name": name, "state": state} for name, state in found.extras]
     return values

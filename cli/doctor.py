@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from reconcile.core.requests import Quarantine
 from reconcile.examine import examine

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from reconcile import listing
 from reconcile.core.withholding import named
@@ -73,7 +73,7 @@ def command(context: click.Context, *, tree: bool, root: str | None, archived: b
 
 
 def _json(row: Row) -> dict[str, object]:
-    found = asdict(row)
+    found: dict[str, object] = to_builtins(row)
     del found["branch"]
     return found
 

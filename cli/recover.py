@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from reconcile.core.edits import names
 from reconcile.core.recover import Offer, absent, coming, offers, remembering, taken_unasked

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from reconcile.conflicts import unseen
 from reconcile.core.model import Side
@@ -59,7 +59,7 @@ def command(context: click.Context, conversation: str | None) -> None:
         if (wanted := named(board)) is not None:
             found = tuple(each for each in found if each.conversation in wanted)
         if options.json:
-            _dump({"format": "reconcile.status/1", "conversations": [asdict(each) for each in found]})
+            _dump({"format": "reconcile.status/1", "conversations": [to_builtins(each) for each in found]})
             return
         style = Style.choose(options.color)
         click.echo(heading(roots, policy.layout.value, style) + "\n")
@@ -90,7 +90,7 @@ def _show_all(found: tuple[Standing, ...], style: Style, noun: str, *, verbose: 
 
 def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> None:
     if options.json:
-        _dump({"format": "reconcile.status/1", **asdict(standing), **details})
+        _dump({"format": "reconcile.status/1", **to_builtins(standing), **details})
         return
     style = Style.choose(options.color)
     click.echo(titled(standing.title, standing.conversation, style))

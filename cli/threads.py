@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, NoReturn
 
 import click
+from msgspec import to_builtins
 
 from reconcile.disk.leslie_files import project_at, read_leslie
 from reconcile.threads import listed
@@ -34,7 +34,7 @@ def list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn
         raise click.UsageError(f"ls shows all threads of leslie, flat or with --tree: leave out {unknown}")
     rows = listed(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
     if options.json:
-        found = [{key: value for key, value in asdict(row).items() if key != "branch"} for row in rows]
+        found = [{key: value for key, value in to_builtins(row).items() if key != "branch"} for row in rows]
         click.echo(json.dumps({"format": "reconcile.threads/1", "threads": found}, indent=2))
     elif not rows:
         click.echo("no threads")

@@ -64,7 +64,7 @@ def answer_at_once(options: Options) -> int | None:
     if first is None or not first.is_unchanged:
         return None
     answer = first.rest.answer
-    if options.json or not answer.quiet or answer.held or answer.aside or answer.notes:
+    if options.json or answer.held or answer.aside or answer.notes:
         return None
     if not options.quiet:
         style = Style.choose(options.color)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     Checkup: TypeAlias = Callable[[str, int], tuple["Ill", ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Ill:
+class Ill(Struct, frozen=True):
     """A finding of any format, in words. ``severity`` is error, warning or note; notes alone are no trouble.
 
     ``repairable``: any run mends it; ``on_request``: only where somebody asks for it, by its ``id``.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from reconcile.core.model import EXTRA, METADATA, STREAM
 
@@ -17,8 +18,7 @@ TEXT = 80
 """Characters of an event's text that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventLine:
+class EventLine(Struct, frozen=True):
     """One event, as little as tells it from others."""
 
     position: int
@@ -27,8 +27,7 @@ class EventLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The differences. ``metadata`` holds (key, store, workspace), None for an absent key.
 
     ``common`` is the number of events with which both streams begin. ``notes`` say what can't be compared.

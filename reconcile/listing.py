@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.model import Stream
 
@@ -20,8 +21,7 @@ _BRANCH = {False: "├── ", True: "└── "}
 _INDENT = {False: "│   ", True: "    "}
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One conversation of a listing. ``root`` is the id at the top of its tree; ``where`` says which sides have it.
 
     ``branch`` is the drawing in front of the title in a tree. ``last`` is the last activity as written.

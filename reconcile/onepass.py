@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.merging import completed
 from reconcile.resuming import keep_part, resumed
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from reconcile.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class OnePass:
+class OnePass(Struct, frozen=True):
     """A pass that goes on from an earlier process's, and its plan completed by what that said of everything else."""
 
     passes: Passes

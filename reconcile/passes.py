@@ -8,8 +8,10 @@ another worktree) concerns those conversations, as if they had changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.run import close
@@ -35,8 +37,7 @@ MOST = 300
 """Directories that are looked at one by one; of more, a look at everything costs less."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Struct, frozen=True):
     """A plan, and the look that it was made from; ``full``: both are about everything.
 
     ``conversations`` are those that the look is about; none where nothing has changed that wasn't known. Of a part, the
@@ -250,8 +251,7 @@ class Passes:
         return frozenset(left | self.known.nowhere())
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _Taken(Struct, frozen=True):
     """The conversations of which something is another than it was known to be, and those that have left a side."""
 
     changed: set[str]

@@ -7,8 +7,9 @@ Writing builds plain dictionaries, so that ``--json`` starts fast; reading a sav
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import to_builtins
 
 from reconcile.core.model import Place, Side
 
@@ -138,7 +139,7 @@ def _request(request: Request | None) -> Json | None:
         return None
     from reconcile.core.requests import COMMANDS  # here: most runs ask for nothing
 
-    return {"command": COMMANDS[type(request)], **asdict(request)}
+    return {"command": COMMANDS[type(request)], **to_builtins(request)}
 
 
 def item_to_json(item: Item) -> Json:

@@ -7,8 +7,9 @@ while what is remembered and what is asked for are the same; else everything is 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.answering import answer_of, asked_of, is_ordinary, plan_of
 from reconcile.core.guards import Whole

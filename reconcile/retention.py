@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.named_versions import NoVersionError
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from reconcile.disk.versions import Version
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(Struct, frozen=True):
     """One object: its name, its bytes, the newest time that a run needed it, and the versions that it is."""
 
     digest: str

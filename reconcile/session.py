@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
@@ -67,8 +69,7 @@ PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
 
 
-@dataclass(slots=True)
-class _Looks:
+class _Looks(Struct):
     """Looks at parts of a side since it was swept, where somebody goes on from that."""
 
     sweeps: list[Sweep] = field(default_factory=list)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.model import Fault
 from reconcile.errors import ReconcileError
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from reconcile.formats.leslie.found import Found
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadRow:
+class ThreadRow(Struct, frozen=True):
     """One thread of a listing, as the file says it; ``branch`` is the drawing in front of the title."""
 
     thread: str

@@ -6,8 +6,9 @@ import contextlib
 import errno
 import os
 import stat
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec import Struct, field
 
 from reconcile.apply.drift import DriftError
 from reconcile.core.model import Place
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from reconcile.disk.changes import Root
 
 
-@dataclass(slots=True)
-class Discard:
+class Discard(Struct):
     """One directory on its way out."""
 
     root: Root

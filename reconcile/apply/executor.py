@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from reconcile.apply.ahead import staging_ahead
 from reconcile.apply.batches import batches, levels
@@ -45,8 +46,7 @@ Progress = Callable[[int, int], None]
 """Called with the actions that have a result, and all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Executor:
+class Executor(Struct, frozen=True):
     """Everything that carrying out a plan needs besides the plan."""
 
     stage: Stage

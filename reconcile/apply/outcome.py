@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconcile.core.reasons import Reason
 
@@ -21,8 +22,7 @@ class Result(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
+class Deed(Struct, frozen=True):
     """One action and its result; ``reason`` and ``message`` say why it was not done."""
 
     action: Action
@@ -31,8 +31,7 @@ class Deed:
     message: str = ""
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """The results of a run, in the order of the plan's actions once it is complete."""
 
     run: str | None = None

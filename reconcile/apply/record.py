@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.core.model import METADATA, WHOLE, Side
@@ -27,8 +29,7 @@ _OF_THE_PLAN = ("id", "needs", "touches", "together", "title")
 """Fields of an action that say how to carry it out, not what it did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorder:
+class Recorder(Struct, frozen=True):
     """The executor's journal: rows of one run."""
 
     state: State

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.apply.halves import found_at, roll_back_halves, wanted_by
 from reconcile.apply.idle import forget_untouched, put_back_untouched
@@ -46,8 +47,7 @@ _UNUSED_S = 600
 _MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(Struct, frozen=True):
     """The store and one checkout, in which killed runs are finished."""
 
     site: Site

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.apply.executor import Executor
 from reconcile.apply.idle import forget_untouched

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.model import Side
 from reconcile.disk.changes import Root
@@ -45,8 +46,7 @@ class MovedError(ReconcileError):
     exit_code = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(Struct, frozen=True, kw_only=True):
     """The store and one checkout, with their state, their vault and their format."""
 
     where: Roots

@@ -10,8 +10,9 @@ import errno
 import os
 import stat
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from reconcile.apply.discard import Discard
 from reconcile.apply.drift import DriftError
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """An action that can be carried out at once: what is left are renames."""
 
     action: Action
@@ -54,8 +54,7 @@ class Kept(NamedTuple):
     content: Digest
 
 
-@dataclass(slots=True, kw_only=True)
-class Stage:
+class Stage(Struct, kw_only=True):
     """The two roots, the vault, and what has been staged for the level in hand."""
 
     roots: Mapping[Side, Root]

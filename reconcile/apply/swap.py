@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from reconcile.apply.drift import DriftError
 from reconcile.disk.changes import NotAFileError
@@ -31,8 +32,7 @@ class _Change(NamedTuple):
     old: str | None
 
 
-@dataclass(slots=True)
-class Swap:
+class Swap(Struct):
     """The changes so far. ``spare`` returns an unused name in our staging directory.
 
     What is left there in the end goes into the vault: nothing that came out unexpectedly is lost.

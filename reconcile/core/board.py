@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconcile.core.choices import Layout
 from reconcile.core.draft import Draft
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from reconcile.core.views import View
 
 
-@dataclass(slots=True, kw_only=True)
-class Board:
+class Board(Struct, kw_only=True):
     """Decisions by conversation, the virtual sides, and the plan in the making."""
 
     views: dict[str, View]

@@ -5,9 +5,11 @@ The presence of a conversation as a whole is decided in `reconcile.core.presence
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.cases import case_of
 from reconcile.core.choices import Diverged, Missing, Prefer, StreamRule, Take
@@ -43,8 +45,7 @@ class Outcome(Enum):
     """Both sides get one version that is made of theirs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The decision for one unit, with the case and the reason that it is reported under.
 
     ``forks`` names the side whose stream lives on as a conversation of its own.

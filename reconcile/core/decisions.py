@@ -6,8 +6,9 @@ In this order: what it is (`views`), whether it belongs (`presence`), which cont
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.board import Board
 from reconcile.core.content import Outcome, Verdict, decide_carried, decide_units

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.model import Metadata, Partition, Side
 from reconcile.core.plan import Kind
@@ -69,8 +70,7 @@ PLAIN = "reconcile"
 LAY_OUT = "lay its metadata out as JP writes it (two spaces, a newline at the end), or write the parent by hand"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that is wrong: where, what was found, and the commands that mend it."""
 
     ailment: Ailment

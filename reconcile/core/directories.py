@@ -6,8 +6,9 @@ placement takes over, so that nothing has to move to a place that is taken by wh
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.model import ARCHIVE, METADATA, Metadata, Side, Stream
 from reconcile.core.names import CHILDREN

@@ -6,8 +6,10 @@ and directories that it uses, so that leaving a step out leaves out everything t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.model import WHOLE, File, Place
 from reconcile.core.plan import Action, Expect, Kind, Write
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from reconcile.core.reasons import Reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """Why a step is taken, and for whom; the same for every kind of step."""
 
     kind: Kind
@@ -33,8 +34,7 @@ class Step:
     words: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """A file as it is to be: from another directory's file of that name, from the vault, or with the bytes given."""
 
     file: File

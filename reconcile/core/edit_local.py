@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.content import Outcome
 from reconcile.core.edits import NOBODY, Edits, held_item, names, still_there

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.edits import NOBODY, Edits, RefusedError, held_item, names, still_there
 from reconcile.core.expiry import expired, is_over, is_saved

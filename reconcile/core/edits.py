@@ -6,8 +6,10 @@ everything saved first, is the planner's. What each command makes of its targets
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconcile.core.model import WHOLE
 from reconcile.core.plan import Item, Note
@@ -35,8 +37,7 @@ class RefusedError(ValueError):
         self.hints = hints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edits:
+class Edits(Struct, frozen=True, kw_only=True):
     """The changes.
 
     ``leaving``: workspace directories that go, ``deleted``: conversations that go from both sides (parents first), each

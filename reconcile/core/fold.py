@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconcile.core.guards import look_at_whole
 from reconcile.core.memory import Agreed, Intent, IntentKind
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     from reconcile.core.views import View
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """What is to be written to the state; empty where nothing has to be. None takes an entry out.
 
     ``history`` holds, per id and unit, the digest that becomes the newest entry.
@@ -181,8 +182,7 @@ def _may_forget(view: View, plan: Plan, sides: Sides) -> bool:
     return sides.may_forget(view.id, view.agreed.place)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Run(Struct, frozen=True, kw_only=True):
     """What the fold of one conversation depends on besides its view; all but the first two are the plan's."""
 
     memory: Memory

@@ -6,9 +6,10 @@ Every method is pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from reconcile.core.model import Fault, Metadata, Stream
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """What of a stream a fork keeps: events of these times, in ns and inclusive, of so many turns at the end."""
 
     from_ns: int | None = None
@@ -30,8 +30,7 @@ class Part:
         return self.from_ns is None and self.until_ns is None and self.last is None
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """What is needed of a file of events that is too large to be held: `Format.summarise` makes it.
 
     ``first`` and ``last`` are the type of the first event and the time of the last as they were parsed, None where
@@ -55,8 +54,7 @@ class Entry(Enum):
     FOREIGN = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(Struct, frozen=True):
     """What is derived, made again: a file, empty directories, or what is left over and goes.
 
     Paths are below the side's root. ``path`` gets ``content`` (None: it goes), where it still has the bytes of

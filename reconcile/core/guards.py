@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconcile.core.model import ARCHIVE, TRASH, Partition, joined
 
@@ -19,8 +20,7 @@ BULK_AT_LEAST = 3
 """More than this many directories, and more than a third of all, are a bulk removal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """How the sides as wholes stand against what is remembered.
 
     ``store_emptied``, ``workspace_emptied``: nothing is there where the baseline knows some; never read as deletions.
@@ -69,8 +69,7 @@ class Sides:
         return self.believes_removal(conversation) and not self.workspace_emptied and not self.hides(place)
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """What a plan must know of both sides besides the conversations that it is about."""
 
     sides: Sides

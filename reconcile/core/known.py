@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.model import TRASH, Snapshot, Stream
 from reconcile.core.names import CHILDREN

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,8 +21,7 @@ class IntentKind(StrEnum):
     REMOVED = "removed"
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(Struct, frozen=True):
     """The intent for one conversation in this checkout (``local``: in every checkout of the store).
 
     ``waits_for`` is the id of the ancestor whose directory took this one along; ``place`` is the path that
@@ -39,8 +39,7 @@ class Intent:
         return self.kind is IntentKind.PROJECTED and self.waits_for is None and self.place is None
 
 
-@dataclass(frozen=True, slots=True)
-class Agreed:
+class Agreed(Struct, frozen=True):
     """The baseline of one conversation in one checkout: what both sides agreed on last.
 
     ``units`` maps unit names to digests. ``parent`` is the parent as the metadata states it;
@@ -67,8 +66,7 @@ class AsideKind(StrEnum):
     UNDONE = "undone"
 
 
-@dataclass(frozen=True, slots=True)
-class AsideRecord:
+class AsideRecord(Struct, frozen=True):
     """A unit that was set aside earlier, bound to the digests it was decided on."""
 
     kind: AsideKind
@@ -76,8 +74,7 @@ class AsideRecord:
     workspace: Digest | None
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """Everything remembered that a plan depends on.
 
     ``checkout_known``: this checkout has a baseline; ``layout`` is the one it was last written with.
@@ -106,8 +103,7 @@ class Memory:
     former: Mapping[str, Intent] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class Remembered(Struct, frozen=True, kw_only=True):
     """All that one checkout remembers of one conversation, but for its history: what an undo has hold again.
 
     ``parent_known`` tells a known root from a conversation of which nothing is known. ``asides`` are by unit.

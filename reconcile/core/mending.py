@@ -6,8 +6,9 @@ in the vault, journalled and undone like any other. What is derived and damaged 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.draft import Put, Step
 from reconcile.core.model import METADATA, Copy, Fault, File, Metadata, Partition, Side

@@ -6,9 +6,10 @@ directory, ``/``-separated. Times are nanoseconds since the epoch, sizes are byt
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 Digest: TypeAlias = str
 """Hexadecimal xxh3_128 of a file; of a unit with several files, theirs joined by ``+``."""
@@ -53,8 +54,7 @@ def joined(path: str, name: str) -> str:
     return f"{path}/{name}" if name else path
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A file or directory on one side; printed as ``store:17528832001-title``."""
 
     side: Side
@@ -64,8 +64,7 @@ class Place:
         return self.side + ":" + self.path
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """One regular file of a copy; ``name`` is its path below the copy's directory, empty where the copy is the file.
 
     ``digest`` is None where the file could not be read; the copy then carries a `Fault` for it.
@@ -77,8 +76,7 @@ class File:
     digest: Digest | None
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """Why a unit of a copy may not be written anywhere (DESIGN.md 4, "Invalid content").
 
     ``file`` is the file's name in the copy; ``found`` and ``expected`` complete the sentence
@@ -104,16 +102,14 @@ class ParentKind(StrEnum):
     """A value that is no accepted spelling of an id."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParentRef:
+class ParentRef(Struct, frozen=True):
     """The parent as one metadata file states it; ``id`` is set for `ParentKind.ID` alone."""
 
     kind: ParentKind
     id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Struct, frozen=True):
     """A valid metadata file: what the planner needs of it, and its bytes for edits of the parent."""
 
     title: str | None
@@ -123,8 +119,7 @@ class Metadata:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """A valid stream. ``events`` is E(x) of section 4: time and type of each event, without the base
     configuration; None where nothing has needed them (both sides in sync).
 
@@ -137,8 +132,7 @@ class Stream:
     events: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """One directory of one conversation on one side.
 
     ``metadata`` and ``stream`` are None where the copy has no file of that unit.
@@ -172,8 +166,7 @@ class Copy:
         return Place(self.side, self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
+class Foreign(Struct, frozen=True):
     """An entry that is not ours: never touched, reported once. ``what`` names it in words."""
 
     path: str
@@ -184,16 +177,14 @@ class Foreign:
     """A pipe, socket or device, which the vault can't keep: what it lies in isn't removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something that could not be looked at: ``path`` and the reason in words."""
 
     path: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """One side at one moment, immutable. ``copies`` is sorted by id, then path.
 
     ``identity`` names the directory itself (device and inode), so that a wiped, restored or replaced
@@ -206,5 +197,5 @@ class Snapshot:
     copies: tuple[Copy, ...]
     foreign: tuple[Foreign, ...] = ()
     problems: tuple[Problem, ...] = ()
-    found: object = field(default=None, compare=False, repr=False)
+    found: object = None
     """What a format with derived data has found here besides: `Places.mend` is a function of it."""

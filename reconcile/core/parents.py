@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from reconcile.core.views import SideView, View
 
 
-@dataclass(frozen=True, slots=True)
-class Parentage:
+class Parentage(Struct, frozen=True):
     """The parent that holds. ``frozen``: nothing can be said now, so nothing in the subtree moves (rule 7)."""
 
     parent: str | None
@@ -62,8 +62,7 @@ def _silent(view: View, verdict: Verdict | None) -> SideView | None:
     return view.workspace if verdict.outcome is Outcome.TO_WORKSPACE else view.store
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claim(Struct, frozen=True):
     """What one side says of the parent; ``says`` is False where it says nothing."""
 
     parent: str | None

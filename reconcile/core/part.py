@@ -8,8 +8,10 @@ for something that isn't among these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.guards import Sides, holds_any, look_at_whole
 from reconcile.core.kin import Kin, above
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
 USUAL = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """What a plan of a part is made from. ``conversations`` may be on neither side: a parent that is nowhere."""
 
     look: Look

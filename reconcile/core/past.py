@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconcile.core.model import File
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Action
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """One file as it was before a run replaced or removed it; ``vault`` is the name of its object there."""
 
     size: int
@@ -30,8 +30,7 @@ class Kept:
         return File(name, self.size, self.mtime_ns, self.digest)
 
 
-@dataclass(frozen=True, slots=True)
-class PastRun:
+class PastRun(Struct, frozen=True):
     """One run: the steps that were done, in order, and what was there before.
 
     ``kept``: the versions of each place, oldest first. ``remembered``: what was remembered before, of every
@@ -46,8 +45,7 @@ class PastRun:
     is_undo: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class KeptUnit:
+class KeptUnit(Struct, frozen=True):
     """One unit of a conversation from the vault: its files by name, and the directory's name that they were in.
 
     ``partial``: its other files weren't replaced then, and stay as they are. ``title``: what metadata says.
@@ -61,8 +59,7 @@ class KeptUnit:
     title: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(Struct, frozen=True):
     """What came of a run's conversations later: ``changed`` by which newest run, or ``undone`` already.
 
     ``gone``: the runs that nothing takes back any more, as their checkout is no more.

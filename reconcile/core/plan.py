@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconcile.core.policy import Policy
 
@@ -34,8 +35,7 @@ class Kind(StrEnum):
     REBUILD = "rebuild"
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """One file that an action puts in place: bytes from ``source``, from the vault, or ``content`` given here.
 
     ``kept`` is the name of the vault's object. The file ends up with ``mtime_ns``, ``size`` and ``digest``, whatever
@@ -51,8 +51,7 @@ class Write:
     kept: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Expect:
+class Expect(Struct, frozen=True):
     """What must be at a place right before the action: this file, or nothing (``digest`` None)."""
 
     place: Place
@@ -66,8 +65,7 @@ class Expect:
         return self.digest is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class Action(Struct, frozen=True, kw_only=True):
     """One step. ``touches`` are the conversations whose locks it needs (section 7).
 
     ``together`` names a group: where one of the locks that its actions need isn't free, none of them is carried out.
@@ -117,8 +115,7 @@ class Action:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, kw_only=True):
     """Something held (a decision is needed) or set aside (a stable state, by rule).
 
     ``conversation`` is None where it concerns a whole side. ``resolve``: commands that settle it.
@@ -132,8 +129,7 @@ class Item:
     resolve: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(Struct, frozen=True, kw_only=True):
     """Something worth a line that needs no decision."""
 
     conversation: str | None
@@ -142,8 +138,7 @@ class Note:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preserve:
+class Preserve(Struct, frozen=True, kw_only=True):
     """A version that goes into the vault now although nothing replaces it yet (behind, invalid)."""
 
     conversation: str
@@ -154,8 +149,7 @@ class Preserve:
     digest: Digest
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A conversation under which a plan's steps are shown; ``depth`` 0 is a root."""
 
     conversation: str
@@ -163,8 +157,7 @@ class Heading:
     depth: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """The whole plan, in the order of execution.
 
     ``intents``, ``asides`` and ``tombstones`` are changes of what is remembered, written to the journal ahead of the
@@ -182,7 +175,7 @@ class Plan:
     asides: tuple[tuple[tuple[str, str], AsideRecord | None], ...] = ()
     tombstones: tuple[tuple[str, tuple[Digest, ...]], ...] = ()
     states: tuple[tuple[str, int], ...] = ()
-    counted: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    counted: Mapping[str, str] = field(default_factory=dict)
     """The state that each conversation is counted under."""
     outline: tuple[Heading, ...] = ()
     """The conversations that the plan speaks of and their ancestors, in the order of the tree."""

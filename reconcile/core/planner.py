@@ -7,9 +7,10 @@ What may not be done now, or wasn't asked for, is left out at the end (`reconcil
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.decisions import decide
 from reconcile.core.edit_local import unfinished

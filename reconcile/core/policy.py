@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconcile.core.choices import Diverged, Layout, Missing, Prefer, StreamRule
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from reconcile.core.requests import Request, TreeEdit
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """Options, configuration and decisions of one run.
 
     ``only``/``below``: ids that the run is limited to (empty: everything). ``git_busy`` names what git is in the

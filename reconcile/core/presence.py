@@ -6,9 +6,11 @@ is settled in `reconcile.core.placement`, where the tree is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.cases import case_of
 from reconcile.core.choices import Layout, Missing, Take
@@ -42,8 +44,7 @@ class Goal(Enum):
     REMOVED_BEFORE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
+class Presence(Struct, frozen=True):
     """The decision. ``state`` is the word that `status` and the summary count it under."""
 
     goal: Goal

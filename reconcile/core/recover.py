@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.memory import IntentKind
 
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
     from reconcile.core.memory import Intent, Memory
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """Conversations that may be put back together. ``run``: the one that noticed that they are gone; None: they were
     here at the end of the last run. ``known``: a record says so, rather than that they are merely in the store.
     """
@@ -25,8 +26,7 @@ class Offer:
     known: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Offers:
+class Offers(Struct, frozen=True):
     """What can be put back, the newest first; ``left_out`` lies below what doesn't come, whatever is chosen."""
 
     groups: tuple[Offer, ...] = ()

@@ -6,8 +6,10 @@ same plan as for everything. In any doubt about a side as a whole, they get ever
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.choices import Missing
 from reconcile.core.guards import look_at_sides, look_at_whole
@@ -33,8 +35,7 @@ MOST = 2
 """Where more than one in so many conversations is to be planned by the rules, all are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remaining:
+class Remaining(Struct, frozen=True):
     """The snapshots and the memory of what is left to plan, and what the plan says of the others."""
 
     store: Snapshot

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from reconcile.core.format import Part
@@ -18,29 +19,25 @@ class Children(StrEnum):
     PROMOTE = "promote"
 
 
-@dataclass(frozen=True, slots=True)
-class TakeBack:
+class TakeBack(Struct, frozen=True):
     """``undo``: put back what a run did. ``run`` is its id."""
 
     run: str
 
 
-@dataclass(frozen=True, slots=True)
-class PutBack:
+class PutBack(Struct, frozen=True):
     """``restore``: bring a version back; ``version`` is ``ID@RUN[:unit]`` or the beginning of a digest."""
 
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Localize:
+class Localize(Struct, frozen=True):
     """``local``: keep these out of workspaces, here and in every checkout."""
 
     ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """``project``: put these into the workspace; with ``ancestors`` also those above them that are private.
 
     ``everything``: all that isn't local. ``behind``: end it for every older version that is set aside. ``records``:
@@ -54,31 +51,27 @@ class Project:
     records: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """``rm``: remove these from both sides."""
 
     ids: tuple[str, ...]
     children: Children = Children.REFUSE
 
 
-@dataclass(frozen=True, slots=True)
-class Reparent:
+class Reparent(Struct, frozen=True):
     """``set-parent``: make it a child of ``parent``, or a root."""
 
     id: str
     parent: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Collect:
+class Collect(Struct, frozen=True):
     """``gc``: remove what has expired, but for ``active``, which JP has open in a terminal."""
 
     active: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """``fork``: a child of ``id`` with a part of its events; ``title`` None: the source's."""
 
     id: str
@@ -87,8 +80,7 @@ class Branch:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantine:
+class Quarantine(Struct, frozen=True):
     """``doctor --quarantine``: move what nobody can read of these into the trash."""
 
     ids: tuple[str, ...]

@@ -6,8 +6,10 @@ a new scan equals its result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.model import WHOLE, Place, Side, joined
 from reconcile.core.plan import Kind
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Action, Plan
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(Struct, frozen=True):
     """A file as a listing shows it."""
 
     size: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
@@ -27,8 +28,7 @@ _ASIDE = {
 _HELD = {Reason.INVALID: "invalid", Reason.DIVERGED_HELD: "conflict"}
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """One line of `status`. ``word`` is stable for programs; ``settled``: nothing to do or to decide."""
 
     conversation: str

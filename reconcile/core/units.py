@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.model import ARCHIVE, EXTRA, METADATA, STREAM, TRASH, Fault, Metadata, ParentKind, Stream
 from reconcile.core.names import CHILDREN
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from reconcile.core.model import Copy, Digest, File
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What the planner is told about the files: their format, and how content is named."""
 
     format: Format
@@ -32,8 +32,7 @@ def is_of_another(name: str, id_of: Callable[[str], str | None]) -> bool:
     return any(id_of(part) is not None for part in below[:1])
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """One unit of one copy. ``digest`` is None where it is faulty or unreadable.
 
     ``mtime_ns`` of the stream is the greater of its files'.

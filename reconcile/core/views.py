@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.memory import IntentKind
 from reconcile.core.model import METADATA, Metadata, Partition, Side, Stream
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from reconcile.core.units import Rules
 
 
-@dataclass(frozen=True, slots=True)
-class SideView:
+class SideView(Struct, frozen=True):
     """One side of one conversation.
 
     ``main`` is the directory that stays (None: not there), ``stale`` are the other directories of the same
@@ -68,8 +69,7 @@ class SideView:
         return facts if isinstance(facts, Metadata) else None
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """Everything known about one conversation before anything is decided."""
 
     id: str
@@ -183,8 +183,7 @@ def _is_local(stored: Iterable[Copy], intent: Intent | None) -> bool:
     return not asked and any(isinstance(metadata, Metadata) and metadata.local for metadata in there)
 
 
-@dataclass(frozen=True, slots=True)
-class _Inputs:
+class _Inputs(Struct, frozen=True):
     """What a side's view depends on, apart from its copies."""
 
     conversation: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import replace
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from reconcile.core.model import METADATA, STREAM, Copy, Fault, File, Foreign, Metadata, Partition, Problem, Stream
 from reconcile.core.names import CHILDREN

@@ -10,8 +10,9 @@ import errno
 import functools
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.disk.posix import O_CLOEXEC, O_NOFOLLOW, find_syncfs, sync_file
 
@@ -99,8 +100,7 @@ def _sync_with(syncfs: Callable[[int], None], path: str) -> None:
         os.close(fd)
 
 
-@dataclass(frozen=True, slots=True)
-class Durability:
+class Durability(Struct, frozen=True):
     """Flushing, or none of it: tests that don't cut the power turn it off with ``enabled=False``."""
 
     enabled: bool = True

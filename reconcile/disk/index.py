@@ -11,9 +11,10 @@ import contextlib
 import functools
 import os
 import struct
-from dataclasses import dataclass, field
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from reconcile.core.model import Copy, Fault, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
 from reconcile.disk.private import replace_private_file
@@ -104,8 +105,7 @@ def _split(names: str) -> tuple[str, ...]:
     return tuple(map(intern, names.split("\0")))
 
 
-@dataclass(slots=True)
-class Index:
+class Index(Struct):
     """Rows by the path of the copy, good for one format and one directory (`Snapshot.identity`).
 
     ``copies`` keeps the values built from rows for the next scan in this process; it is never stored.
@@ -115,7 +115,7 @@ class Index:
     identity: str = ""
     rows: Rows[Row] = field(default_factory=lambda: Rows(_decode_row))
     copies: dict[str, Copy] = field(default_factory=dict)
-    saved: bytes = field(default=b"", compare=False)
+    saved: bytes = b""
     """The checksum under which it was stored last."""
 
     def encode(self) -> bytes:

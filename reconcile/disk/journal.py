@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
 from reconcile.disk import state_memory
@@ -36,8 +37,7 @@ class StepState(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One action of a run. ``record`` is the action as JSON, the journal doesn't look inside."""
 
     action: str
@@ -50,8 +50,7 @@ class Step:
     at_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run. ``finished_ns`` None: it still goes on, or was killed. ``summary``: the plan's, as JSON.
 
     ``undoes`` is the run that it took back.
@@ -67,8 +66,7 @@ class Run:
     undoes: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IntentChange:
+class IntentChange(Struct, frozen=True):
     """An intent that a run changed; `None`: there was, or is, none."""
 
     conversation: str

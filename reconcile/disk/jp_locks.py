@@ -13,10 +13,11 @@ import contextlib
 import json
 import os
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, Self
+
+from msgspec import Struct
 
 from reconcile.disk.posix import (
     O_CLOEXEC,
@@ -38,8 +39,7 @@ _FLAGS, _MODE = os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o666
 _LINK_PREFIX, _LINK_SUFFIX = ".reconcile-", ".held"
 
 
-@dataclass(frozen=True, slots=True)
-class LockRoots:
+class LockRoots(Struct, frozen=True):
     """Where lock files lie: ``locks/`` in the silo and in ``.jp``. Either may be missing."""
 
     user: str | None
@@ -63,8 +63,7 @@ class LockRoots:
         return None if root is None else f"{root}/locks/{name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
+class Busy(Struct, frozen=True):
     """A lock that was not had. ``pid`` is the holder's by its own account; ``detail`` says what happened.
 
     ``impossible``: nobody holds it, as far as is known, but its file can't be made or opened.
@@ -284,8 +283,7 @@ class LockSet:
                         os.unlink(os.path.join(directory, name))
 
 
-@dataclass(frozen=True, slots=True)
-class LentLocks:
+class LentLocks(Struct, frozen=True):
     """Locks of which the caller holds one already: that is lent, all others are taken as usual."""
 
     held: Lease
@@ -297,8 +295,7 @@ class LentLocks:
         return Acquired((*got.held, _Lent(self.held)), got.busy) if self.held.name in names else got
 
 
-@dataclass(frozen=True, slots=True)
-class _Lent:
+class _Lent(Struct, frozen=True):
     """A lock that somebody else will release."""
 
     lock: Lease

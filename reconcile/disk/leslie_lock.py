@@ -12,8 +12,9 @@ import os
 import stat
 import time
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.disk.posix import RENAME_NOREPLACE, rename_with
 from reconcile.disk.tree import kind_of
@@ -44,8 +45,7 @@ class LockLostError(ReconcileError):
     exit_code = 4
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Struct):
     """A lock that is held. `check` it before each thing that is written."""
 
     path: str

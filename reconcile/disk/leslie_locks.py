@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconcile.disk.jp_locks import Acquired, Busy
 from reconcile.disk.leslie_lock import SUFFIX, LeslieBusyError, LockLostError, acquire
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from reconcile.disk.leslie_lock import Held
 
 
-@dataclass(slots=True)
-class LeslieLease:
+class LeslieLease(Struct):
     """One lock that this process holds."""
 
     name: str
@@ -42,8 +42,7 @@ class LeslieLease:
             self.held.release()
 
 
-@dataclass(frozen=True, slots=True)
-class LeslieLocks:
+class LeslieLocks(Struct, frozen=True):
     """The locks beside the control files of one ``.leslie``, which may be gone: then nobody can be at it."""
 
     directory: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.disk.file_lock import acquire
 from reconcile.disk.hashing import digest
@@ -24,8 +25,7 @@ class LockedError(ReconcileError):
     exit_code = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """Who holds the lock. ``since`` is RFC 3339 in UTC, to the second."""
 
     pid: int
@@ -36,8 +36,7 @@ class Holder:
         return f"process {self.pid}, `{self.command}`, since {self.since}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
+class _Name(Struct, frozen=True):
     """A lock's file, that of who holds it, what the holder does, in words, and what to do then."""
 
     lock: str

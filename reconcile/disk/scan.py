@@ -13,8 +13,10 @@ import gc
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.model import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream
 from reconcile.disk.index import Index
@@ -37,8 +39,7 @@ _CHANGED = "other content than a moment ago"
 _NOTHING = KeptSweep(())
 
 
-@dataclass(frozen=True, slots=True)
-class Scanned:
+class Scanned(Struct, frozen=True):
     """A snapshot, and the index for the next scan.
 
     ``changed``: the index differs from the one passed in, so that storing it is worth while.

@@ -7,8 +7,9 @@ stripped and tombstones; nothing is published or removed because it is gone.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
 
 from reconcile.disk import state_memory
 from reconcile.disk.journal import Journal
@@ -37,8 +38,7 @@ SEEN_STEP_NS = 24 * 3600 * 10**9
 """``last_seen`` is a day's accuracy, so that a run with nothing to do writes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """One workspace at one path: ``identity`` is ``dev:ino`` of its ``.jp``. Times in nanoseconds."""
 
     id: int
@@ -49,8 +49,7 @@ class Checkout:
     layout: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A unit that was edited on both sides, listed until the user has seen it."""
 
     conversation: str

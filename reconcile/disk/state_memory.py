@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
 from reconcile.core.model import METADATA, Side
@@ -21,8 +23,7 @@ FEW = 500
 """Conversations that are asked for by name; SQLite takes a thousand names anywhere."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
+class Fold(Struct, frozen=True, kw_only=True):
     """Changes of what is remembered; what is not named stays as it is.
 
     ``agreed``, ``intents``, ``asides``, ``tombstones``: None takes the entry out. ``history``: digests that

@@ -201,7 +201,7 @@ def select(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] =
 
 
 def as_json(value: object) -> str:
-    """Plain values and dataclasses as JSON without spaces, for a column; text that is no UTF-8 is escaped."""
+    """Plain values and structs as JSON without spaces, for a column; text that is no UTF-8 is escaped."""
     import msgspec  # here: a run with nothing to do writes none
 
     try:

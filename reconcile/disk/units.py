@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconcile.core.model import METADATA, STREAM, Fault, Metadata, Problem, Stream
 from reconcile.disk.hashing import digest as digest_of
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from reconcile.disk.tree import Directory
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Struct):
     """The entries of a copy that matter: fingerprints of the files that belong to a unit, by name.
 
     ``faults`` are managed names that are no regular files, by unit.

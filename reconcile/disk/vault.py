@@ -10,8 +10,9 @@ import contextlib
 import hashlib
 import itertools
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec import Struct
 
 from reconcile.disk.durable import Durability
 from reconcile.disk.hashing import chunks_of
@@ -31,8 +32,7 @@ class VaultError(ReconcileError):
     """An object is missing or is not what its name says."""
 
 
-@dataclass(frozen=True, slots=True)
-class VaultObject:
+class VaultObject(Struct, frozen=True):
     """Content in the vault: its name there, its hexadecimal xxh3_128 (`core.model.Digest`), its bytes."""
 
     digest: str

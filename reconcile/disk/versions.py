@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from reconcile.core.model import EXTRA, Side
 from reconcile.disk.state_schema import encoded, select, state_errors, transaction
@@ -25,8 +27,7 @@ class VersionKind(StrEnum):
     LINK = "link"
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """One file of one unit as it was before a run overwrote or removed it.
 
     ``digest`` is its name in the vault, ``xxh3`` what the scan knows it by, ``size`` in bytes, ``file`` the
@@ -65,7 +66,7 @@ class Versions:
         rows = encoded(map(astuple, versions))
         if rows:
             with transaction(self._connection, self._path):
-                marks = ", ".join("?" * len(fields(Version)))
+                marks = ", ".join("?" * len(Version.__struct_fields__))
                 sql = f"INSERT INTO version ({_COLUMNS}) VALUES ({marks})"  # noqa: S608 - no values in it
                 self._connection.executemany(sql, rows)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from reconcile.core.model import Copy, Foreign, Partition, Problem, Side, Snapshot
 from reconcile.core.names import CHILDREN

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from reconcile.core.format import Summary
 from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Metadata, ParentKind, ParentRef, Stream
@@ -68,7 +68,6 @@ class _Event(msgspec.Struct):
 _EVENTS = msgspec.json.Decoder(list[_Event])
 
 
-@dataclass(frozen=True, slots=True)
 class ManagedFiles(ABC):
     """What jp and plain have in common.
 
@@ -76,13 +75,10 @@ class ManagedFiles(ABC):
     directory and against its last component.
     """
 
-    ignore: tuple[str, ...] = ()
-    _ignored: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Compile all globs into one pattern: it is asked for every file of a scan."""
-        globs = (*EDITOR_FILES, "*.tmp", *self.ignore)
-        object.__setattr__(self, "_ignored", re.compile("|".join(translate(glob) for glob in globs)))
+    def __init__(self, ignore: tuple[str, ...] = ()) -> None:
+        self.ignore = ignore
+        # One pattern: it is asked for every file of a scan.
+        self._ignored = re.compile("|".join(map(translate, (*EDITOR_FILES, "*.tmp", *ignore))))
 
     @abstractmethod
     def parent_of(self, value: object) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING
 
@@ -34,20 +33,16 @@ def is_odd(path: str) -> bool:
     return _ODD.search(path) is not None
 
 
-@dataclass(frozen=True, slots=True)
 class FixedPlaces(ABC):
     """The part of a format that follows from its places being fixed.
 
     ``ignore``: globs of files that are no units and no records, against the path and the name.
     """
 
-    ignore: tuple[str, ...] = ()
-    _ignored: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Compile all globs into one pattern: it is asked for every file of a scan."""
-        globs = (*EDITOR_FILES, *_HIDDEN_EDITOR_FILES, *self.ignore)
-        object.__setattr__(self, "_ignored", re.compile("|".join(translate(glob) for glob in globs)))
+    def __init__(self, ignore: tuple[str, ...] = ()) -> None:
+        self.ignore = ignore
+        # One pattern: it is asked for every file of a scan.
+        self._ignored = re.compile("|".join(map(translate, (*EDITOR_FILES, *_HIDDEN_EDITOR_FILES, *ignore))))
 
     def is_left_out(self, path: str, *, directory: bool = False) -> bool:
         """Tell whether it is our own staging, an editor's file, or what somebody has chosen to leave out."""

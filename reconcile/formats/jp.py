@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.formats import ids, slug
@@ -17,7 +16,6 @@ _WHOLE_DIGITS = 10
 """Of the ids up to September 2001; since then they have eleven."""
 
 
-@dataclass(frozen=True, slots=True)
 class JpFormat(ManagedFiles):
     """A conversation is ``jp-c<decimal>`` everywhere inside reconcile."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.core.names import CHILDREN
@@ -19,7 +18,6 @@ a name that is not UTF-8 on disk reaches us with lone surrogates in it.
 """
 
 
-@dataclass(frozen=True, slots=True)
 class PlainFormat(ManagedFiles):
     """Ids are names; they carry no title and no time."""
 

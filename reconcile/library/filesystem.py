@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.recovery import Recovery

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from reconcile.library.errors import MisuseError, ReleasedError
 from reconcile.library.scope import drop
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationHandle:
+class ConversationHandle(Struct, frozen=True):
     """A conversation that was there when it was asked for; ``id`` is its full id."""
 
     id: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.model import Fault, Side
 from reconcile.disk.reading import read_files
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from reconcile.library.values import Contents
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A managed file that is read when it is asked for; ``mark`` is another one where its content is another."""
 
     mark: object

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from reconcile.disk.jp_locks import Busy, Lease, LockRoots, Locks, LockSet, NullLockSet
 from reconcile.formats import get_format
@@ -58,8 +59,7 @@ class NoLocks:
         return _Nothing(conversation)
 
 
-@dataclass(frozen=True, slots=True)
-class _Nothing:
+class _Nothing(Struct, frozen=True):
     name: str
 
     def still_held(self) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from reconcile.disk.jp_locks import Lease
@@ -20,8 +21,7 @@ class Strategy(StrEnum):
     """They get its parent, or become roots."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """What a scope has to write of one conversation: the managed files as they were read, and as they are to be.
 
     ``before`` is empty for a new conversation. ``local``: a new one is kept out of workspaces.
@@ -31,7 +31,7 @@ class Change:
     before: Contents
     after: Contents
     local: bool = False
-    lease: Lease = field(repr=False, compare=False)
+    lease: Lease
     """The lock that it was read under, and is written under."""
 
     @property
@@ -40,13 +40,12 @@ class Change:
         return {name: content for name, content in self.after.items() if self.before.get(name) != content}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class Removal(Struct, frozen=True, kw_only=True):
     """A conversation that is to go, and what becomes of its children; None: it has none."""
 
     conversation: str
     strategy: Strategy | None
-    lease: Lease = field(repr=False, compare=False)
+    lease: Lease
 
 
 class PersistBackend(Protocol):

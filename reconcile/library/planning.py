@@ -5,8 +5,10 @@ What a run would make of it is asked of the planner itself: it is shown the stor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.memory import Intent, IntentKind
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
 _IN_PLACE = (Kind.COPY, Kind.FORK, Kind.PROJECT, Kind.SET_PARENT, Kind.AGE)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """The plan; how many of its first actions write the change into the store; what is the newest version by then."""
 
     plan: Plan

@@ -11,8 +11,9 @@ import contextlib
 import os
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.decisions import decide
 from reconcile.core.model import Metadata, Partition, Side
@@ -40,8 +41,7 @@ _PATIENCE = 60.0
 """Seconds that a read of the state waits for others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(Struct, frozen=True):
     """What a plan for one conversation is made from; ``at_rest``: it is as was agreed on.
 
     ``full``: everything was looked at for it.

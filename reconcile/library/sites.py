@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.apply.leftovers import remove_library_staging
 from reconcile.disk.jp_locks import LentLocks

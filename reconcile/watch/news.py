@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from reconcile.core.plan import Action, Item
@@ -34,8 +35,7 @@ class What(StrEnum):
     STOPPED = "stopped"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class News(Struct, frozen=True, kw_only=True):
     """One thing that has happened. ``action`` and ``item`` are there where it is about one."""
 
     what: What
@@ -44,8 +44,7 @@ class News:
     item: Item | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """How things stand: the conversations that are watched, and those that are held or busy."""
 
     conversations: int = 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.apply.site import MovedError
 from reconcile.core.model import Side
@@ -46,8 +47,7 @@ _ASLEEP_NS = 2 * _SECOND
 """By more than this, a clock that counts on while the machine is suspended is ahead after it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """How long to wait for what, in ns. ``quiet`` and ``at_most``: see `Settling`.
 
     ``everything``: until all is looked at again anyway; ``poll``: the same, at least, where the system gives no events;
@@ -63,8 +63,7 @@ class Pace:
     grace: int = 2 * _SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """A session with what was configured for it; ``lock_timeout`` in seconds.
 
     ``find`` finds the sides as they were found for the session: JP merges silos, and ids change.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconcile.core.model import Side
 
@@ -19,8 +20,7 @@ Places = dict[Side, set[str]]
 """Directories of each side, relative to that of its conversations, in which something has changed."""
 
 
-@dataclass(slots=True)
-class _Stir:
+class _Stir(Struct):
     """What is known of one conversation in motion; times are of a monotonic clock, in ns."""
 
     first: int

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.apply.steps import Stage
 from reconcile.core.model import Place, Side

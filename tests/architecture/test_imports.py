@@ -61,3 +61,15 @@ def test_nobody_imports_the_command_by_name() -> None:
 def test_third_party_packages_stay_at_home(package: str, homes: tuple[str, ...]) -> None:
     strangers = [who for who in importers_of({package}, "reconcile", "cli", "tests") if not who.startswith(homes)]
     assert strangers == []
+
+
+def test_of_msgspec_the_core_takes_what_makes_values() -> None:
+    taken = {
+        f"{node.module}.{name.name}" if isinstance(node, ast.ImportFrom) else name.name
+        for module in modules("reconcile/core")
+        for node in ast.walk(ast.parse(module.read_bytes()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
+    found = {name for name in taken if name.startswith("msgspec")}
+    assert found == {"msgspec.Struct", "msgspec.field", "msgspec.structs.replace"}

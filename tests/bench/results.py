@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tests.bench.guards import Cycle
-from tests.bench.latency import Latency
+from tests.bench.guards import Cycle  # noqa: TC001 - msgspec reads the annotations
+from tests.bench.latency import Latency  # noqa: TC001 - msgspec reads the annotations
 from tests.bench.race import Runs
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.model import Place, Side
 from reconcile.core.plan import Action, Heading, Item, Kind, Note, Plan

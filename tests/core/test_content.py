@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.choices import Diverged, Missing, Prefer, StreamRule, Take
 from reconcile.core.content import Outcome, decide_carried, decide_unit, decide_units

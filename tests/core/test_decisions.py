@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.choices import Take
 from reconcile.core.content import Outcome, Verdict

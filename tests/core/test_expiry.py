@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from reconcile.core.expiry import expired
 from reconcile.core.memory import AsideKind, AsideRecord

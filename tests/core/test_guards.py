@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.guards import Sides, hidden_directories, is_bulk, look_at_sides
 from reconcile.core.memory import Intent, IntentKind, Memory

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.content import Outcome, Verdict
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Memory

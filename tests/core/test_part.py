@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.choices import Prefer
 from reconcile.core.guards import look_at_whole
@@ -134,7 +134,7 @@ def test_an_empty_side_that_was_empty_is_enough() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_a_side_as_a_whole_is_a_cause_to_look_at_everything(memory: Memory, change: dict[str, object]) -> None:
-    store = replace(stored(*FLAT), **change)  # type: ignore[arg-type]
+    store = replace(stored(*FLAT), **change)
     memory = replace(memory, store_identity=stored().identity)
     assert not known_of(store, here(*NESTED), memory).suffices()
 
@@ -145,7 +145,7 @@ def test_a_side_as_a_whole_is_a_cause_to_look_at_everything(memory: Memory, chan
     ids=lambda one: next(iter(one)),
 )
 def test_so_is_the_workspace(memory: Memory, change: dict[str, object]) -> None:
-    workspace = replace(here(*NESTED), **change)  # type: ignore[arg-type]
+    workspace = replace(here(*NESTED), **change)
     assert not known_of(stored(*FLAT), workspace, replace(memory, store_identity=None)).suffices()
 
 

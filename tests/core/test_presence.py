@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.choices import Layout, Missing, Take
 from reconcile.core.memory import Intent, IntentKind, Memory

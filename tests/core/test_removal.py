@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from reconcile.core.model import STREAM, Foreign
 from reconcile.core.plan import Action, Kind, Plan

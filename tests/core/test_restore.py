@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.choices import Layout
 from reconcile.core.memory import AsideKind, AsideRecord

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.look import Look
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
@@ -170,7 +169,7 @@ def said(look: Look, *actions: Action, fresh: Plan | None = None, decided: tuple
 @pytest.mark.parametrize(("store", "more", "words"), SAID.values(), ids=SAID)
 def test_what_stands_in_the_way(store: tuple[str, ...], more: dict[str, object], words: str) -> None:
     look = Look(stored(*store), here(), Memory())
-    wanted = replace(action(1, 1), **more)  # type: ignore[arg-type]
+    wanted = replace(action(1, 1), **more)
     assert said(look, wanted) == {"1": words}
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.look import Look
 from reconcile.core.model import Place, Side
@@ -33,7 +32,7 @@ def action(kind: Kind, target: str, **more: object) -> Action:
         reason=Reason.LAYOUT,
         target=at(target),
     )
-    return replace(first, **more)  # type: ignore[arg-type]
+    return replace(first, **more)
 
 
 def after(*actions: Action) -> Listing:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, remembered
 from reconcile.core.model import WHOLE, File

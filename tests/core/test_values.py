@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from reconcile.core.format import Part
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered, remembered

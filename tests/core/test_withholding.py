@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.choices import Take
 from reconcile.core.memory import Intent, IntentKind, Memory

@@ -91,7 +91,7 @@ def test_locks_and_what_is_left_over(tmp_path: Path, leslie: Path) -> None:
         os.utime(path, ns=(NOW, NOW - 3_500_000_000))
     found = read_leslie(str(tmp_path), NOW)
     assert found.locks == {lock.name: Lock("a directory", 3.5, ("pid",)), other.name: Lock("a file", 3.5)}
-    assert found.leftovers == {left.name: Leftover(RELATIONS, 3.5, File(b"{"))}
+    assert found.leftovers == {left.name: Leftover(RELATIONS, 3.5, File(b"{"), NOW - 3_500_000_000)}
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.model import Side
 from reconcile.disk import scan_both as scanning

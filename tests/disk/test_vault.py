@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import xxhash
+from msgspec import field
 
 from reconcile.disk import hashing
 from reconcile.disk.durable import Durability
@@ -140,14 +141,14 @@ def test_leftovers_of_killed_processes_go(tmp_path: Path, vault: Vault) -> None:
     assert vault.read(digest) == CONTENT
 
 
-class Recording(Durability):
-    """Does what it says and remembers that it was asked."""
+class Recording(Durability, frozen=True):
+    """Does what it says and remembers what it was asked."""
 
-    __slots__ = ("asked",)
+    asked: list[tuple[list[str], list[str]]] = field(default_factory=list)
 
     def flush_all(self, files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
         directories = list(directories)
-        object.__setattr__(self, "asked", (list(files), directories))
+        self.asked.append((list(files), directories))
         Durability.flush_all(self, files, directories, within)
 
 
@@ -159,15 +160,15 @@ def test_a_flush_takes_every_object_put_since_the_last_and_the_way_to_it(tmp_pat
     # One that is there may have been put by a process that never flushed.
     paths = [vault.path(vault.put_bytes(content).digest) for content in (CONTENT, b"other", b"before")]
     vault.flush()
-    flushed, directories = recording.asked  # type: ignore[attr-defined]
+    flushed, directories = recording.asked.pop()
     assert sorted(flushed) == sorted(paths)
     wanted = {str(Path(path).parent) for path in paths} | {
         str(tmp_path / "vault" / "objects"), str(tmp_path / "vault"), str(tmp_path),
     }  # fmt: skip
     assert set(directories) == wanted
-    object.__setattr__(recording, "asked", None)
+    recording.asked.clear()
     vault.flush()
-    assert recording.asked is None  # type: ignore[attr-defined]
+    assert not recording.asked
 
 
 def test_memory_is_bounded(tmp_path: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ import os
 import shutil
 import sys
 import weakref
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.choices import Prefer
 from reconcile.core.memory import IntentKind

@@ -5,8 +5,10 @@ The plan of the part must be the plan of everything, and what is learned from it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.fold import fold
 from reconcile.core.guards import holds_any

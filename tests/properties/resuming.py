@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.answering import asked_of
 from reconcile.disk.last_answer import LastAnswer

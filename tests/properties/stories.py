@@ -8,11 +8,11 @@ fixtures/scenarios/found as it is.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from msgspec.structs import replace
 
 from tests.properties.shortening import breaks, shortened
 from tests.properties.telling import Frame, tell
@@ -230,7 +230,7 @@ class Stories(RuleBasedStateMachine):
             if not path or at.startswith(f"{path}/"):
                 there = now.get(at)
                 same = isinstance(there, Blob) and isinstance(entry, Blob) and there.content == entry.content
-                kept[at] = there if same and there else replace(entry, mtime_ns=stamped.mtime_ns)  # type: ignore[arg-type]
+                kept[at] = there if same and there else replace(entry, mtime_ns=stamped.mtime_ns)
         self.trees[side] = kept
 
     # What happens to a machine.

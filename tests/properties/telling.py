@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tests.support.commands import read_command
 from tests.support.listing import show_tree
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 command_of = cache(read_command)
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """The sides as they are when a command is run, after changes of the surroundings (``config missing reproject``)."""
 
     trees: Mapping[str, Tree | None]

@@ -11,11 +11,11 @@ import itertools
 import json
 import os
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.choices import Missing, Take
 from reconcile.core.planner import make_plan
@@ -129,7 +129,7 @@ def test_a_plan_survives_being_saved() -> None:
             plan = make_plan(store, workspace, memory, policy, RULES, DAY_NS)
             text = json.dumps(plan_to_json(plan, workspace="/w", store="/s"))
             asked = replace(plan.policy, missing=Missing.INTENT)  # the configuration is no part of a plan
-            saved = replace(plan, states=(), quiet=False, policy=asked)
+            saved = replace(plan, states=(), counted={}, quiet=False, policy=asked)
             saved = replace(saved, about=None, displaced=frozenset())  # `apply` works these out itself
             assert read_plan(text, "a plan") == (saved, "/w", "/s")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
 from tests.support.world import LONG_AGO, SECOND, append, contents, listing, set_key

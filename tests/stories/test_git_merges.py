@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
 from tests.support.world import LONG_AGO, SECOND, append, contents, digest_of, listing, set_key

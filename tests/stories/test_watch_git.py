@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
 from tests.support.watching import Watching, until

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec.structs import replace
 
 from reconcile.core.choices import Diverged, Layout, Missing, Prefer, StreamRule, Take
 from reconcile.core.format import Part

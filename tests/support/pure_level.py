@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 from unittest import mock
+
+from msgspec.structs import replace
 
 from reconcile.core import fold as folding
 from reconcile.core import remaining

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.support.words import ScenarioError
 
@@ -11,23 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(Struct, frozen=True):
     """A regular file."""
 
     content: bytes
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A symbolic link."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """A directory that is there although nothing is in it; all others follow from what they hold."""
 
 
@@ -42,8 +41,7 @@ class Edit(Protocol):
     def apply(self, tree: Tree) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """Entries that are there now, None: not any more."""
 
     entries: Mapping[str, Entry | None]
@@ -56,8 +54,7 @@ class Put:
                 tree[path] = entry
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """A file or directory that goes, with the directories that it leaves empty."""
 
     path: str
@@ -67,8 +64,7 @@ class Remove:
             del tree[path]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A file or directory that gets another place; its times stay."""
 
     source: str
@@ -81,8 +77,7 @@ class Move:
             tree[self.target + path[len(self.source) :]] = tree.pop(path)
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(Struct, frozen=True):
     """A file, or every file of a directory and below it, that gets another time."""
 
     path: str

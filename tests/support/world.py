@@ -13,9 +13,10 @@ import os
 import shutil
 import sqlite3
 import sysconfig
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from reconcile.disk.jp_roots import find_silo, read_id
 
@@ -36,8 +37,7 @@ CORPUS = Path(os.environ.get("RECONCILE_CORPUS") or Path(__file__).parents[3] / 
 NO_CORPUS = f"no corpus at {CORPUS}; set RECONCILE_CORPUS"
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(Struct, frozen=True):
     """One checkout, its store and reconcile's state; several worlds may share a store."""
 
     project: Path

@@ -5,8 +5,9 @@ It answers what the program's loadWorkspace is asked for. What the program itsel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from reconcile.formats import javascript
 from reconcile.formats.claudesidian.items import in_order, number, payload_of, sessions_of, states_of, traces_of
@@ -18,16 +19,14 @@ if TYPE_CHECKING:
     from reconcile.formats.claudesidian.items import Value
 
 
-@dataclass(frozen=True, slots=True)
-class VaultFile:
+class VaultFile(Struct, frozen=True):
     """A file of the vault that people see; ``path`` is from the vault's root, ``modified`` in ms."""
 
     path: str
     modified: int
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Struct, frozen=True):
     """An agent that the program's settings know."""
 
     id: str
@@ -35,8 +34,7 @@ class Agent:
     prompt: str
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What a briefing needs besides the workspace: files and folders without a dot in front, and the agents."""
 
     files: Sequence[VaultFile] = ()

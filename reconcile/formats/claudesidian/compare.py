@@ -5,9 +5,10 @@ Never compared: `lastUpdated`, and the ranges of `byDateRange`, which depend on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from reconcile.formats.claudesidian.items import Kind
 from reconcile.formats.claudesidian.rebuild import BLOCKS, BREAKING, BY_TOKEN
@@ -41,8 +42,7 @@ class Sort(StrEnum):
     """A word at which the program throws, so it could never index this; an index that has it heals the vault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One thing that is wrong, with its words; ``fields`` are the members of the entry that it is about."""
 
     sort: Sort

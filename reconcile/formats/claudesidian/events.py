@@ -7,9 +7,10 @@ without being known: what is torn or unreadable is kept apart, so that it can be
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.formats import javascript
 from reconcile.formats.strict import InvalidContentError, kind
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from reconcile.formats.claudesidian.items import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One line that holds an event. ``text`` has no end of line, so that files with CRLF compare equal."""
 
     number: int
@@ -68,8 +68,7 @@ class Event:
         return found if isinstance(found, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """A line that is no event, which the program skips; ``torn``: the last one, without its end of line."""
 
     number: int
@@ -78,8 +77,7 @@ class Unreadable:
     torn: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EventFile:
+class EventFile(Struct, frozen=True):
     """The lines of one file, in their order."""
 
     events: tuple[Event, ...]

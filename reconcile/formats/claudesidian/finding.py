@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Severity(StrEnum):
@@ -36,16 +37,14 @@ _MATTERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Struct, frozen=True):
     """A file as it should be; ``content`` is None where the file should go."""
 
     path: str
     content: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing: what, where, and what to do about it.
 
     ``code`` is the number of section 8, C1 to C14, or `migration`. ``found`` completes "found ...". ``repairs`` belong

@@ -7,8 +7,9 @@ somebody's notes: outside of the three directories nothing is looked at and noth
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.core.format import Entry
 from reconcile.core.model import Fault
@@ -31,7 +32,6 @@ _CACHE = re.compile(re.escape(NEXUS) + r"/cache\.db(?:-.*)?", re.DOTALL)
 """The program makes it again from the event files, and so SQLite's journals beside it."""
 
 
-@dataclass(frozen=True, slots=True)
 class ClaudesidianFormat(FixedPlaces):
     """The rules of a vault."""
 

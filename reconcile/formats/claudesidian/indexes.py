@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.formats.claudesidian.compare import Difference, Sort, compare
 from reconcile.formats.claudesidian.finding import Finding, Repair, Severity, error
@@ -50,8 +51,7 @@ def _time(records: Records, now_ms: int) -> int:
     return int(max((time for time in named if 1 < time <= now_ms), default=now_ms))
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuild:
+class Rebuild(Struct, frozen=True):
     """An index that isn't what its records say: the file as it should be, and why, in words.
 
     ``before`` is None where there is no file that can be read. ``reads`` are the files that ``after`` was derived

@@ -6,9 +6,10 @@ differ in the names that end in `index.json`, and in dot-files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from reconcile.core.model import Fault
 from reconcile.formats import javascript
@@ -35,8 +36,7 @@ class Kind(StrEnum):
         return f".{self}s"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One valid file of a record. ``id`` is the one inside, which the index is keyed by."""
 
     kind: Kind

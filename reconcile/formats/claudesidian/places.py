@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.formats.claudesidian.items import INDEX, Kind, is_item
 from reconcile.formats.claudesidian.vault import (
@@ -34,8 +35,7 @@ class Role(Enum):
     EVENTS = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """One of the places that findings are made of."""
 
     role: Role

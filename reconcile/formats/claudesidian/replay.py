@@ -6,8 +6,9 @@ without a word is a `Remark`: an update of what isn't there, a message that is c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from reconcile.formats import javascript
 from reconcile.formats.claudesidian.finding import Severity
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from reconcile.formats.claudesidian.items import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """What the replay of a file passes over; ``lines`` are those of the file."""
 
     kind: Kind
@@ -32,8 +32,7 @@ class Remark:
     lines: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class Cache:
+class Cache(Struct):
     """What the program's cache holds after a rebuild, by id. Columns have the names of the events' members."""
 
     workspaces: dict[str, Value] = field(default_factory=dict)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct, field
 
 from reconcile.core.model import Fault
 from reconcile.formats import javascript
@@ -28,24 +29,21 @@ def event_file(kind: Kind, id_: str) -> str:
     return f"{'ws' if kind is Kind.WORKSPACE else 'conv'}_{id_}{EVENTS_SUFFIX}"
 
 
-@dataclass(frozen=True, slots=True)
-class SplitFiles:
+class SplitFiles(Struct, frozen=True):
     """The files that lie directly in `.workspaces/` or `.conversations/`, and those in its `backups/`, by name."""
 
     files: Mapping[str, Content]
     backups: Mapping[str, Content] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class NexusFiles:
+class NexusFiles(Struct, frozen=True):
     """The files of `.nexus/`: event files by name, and the status of the migration."""
 
     events: Mapping[Kind, Mapping[str, Content]]
     status: Content | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VaultFiles:
+class VaultFiles(Struct, frozen=True):
     """Everything of a vault that this format is about; what isn't there is missing."""
 
     split: Mapping[Kind, SplitFiles] = field(default_factory=dict)
@@ -54,16 +52,14 @@ class VaultFiles:
     """What stands in the place of one of the directories: nothing behind it was looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundVault:
+class FoundVault(Struct, frozen=True):
     """A vault as it was found, and when: what is made of it has no time after that."""
 
     files: VaultFiles
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(Struct, frozen=True):
     """One directory of the split era, parsed. ``index`` is None where there is none that can be gone through."""
 
     kind: Kind

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.model import Fault
 from reconcile.formats.leslie.document import (
@@ -33,8 +35,7 @@ _SHOWN = 8
 """Ids in a line; a torn file may have lost thousands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(Struct, frozen=True):
     """A control file: its document where it can be worked with, and what is wrong with the file."""
 
     name: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
 
 from reconcile.core.model import Fault
 from reconcile.formats import javascript, strict
@@ -33,8 +34,7 @@ class Dialect(StrEnum):
     PROGRAM = "the program's"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A file whose shape is good enough to be gone through. ``value`` is not to be changed.
 
     ``violations``: for these the program takes the file for corrupt. ``damage``: those of them that aren't just the
@@ -78,8 +78,7 @@ class Document:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectivesDocument:
+class ObjectivesDocument(Struct, frozen=True):
     """``objectives.json`` as it was read. ``value`` is not to be changed."""
 
     content: bytes

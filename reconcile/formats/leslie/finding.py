@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,15 +107,14 @@ _MATTERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Struct, frozen=True):
     """What mends a finding: steps in order, and what they change in words.
 
     ``on_request``: never done unless somebody asks for this very finding; it says why. ``make`` makes the steps: a file
     anew for each of a thousand findings would fill the memory.
     """
 
-    make: Callable[[], tuple[Step, ...]] = field(compare=False)
+    make: Callable[[], tuple[Step, ...]]
     words: tuple[str, ...]
     on_request: str = ""
 
@@ -129,8 +129,7 @@ class Repair:
         return self.make()
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing: where, what was found and what was expected, what to do next (empty: nothing), and the repair if there
     is one.
     """

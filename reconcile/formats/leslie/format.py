@@ -7,7 +7,6 @@ of one file; each directory below ``threads/`` and ``logs/`` is a record with a 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.core.format import Entry
@@ -33,7 +32,6 @@ _PROGRAM = re.compile(
 """What the program has beside a control file: its backup, its lock, what an interrupted write leaves (1, 7)."""
 
 
-@dataclass(frozen=True, slots=True)
 class LeslieFormat(FixedPlaces):
     """The rules of a ``.leslie``."""
 

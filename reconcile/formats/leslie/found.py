@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconcile.formats.leslie.document import BACKUP, THREADS
 
@@ -23,16 +25,14 @@ STANDARD = ("context/inherited", LIVE, ".meta/transcripts")
 """The directories that a thread's has from the beginning."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A file: its bytes; None where there is none, ``instead`` says what is there in its place."""
 
     content: bytes | None = None
     instead: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(Struct, frozen=True):
     """What stands at the place of a lock: its kind in words, its age in seconds (below 0: ahead), what is in it."""
 
     what: str
@@ -45,18 +45,16 @@ class Lock:
         return self.what == "a directory" and -LEAD <= self.age <= STALE_AFTER
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(Struct, frozen=True):
     """A temporary file of a control file, its age in seconds, and its time."""
 
     target: str
     age: float
     file: File
-    mtime_ns: int = field(default=0, compare=False)
+    mtime_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadDirectory:
+class ThreadDirectory(Struct, frozen=True):
     """An entry below ``threads/``: its kind in words, and the paths below it."""
 
     what: str = "a directory"
@@ -68,8 +66,7 @@ class ThreadDirectory:
         return path in self.directories or any(file.startswith(path + "/") for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A ``.leslie``. Names and paths are relative to it, those in ``storage`` to the project.
 
     ``files`` holds the two control files and their backups, ``locks`` what stands at the place of their locks,
@@ -106,8 +103,7 @@ class Found:
         return self.file(name + BACKUP)
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """A control file gets other bytes, if it still has those of ``before`` (None: it isn't there)."""
 
     path: str
@@ -115,24 +111,21 @@ class Rewrite:
     after: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Make:
+class Make(Struct, frozen=True):
     """Directories are made."""
 
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """A temporary file goes, if it still has these bytes."""
 
     path: str
     before: bytes | None
-    mtime_ns: int = field(default=0, compare=False)
+    mtime_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveLock:
+class RemoveLock(Struct, frozen=True):
     """An empty directory that nobody holds as a lock any more goes."""
 
     path: str

@@ -5,9 +5,10 @@ Never is the newer one taken while both have something that the other lacks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.core.model import Fault
 from reconcile.formats.leslie.control import listed
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from reconcile.formats.leslie.union import United
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(Struct, frozen=True):
     """A side's: its operations (none: a file without a log), and its records by id."""
 
     content: bytes

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from reconcile.core.model import Fault
 from reconcile.formats.leslie.document import (
@@ -38,8 +39,7 @@ _DECODER = json.JSONDecoder()
 _NOT_MENDED = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(Struct, frozen=True):
     """A file made readable, and what was done to it; no content where that is for a person: ``conflicts`` say why."""
 
     content: bytes | None

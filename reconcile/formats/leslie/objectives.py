@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconcile.formats.leslie.document import text, texts, written
 from reconcile.formats.leslie.states import FINISHED, status_of
@@ -18,8 +19,7 @@ _PUNCTUATION = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"
 _RANK = {character: rank for rank, character in enumerate("\t\n\x0b\x0c\r " + _PUNCTUATION + "0123456789")}
 
 
-@dataclass(frozen=True, slots=True)
-class RebuiltObjectives:
+class RebuiltObjectives(Struct, frozen=True):
     """The file as it should be, with the differences in words; ``lagging``: what the program itself leaves behind."""
 
     content: bytes

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconcile.formats.leslie.control import duration, known_elsewhere, listed
 from reconcile.formats.leslie.document import (

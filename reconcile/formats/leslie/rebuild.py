@@ -6,9 +6,10 @@ is named and carried out only for threads that were asked for (section 9, F5 to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from reconcile.formats import strict
 from reconcile.formats.leslie.document import DIRECTORY, THREADS, Dialect, written
@@ -36,8 +37,7 @@ class Subject(StrEnum):
     COUNT = "count"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One thing that isn't as the log says. ``asks`` says why it is only done on request, empty: it needs none."""
 
     subject: Subject
@@ -46,8 +46,7 @@ class Difference:
     asks: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(Struct, frozen=True):
     """The file as it should be; its own bytes where nothing is to be done. ``done`` are the differences mended."""
 
     content: bytes

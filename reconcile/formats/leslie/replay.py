@@ -5,9 +5,10 @@ Operations are gone through in the order of the array, which is the order of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from reconcile.formats import javascript
 from reconcile.formats.leslie.document import text, texts
@@ -32,8 +33,7 @@ class Oddity(StrEnum):
     """A command that nobody knows (case 26)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A word about one operation."""
 
     oddity: Oddity
@@ -42,8 +42,7 @@ class Note:
     words: str
 
 
-@dataclass(slots=True)
-class Course:
+class Course(Struct):
     """What the log says of one thread. ``fields`` holds what it carries; what is missing there, it doesn't know.
 
     ``spawn`` is None for a thread that no operation has spawned; ``last`` is the time of the last operation that
@@ -55,8 +54,7 @@ class Course:
     last: str = ""
 
 
-@dataclass(slots=True)
-class Replayed:
+class Replayed(Struct):
     """What follows from a log and from what it doesn't carry. ``relations`` has the order that the file should have.
 
     ``refreshed`` is the status of each objective as the program last wrote it; ``tolerated`` are the entries of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from reconcile.core.model import Fault
 from reconcile.formats.leslie.document import Document, read_relations, written
@@ -21,8 +22,7 @@ _LEVELS = 2
 """Containers that are gone into when they are torn: the file, and each section of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Salvaged:
+class Salvaged(Struct, frozen=True):
     """The complete members of a torn file. ``closed`` names the sections that are whole."""
 
     value: Object

@@ -7,8 +7,9 @@ just the first.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
 
 from reconcile.formats import strict
 
@@ -34,8 +35,7 @@ _DATETIME = re.compile(
 """Ends in Z; seconds, and digits after them, may be missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """One value that the program rejects."""
 
     path: Path
@@ -47,8 +47,7 @@ class Violation:
         return f"{dotted(self.path)}: found {self.found}, expected {self.expected}"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """An object of known keys. Others pass, and the program drops them at its next change."""
 
     required: Mapping[str, Check | Shape]

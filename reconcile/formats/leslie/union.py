@@ -7,10 +7,11 @@ thread. What is derived follows from the united log. What neither the log nor a 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from reconcile.core.model import Fault
 from reconcile.formats import strict, times
@@ -35,8 +36,7 @@ _DECIDED = ("title", "objective", "status", "parent_id")
 """Fields of a thread that a person decides about where the log can't."""
 
 
-@dataclass(frozen=True, slots=True)
-class United:
+class United(Struct, frozen=True):
     """Both versions in one; no content where a person has to decide first: ``conflicts`` say about what."""
 
     content: bytes | None

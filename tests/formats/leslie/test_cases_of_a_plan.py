@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconcile.core.model import Fault, Metadata
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, read_relations
 from reconcile.formats.leslie.finding import Kind, Severity
