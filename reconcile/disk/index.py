@@ -14,22 +14,25 @@ import struct
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import MsgspecError, Struct, field, msgpack
+from xxhash import xxh3_128_digest
 
 from reconcile.core.model import Copy, Fault, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
 from reconcile.disk.private import replace_private_file
-from reconcile.disk.rows import Rows
+from reconcile.disk.rows import Changes, Packed, Rows
 from reconcile.disk.sweep import past
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from msgspec.msgpack import Decoder
-
     from reconcile.core.model import Digest
     from reconcile.disk.reading import Print
 
-_MAGIC = b"reconcile.index\x02"
+_MAGIC = b"reconcile.index\x03"
+_MAGIC_OF_CHANGES = b"reconcile.index.changes\x03"
+_CHANGES = ".changes"
+_SHARE = 16
+"""Changes are stored alone while they are about no more than one in so many rows."""
 _SUM = 16
 _DIGEST = 32
 
@@ -108,6 +111,7 @@ def _split(names: str) -> tuple[str, ...]:
 class Index(Struct):
     """Rows by the path of the copy, good for one format and one directory (`Snapshot.identity`).
 
+    It is stored whole, and then the rows that have changed since in a file of their own, while those are few.
     ``copies`` keeps the values built from rows for the next scan in this process; it is never stored.
     """
 
@@ -115,49 +119,68 @@ class Index(Struct):
     identity: str = ""
     rows: Rows[Row] = field(default_factory=lambda: Rows(_decode_row))
     copies: dict[str, Copy] = field(default_factory=dict)
+    base: bytes = b""
+    """The checksum under which it was stored whole; empty: it wasn't."""
     saved: bytes = b""
-    """The checksum under which it was stored last."""
-
-    def encode(self) -> bytes:
-        """The index as one blob."""
-        return b"".join(self._parts())
-
-    def _parts(self) -> tuple[bytes, bytes]:
-        """The index as it is stored: magic and version with the checksum, and msgpack."""
-        import msgspec
-
-        payload = msgspec.msgpack.encode((self.format, self.identity, *self.rows.stored_as(_encode_row)))
-        self.saved = _checksum(payload)
-        return _MAGIC + self.saved, payload
+    """The checksum under which it was stored last, whole or as changes."""
 
     @classmethod
     def load(cls, directory: str, root: str) -> Index:
         """The index that was saved for a root in a state's directory; an empty one where there is none."""
+        path = _path(directory, root)
         try:
-            with open(_path(directory, root), "rb") as file:
-                return cls.decode(file.read())
+            with open(path, "rb") as file:
+                found = cls.decode(file.read())
+                found.base = found.saved
         except OSError:
             return cls()
+        with contextlib.suppress(OSError), open(path + _CHANGES, "rb") as file:
+            found.change(file.read())
+        return found
 
     def save(self, directory: str, root: str) -> None:
         """Save it for a root; where that can't be, more has to be read next time."""
+        path = _path(directory, root)
         with contextlib.suppress(OSError):
-            replace_private_file(_path(directory, root), *self._parts())
+            if self.base and self.rows.changed * _SHARE <= len(self.rows):
+                replace_private_file(path + _CHANGES, self.encode_changes())
+            else:
+                replace_private_file(path, self.encode())
+                self.base = self.saved
+                os.unlink(path + _CHANGES)  # they were of another one
+
+    def encode(self) -> bytes:
+        """The index as one blob."""
+        packed = self.rows.packed(_encode_row)
+        self.rows = self.rows.stored(packed)
+        self.saved, blob = _sealed(_MAGIC, (self.format, self.identity, packed))
+        return blob
+
+    def encode_changes(self) -> bytes:
+        """What has changed since it was encoded, as a blob."""
+        self.saved, blob = _sealed(_MAGIC_OF_CHANGES, (self.base, self.rows.changes(_encode_row)))
+        return blob
 
     @classmethod
     def decode(cls, blob: bytes | memoryview) -> Index:
         """The index in a blob; an empty one where it is damaged or another version's."""
-        import msgspec
-
-        start = len(_MAGIC) + _SUM
-        payload = memoryview(blob)[start:]
-        if blob[: len(_MAGIC)] != _MAGIC or blob[len(_MAGIC) : start] != _checksum(payload):
+        checksum, payload = _opened(_MAGIC, blob)
+        if payload is None:
             return cls()
         try:
-            name, identity, *rows = msgspec.msgpack.decode(payload, type=tuple[str, str, bytes, bytes, bytes])
-            return cls(name, identity, Rows(_decode_row, *rows), saved=bytes(blob[len(_MAGIC) : start]))
-        except (msgspec.MsgspecError, ValueError):
+            name, identity, packed = msgpack.decode(payload, type=tuple[str, str, Packed])
+            return cls(name, identity, Rows(_decode_row, packed), saved=checksum)
+        except (MsgspecError, ValueError):
             return cls()
+
+    def change(self, blob: bytes) -> None:
+        """Take the changes in a blob, where it is whole and they are of this index."""
+        checksum, payload = _opened(_MAGIC_OF_CHANGES, blob)
+        with contextlib.suppress(MsgspecError, ValueError):
+            base, changes = msgpack.decode(payload or b"", type=tuple[bytes, Changes])
+            if base == self.base:
+                self.rows.change(changes)
+                self.saved = checksum
 
 
 def is_whole(copy: Copy, row: Row | None) -> bool:
@@ -220,10 +243,8 @@ def _is_kept(row: Row) -> bool:
 
 def _encode_row(row: Row) -> bytes | None:
     """A row as bytes; names that aren't UTF-8, and titles with half a character, don't fit into msgpack."""
-    import msgspec
-
     try:
-        return msgspec.msgpack.encode(row)
+        return msgpack.encode(row)
     except UnicodeEncodeError:
         return None
 
@@ -233,13 +254,19 @@ def _decode_row(raw: bytes) -> Row:
 
 
 @functools.cache
-def _row_decoder() -> Decoder[Row]:
-    import msgspec
-
-    return msgspec.msgpack.Decoder(Row)
+def _row_decoder() -> msgpack.Decoder[Row]:
+    return msgpack.Decoder(Row)
 
 
-def _checksum(payload: bytes | memoryview) -> bytes:
-    from xxhash import xxh3_128_digest
+def _sealed(magic: bytes, values: tuple[object, ...]) -> tuple[bytes, bytes]:
+    """Return a checksum, and a blob of it with values, as they are stored."""
+    payload = msgpack.encode(values)
+    checksum = xxh3_128_digest(payload)
+    return checksum, b"".join((magic, checksum, payload))
 
-    return xxh3_128_digest(payload)
+
+def _opened(magic: bytes, blob: bytes | memoryview) -> tuple[bytes, memoryview | None]:
+    """Return the checksum and the payload of such a blob; None where it is damaged or another version's."""
+    start = len(magic) + _SUM
+    checksum, payload = bytes(blob[len(magic) : start]), memoryview(blob)[start:]
+    return checksum, payload if blob[: len(magic)] == magic and checksum == xxh3_128_digest(payload) else None

