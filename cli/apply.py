@@ -88,7 +88,7 @@ def command(context: click.Context, file: str) -> None:
         with session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)):
             present = _present(session, plan, settings)
             with progress_bar(options, len(present.kept.actions)) as progress:
-                achieved = session.apply(present.kept, present.look, called(context), progress)
+                achieved, _ = session.apply(present.kept, present.look, called(context), progress)
             outcome = _of_saved(plan, achieved, present)
             _report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))

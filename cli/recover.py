@@ -14,6 +14,7 @@ from reconcile.core.recover import Offer, absent, coming, offers, remembering, t
 from reconcile.core.requests import Project
 from reconcile.disk.lost import put_marker_back
 from reconcile.disk.roots import locate_lost
+from reconcile.passes import Passes
 
 from .asking import go_on, is_interactive, say, tell_waiting
 from .called import called
@@ -79,9 +80,10 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
         open_session(roots, settings, readonly=False) as session,
         session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)),
     ):
-        look = session.look()
+        passes = Passes(session)
+        look = passes.look()
         plan = session.plan(look, policy)
-        outcome = apply_plan(options, roots, session, look, plan, called(context))
+        outcome = apply_plan(options, roots, passes, look, plan, called(context))
     context.exit(exit_code(plan, outcome, options))
 
 

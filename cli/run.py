@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from reconcile.onepass import carry_out_whole
+from reconcile.passes import Passes
 from reconcile.planjson import plan_to_json
-from reconcile.resuming import keep_whole
 
 from .asking import answered, go_on, is_interactive, is_question, say, tell_waiting
 from .called import called
@@ -57,7 +58,8 @@ def run_pass(
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
         with session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)):
-            look = session.look()
+            passes = Passes(session)
+            look = passes.look()
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
             tell_lost(options, session, look, policy)
@@ -68,17 +70,15 @@ def run_pass(
             if confirm and plan.actions and not options.yes:
                 report(options, roots, session.messages, plan, None)
                 go_on(options, confirm)
-            outcome = apply_plan(options, roots, session, look, plan, called(context))
-            if adjust is None:
-                keep_whole(session, look, plan)
+            outcome = apply_plan(options, roots, passes, look, plan, called(context))
         context.exit(exit_code(plan, outcome, options))
 
 
-def apply_plan(options: Options, roots: Roots, session: Session, look: Look, plan: Plan, command: str) -> Outcome:
+def apply_plan(options: Options, roots: Roots, passes: Passes, look: Look, plan: Plan, command: str) -> Outcome:
     """Carry out a plan with progress on long work, and report; ``command`` is what the journal calls it."""
     with progress_bar(options, len(plan.actions)) as progress:
-        outcome = session.apply(plan, look, command, progress)
-    report(options, roots, session.messages, plan, outcome)
+        outcome = carry_out_whole(passes, look, plan, command, progress)
+    report(options, roots, passes.session.messages, plan, outcome)
     return outcome
 
 

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.answering import is_ordinary
 from reconcile.core.merging import completed
-from reconcile.resuming import keep_part, resumed
+from reconcile.resuming import LOOSE, keep, resumed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from reconcile.apply.executor import Progress
     from reconcile.apply.outcome import Outcome
+    from reconcile.core.look import Look
     from reconcile.core.plan import Item, Note, Plan
     from reconcile.core.policy import Policy
     from reconcile.disk.last_answer import LastAnswer
@@ -51,5 +53,12 @@ class OnePass(Struct, frozen=True):
         acted = self.found.plan.concerned
         said: tuple[Item | Note, ...] = (*self.plan.held, *self.plan.aside, *self.plan.notes) if acted else ()
         spoken = {item.conversation for item in said if item.conversation is not None}
-        keep_part(self.passes, self.plan, self.passes.due | acted | spoken)
+        keep(self.passes, self.plan, self.passes.due | acted | spoken)
         return outcome
+
+
+def carry_out_whole(passes: Passes, look: Look, plan: Plan, command: str, progress: Progress) -> Outcome:
+    """Carry out a plan made from a look at everything; keep what is known then, where the next process can use that."""
+    if not is_ordinary(plan) or len(plan.concerned) > LOOSE:
+        return passes.session.apply(plan, look, command, progress)[0]
+    return OnePass(passes, passes.planned(look, plan, plan.policy), plan).apply(command, progress)

@@ -80,11 +80,18 @@ class Passes:
 
     def everything(self, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
         """Look at everything, and plan, but for what is in motion."""
-        self._open, self._policy = True, policy
+        look = self.look()
+        return self.planned(look, self.session.plan(look, policy), policy, moving)
+
+    def look(self) -> Look:
+        """Look at everything, for a plan that is made of that."""
         self._since = self.session.site.since
         self._others.begin()
-        look = self.session.look()
-        plan = self.session.plan(look, policy)
+        return self.session.look()
+
+    def planned(self, look: Look, plan: Plan, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
+        """Return the pass of a plan about everything; ``policy`` is what the next one is to be asked, too."""
+        self._open, self._policy = True, policy
         self._known = Known.seen(look, self.session.rules)
         about = self._known.conversations()
         return Pass(without_moving(plan, moving), look, full=True, conversations=about, moving=moving)
@@ -113,22 +120,17 @@ class Passes:
     def apply(self, found: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
         """Carry out a pass, look again at what it touched, and remember what was achieved."""
         session, plan = self.session, found.plan
-        outcome, surprised = Outcome(), frozenset[str]()
+        outcome, after = Outcome(), found.look
         met: _Taken | None = _NOTHING
         if not plan.quiet:
-            outcome = session.carry_out(plan, found.look, command, progress)
-            after, met = self._after(found)
-            session.remember(plan, found.look, after, outcome, None if found.full else self.known.whole)
-            self._learn(found, after)
-            close(session.site, outcome)
-            # What somebody wrote meanwhile is known by now, and still to be acted on when it is heard of.
-            surprised = surprises(plan, outcome.undone(), found.look, after) if plan.actions else surprised
-            surprised |= (met.changed | met.left) - _about(found) if met is not None else frozenset()
+            outcome, after, met = self._carry_out(found, command, progress)
+        # What somebody wrote meanwhile is known by now, and still to be acted on when it is heard of.
+        surprised = surprises(plan, outcome.undone(), found.look, after) if plan.actions else frozenset[str]()
+        surprised |= (met.changed | met.left) - _about(found) if met is not None else frozenset()
         self._due = self._left(found, outcome) | (found.moving & found.conversations) | surprised
         self._open = any(item.conversation is None for item in plan.held)
         self._open = self._open or met is None or not surprised.isdisjoint(met.left)
         if found.full:
-            session.save_indexes()
             session.state.free_memory()
         self._others.end()
         return outcome
@@ -211,17 +213,29 @@ class Passes:
     def _remembered(self, conversations: Collection[str]) -> Memory:
         return self.session.state.load(self.session.site.number, conversations)
 
+    def _carry_out(self, found: Pass, command: str, progress: Progress) -> tuple[Outcome, Look, _Taken | None]:
+        """Carry out a pass, and know what is there then, and what is remembered."""
+        session, plan = self.session, found.plan
+        if found.full:
+            outcome, after = session.apply(plan, found.look, command, progress)
+            memory = session.state.load(session.site.number)
+            self._known = Known.seen(replace(after, memory=memory), session.rules)
+            return outcome, after, _NOTHING
+        outcome = session.carry_out(plan, found.look, command, progress)
+        after, met = self._after(found)
+        session.remember(plan, found.look, after, outcome, self.known.whole)
+        conversations = _about(found)
+        self.known.relate(conversations, self._remembered(conversations))
+        close(session.site, outcome)
+        return outcome, after, met
+
     def _after(self, found: Pass) -> tuple[Look, _Taken | None]:
-        """Look at both sides after a run, and load what is remembered by then; and what was met of a part's sides.
+        """Look at a part again after a run, and load what is remembered by then; and what was met of its sides.
 
         Of conversations that the pass isn't about, that is what somebody has made, moved or written meanwhile. None: it
         can't be told what that is.
         """
         session = self.session
-        if found.full:
-            memory = session.state.load(session.site.number)
-            look = session.look() if found.plan.actions else replace(found.look, memory=memory)
-            return look, _NOTHING
         conversations, touched = _about(found), _touched(found.plan)
         met = self._take_in(touched)
         met = met and self._take_in_others(replace(met, changed=met.changed - conversations), touched)
@@ -230,15 +244,6 @@ class Passes:
         others = met.changed - conversations if met is not None else set()
         self.known.relate(others, self._remembered(others))
         return self.known.look(conversations, self._remembered(conversations)), met
-
-    def _learn(self, found: Pass, after: Look) -> None:
-        """Know what is remembered now, as it tells who is above whom."""
-        if found.full:
-            memory = self.session.state.load(self.session.site.number)
-            self._known = Known.seen(replace(after, memory=memory), self.session.rules)
-        else:
-            conversations = _about(found)
-            self.known.relate(conversations, self._remembered(conversations))
 
     def _left(self, found: Pass, outcome: Outcome) -> frozenset[str]:
         """Return what a pass has left undone, with what is remembered although it is nowhere: that waits for it."""

@@ -26,7 +26,6 @@ from reconcile.passes import Passes
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from reconcile.core.look import Look
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.disk.generation import Generation
@@ -69,13 +68,7 @@ def resumed(
     return passes, dirty, replace(before, counted=counted)
 
 
-def keep_whole(session: Session, look: Look, plan: Plan) -> None:
-    """Keep what a look at everything has found, where there was nothing to do and nothing to learn."""
-    if not plan.concerned and session.generation is not None and session.generation == generation(session.directory):
-        _keep(session, Known.seen(look, session.rules), session.generation, plan, ())
-
-
-def keep_part(passes: Passes, plan: Plan, left: Collection[str]) -> None:
+def keep(passes: Passes, plan: Plan, left: Collection[str]) -> None:
     """Keep what is known after a pass; ``plan`` is about everything.
 
     ``left``: what has to be looked at next time in any case, as the plan doesn't say how it is now.

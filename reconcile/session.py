@@ -22,7 +22,6 @@ from reconcile.core.units import Rules
 from reconcile.disk.copies import Spot
 from reconcile.disk.durable import Durability
 from reconcile.disk.facts import Facts
-from reconcile.disk.generation import generation
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
 from reconcile.disk.index import Index
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from reconcile.core.policy import Policy
     from reconcile.core.requests import Request
     from reconcile.core.views import View
-    from reconcile.disk.generation import Generation
     from reconcile.disk.journal import Run
     from reconcile.disk.relook import Again
     from reconcile.disk.roots import Roots
@@ -122,7 +120,6 @@ class Session:
         self._moved: set[Side] = set()
         self._sweeps: dict[Side, KeptSweep] = {side: KeptSweep(()) for side in Side}
         self._looks: dict[Side, _Looks] = {}
-        self.generation: Generation | None = None
         """That of the state when it was last looked at as a whole."""
         self._found: dict[Side, Snapshot] = {}
         if readonly:
@@ -147,7 +144,6 @@ class Session:
         ``touched`` are those that this run has written to since the last look. Of another one, the status of every path
         tells whether anybody has.
         """
-        self.generation = generation(self.directory)
         memory = self.state.load(self.checkout)
         rested = {side: known for side, known in self._found.items() if side not in touched and self._rests(side)}
         found = {side: self._with_found(known) for side, known in rested.items()}
@@ -330,12 +326,12 @@ class Session:
             return False
         return not self.busy().keys().isdisjoint(step.conversation for step in self.state.journal.steps(run.id))
 
-    def apply(self, plan: Plan, look: Look, command: str, progress: Progress = lambda *_: None) -> Outcome:
-        """Carry out a plan made from ``look``, and remember what was achieved.
+    def apply(self, plan: Plan, look: Look, command: str, progress: Progress = lambda *_: None) -> tuple[Outcome, Look]:
+        """Carry out a plan made from ``look``, and remember what was achieved. Return that, and what is there then.
 
         A plan with nothing to do, on sides that are known, writes nothing at all.
         """
-        outcome = Outcome()
+        outcome, after = Outcome(), look
         if not plan.quiet:
             outcome = self.carry_out(plan, look, command, progress)
             if plan.actions:
@@ -347,7 +343,7 @@ class Session:
         self.save_indexes()
         if not plan.quiet:
             close(self.site, outcome)
-        return outcome
+        return outcome, after
 
     def carry_out(self, plan: Plan, look: Look, command: str, progress: Progress) -> Outcome:
         """Carry out a plan made from ``look``; the run stays open until what was achieved is remembered."""

@@ -18,8 +18,8 @@ from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.roots import locate
 from reconcile.disk.scan import scan
 from reconcile.disk.state_place import state_directory
-from reconcile.onepass import OnePass
-from reconcile.resuming import keep_whole
+from reconcile.onepass import OnePass, carry_out_whole
+from reconcile.passes import Passes
 from reconcile.session import Session
 from tests.properties.passes import SIDES
 from tests.support.commands import outcome_of
@@ -73,10 +73,10 @@ class ResumingLevel(DiskLevel):
                 self._check_known(one)
                 return one.plan
         self.counts["from nothing"] += 1
-        look = session.look()
+        passes = Passes(session)
+        look = passes.look()
         plan = session.plan(look, policy)
-        session.apply(plan, look, "reconcile")
-        keep_whole(session, look, plan)
+        carry_out_whole(passes, look, plan, "reconcile", lambda *_: None)
         return plan
 
     def _meant(self, roots: Roots, directory: str, policy: Policy) -> Plan:

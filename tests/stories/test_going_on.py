@@ -54,6 +54,16 @@ def test_what_other_commands_have_done_is_known(known: World) -> None:
         assert "1 in-sync, 1 local" in known.run("--workspace", known.project).stdout
 
 
+def test_a_run_that_had_something_to_do_is_gone_on_from(known: World) -> None:
+    known.reconcile("local", str(TWO))
+    append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND)
+    assert "1 copy" in known.reconcile().stdout  # everything was looked at
+    append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 4 * SECOND)
+    with no_look_at_everything():
+        assert "1 copy" in known.run("--workspace", known.project).stdout
+        assert "1 in-sync, 1 local" in known.run("--workspace", known.project).stdout
+
+
 def test_what_is_held_is_said_every_time(known: World) -> None:
     (known.workspace / f"{ONE}-it" / "metadata.json").write_text("{")
     for _ in range(3):
@@ -65,7 +75,7 @@ def test_what_is_held_is_said_every_time(known: World) -> None:
     assert (dry.exit_code, "1 held" in dry.stdout) == (4, True)
 
 
-@pytest.mark.parametrize("kind", ["rest", "known", "index"])
+@pytest.mark.parametrize("kind", ["rest", "swept", "known", "index"])
 @pytest.mark.parametrize("damage", [b"", b"\0" * 100])
 def test_what_was_kept_may_be_damaged(known: World, kind: str, damage: bytes) -> None:
     (state,) = (each.parent for each in known.state.parent.rglob("state.sqlite"))
