@@ -61,8 +61,10 @@ def _begin(options: Options) -> None:
     gc.disable()
     try:
         code = run_plain(options)
+        sys.stdout.flush()
+        sys.stderr.flush()
     except FAILURES as error:
         code = failed(error, as_json=False)
     if code is not None:
-        sys.exit(code)
+        os._exit(code)  # what the interpreter would take apart, the system takes back in no time
     gc.enable()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Item, Note, Plan
     from reconcile.core.policy import Policy
     from reconcile.disk.last_answer import LastAnswer
+    from reconcile.disk.last_known import LastKnown
     from reconcile.passes import Pass, Passes
     from reconcile.session import Session
 
@@ -29,6 +30,8 @@ class OnePass(Struct, frozen=True):
     passes: Passes
     found: Pass
     plan: Plan
+    kept: LastKnown | None = None
+    """What it goes on from."""
 
     @classmethod
     def begin(
@@ -41,10 +44,10 @@ class OnePass(Struct, frozen=True):
         known = resumed(session, rest, changed, policy)
         if known is None:
             return None
-        passes, dirty, before = known
-        found = passes.some(policy, dirty)
+        found = known.passes.some(policy, known.dirty)
         about = found.conversations | {action.conversation for action in found.plan.actions}
-        return cls(passes, found, found.plan if found.full else completed(found.plan, about, before))
+        plan = found.plan if found.full else completed(found.plan, about, known.before)
+        return cls(known.passes, found, plan, known.kept)
 
     def apply(self, command: str, progress: Progress) -> Outcome:
         """Carry it out, and keep what is known then for the next process."""
@@ -53,7 +56,7 @@ class OnePass(Struct, frozen=True):
         acted = self.found.plan.concerned
         said: tuple[Item | Note, ...] = (*self.plan.held, *self.plan.aside, *self.plan.notes) if acted else ()
         spoken = {item.conversation for item in said if item.conversation is not None}
-        keep(self.passes, self.plan, self.passes.due | acted | spoken)
+        keep(self.passes, self.plan, self.passes.due | acted | spoken, self.kept)
         return outcome
 
 

@@ -7,7 +7,7 @@ while what is remembered and what is asked for are the same; else everything is 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
-    from reconcile.disk.generation import Generation
     from reconcile.session import Session
 
 _KEY_BYTES = 16
@@ -38,75 +37,97 @@ _SHARE = 5
 """A look at a part costs as much as one at everything where it is about one in so many directories."""
 
 
-def resumed(
-    session: Session, rest: LastAnswer, changed: Sequence[Collection[str]], policy: Policy
-) -> tuple[Passes, dict[Side, set[str]], Plan] | None:
-    """Return passes that know what was kept, where they have to look first, and what was said of everything.
+class Resumed(NamedTuple):
+    """Passes that know what was kept, where they have to look first, and what was said of everything."""
 
-    ``changed`` has, by side, the paths that have another status now. None: too much has changed, or is not known.
+    passes: Passes
+    dirty: dict[Side, set[str]]
+    before: Plan
+    kept: LastKnown
+
+
+def resumed(session: Session, rest: LastAnswer, changed: Sequence[Collection[str]], policy: Policy) -> Resumed | None:
+    """Go on from what was kept; ``changed`` has, by side, the paths that have another status now.
+
+    None: too much has changed, or is not known.
     """
     kept = LastKnown.load(session.directory, session.roots.workspace_identity)
     if kept is None or kept.key != rest.key or session.checkout is None:
         return None
-    if any(session.index_of(side).saved != was.stored for side, was in zip(Side, kept.sides, strict=True)):
+    if tuple(session.index_of(side).saved for side in Side) != rest.indexes:
         return None
     dirty, sides = {}, {}
-    for side, was, paths, sweep in zip(Side, kept.sides, changed, rest.sweeps, strict=True):
+    for side, was, paths, sweep, loose in zip(Side, kept.sides, changed, rest.sweeps, rest.loose, strict=True):
         session.resume_sweep(side, sweep, paths)
-        dirty[side] = {"" if path == "." else path for path in paths} | set(was.loose)
-        sides[side] = _known_side(session, side, was)
+        dirty[side] = {"" if path == "." else path for path in paths} | set(loose)
+        sides[side] = _known_side(session, side, was, frozenset(loose))
     before = plan_of(rest.answer, policy, rest.made_ns)
     noted = frozenset(note.conversation for note in before.notes if note.conversation is not None)
     whole = Whole(USUAL, directories=0)
-    known = Known(sides, Kin(kept.above), frozenset(kept.remembered), whole, session.rules, kept.inhabited)
+    known = Known(sides, Kin(kept.above), kept.remembered, whole, session.rules, kept.inhabited)
     passes = Passes(session)
     passes.resume(known, policy, noted.union(rest.due), _most(kept))
     # Opened first, then compared: whoever writes in between is noticed by one or the other.
     if generation(session.directory) != rest.generation:
         return None
     counted = {each: state for state, some in kept.counted.items() for each in some}
-    return passes, dirty, replace(before, counted=counted)
+    return Resumed(passes, dirty, replace(before, counted=counted), kept)
 
 
-def keep(passes: Passes, plan: Plan, left: Collection[str]) -> None:
+def keep(passes: Passes, plan: Plan, left: Collection[str], before: LastKnown | None) -> None:
     """Keep what is known after a pass; ``plan`` is about everything.
 
-    ``left``: what has to be looked at next time in any case, as the plan doesn't say how it is now.
+    ``left``: what has to be looked at next time in any case, as the plan doesn't say how it is now. ``before``: what
+    was kept when the pass began.
     """
-    passes.session.state.checkpoint()
-    mark = generation(passes.session.directory)
-    if mark is not None and passes.goes_on:
-        _keep(passes.session, passes.known, mark, plan, left)
-
-
-def _keep(session: Session, known: Known, mark: Generation, plan: Plan, left: Collection[str]) -> None:
-    if session.format.places is not None:  # what is derived may be due by the clock, or by what no sweep goes over
+    session, known = passes.session, passes.known
+    session.state.checkpoint()
+    mark = generation(session.directory)
+    if mark is None or not passes.goes_on or not _is_usual(session, known, plan):
         return
-    sides = tuple(_kept_side(session, side, known.sides[side]) for side in Side)
-    usual = known.is_ordinary and known.remembered and is_ordinary(plan)
-    if session.messages or not usual or sum(len(side.loose) for side in sides) > LOOSE:
+    store, workspace = known.sides[Side.STORE], known.sides[Side.WORKSPACE]
+    loose = _loose(session, store), _loose(session, workspace)
+    if sum(map(len, loose)) > LOOSE:
         return
-    if session.state.journal.open_runs():  # of a program: if it is killed, the next run has something to clean up
-        return
+    key = _keep_known(session, known, plan, before)
     directory, checkout = session.directory, session.roots.workspace_identity
-    key = os.urandom(_KEY_BYTES)
-    counted: dict[str, list[str]] = {}
-    for conversation, state in plan.counted.items():
-        counted.setdefault(state, []).append(conversation)
-    LastKnown(
-        key,
-        (sides[0], sides[1]),
-        {each: tuple(found) for each, found in known.kin.relations.items()},
-        tuple(known.remembered),
-        known.inhabited,
-        {state: tuple(found) for state, found in counted.items()},
-    ).save(directory, checkout)
     roots = session.roots.store_conversations, session.roots.workspace_conversations
     sweeps = session.swept(Side.STORE), session.swept(Side.WORKSPACE)
     asked = asked_of(session.roots, plan.policy, session.ignore)
-    LastAnswer(asked, mark, session.now_ns(), roots, sweeps, answer_of(plan), tuple(left), key).save(
+    indexes = session.index_of(Side.STORE).saved, session.index_of(Side.WORKSPACE).saved
+    answer = answer_of(plan)
+    LastAnswer(asked, mark, session.now_ns(), roots, sweeps, answer, tuple(left), indexes, loose, key).save(
         directory, checkout
     )
+
+
+def _is_usual(session: Session, known: Known, plan: Plan) -> bool:
+    """Tell whether a next run could go on from here."""
+    if session.format.places is not None:  # what is derived may be due by the clock, or by what no sweep goes over
+        return False
+    if session.messages or not (known.is_ordinary and known.remembered and is_ordinary(plan)):
+        return False
+    # Those of a program: if it is killed, the next run has something to clean up.
+    return not session.state.journal.open_runs()
+
+
+def _keep_known(session: Session, known: Known, plan: Plan, before: LastKnown | None) -> bytes:
+    """Keep what is known, unless that was kept already; return its key."""
+    counted: dict[str, list[str]] = {}
+    for conversation, state in plan.counted.items():
+        counted.setdefault(state, []).append(conversation)
+    now = LastKnown(
+        before.key if before is not None else b"",
+        (_kept_side(known.sides[Side.STORE]), _kept_side(known.sides[Side.WORKSPACE])),
+        known.kin.relations,
+        known.remembered,
+        known.inhabited,
+        {state: frozenset(found) for state, found in counted.items()},
+    )
+    if now != before:
+        now = now._replace(key=os.urandom(_KEY_BYTES))
+        now.save(session.directory, session.roots.workspace_identity)
+    return now.key
 
 
 def _most(kept: LastKnown) -> int:
@@ -114,15 +135,18 @@ def _most(kept: LastKnown) -> int:
     return max(LOOSE, sum(len(side.conversations) for side in kept.sides) // _SHARE)
 
 
-def _known_side(session: Session, side: Side, was: LastKnownSide) -> KnownSide:
-    loose, build = frozenset(was.loose), session.copies_in_index(side)
+def _known_side(session: Session, side: Side, was: LastKnownSide, loose: frozenset[str]) -> KnownSide:
+    build = session.copies_in_index(side)
     known = KnownSide(side, was.identity, was.conversations, lambda path: None if path in loose else build(path))
     known.know_foreign(Foreign(*entry) for entry in was.foreign)
     return known
 
 
-def _kept_side(session: Session, side: Side, known: KnownSide) -> LastKnownSide:
-    index = session.index_of(side)
+def _kept_side(known: KnownSide) -> LastKnownSide:
     foreign = tuple((each.path, each.what, each.link, each.special) for each in known.all_foreign())
-    loose = tuple(path for path in known.looked_at() if not is_whole(known.copy(path), index.rows.get(path)))
-    return LastKnownSide(known.identity, index.saved, dict(known.paths), loose, foreign)
+    return LastKnownSide(known.identity, dict(known.paths), foreign)
+
+
+def _loose(session: Session, known: KnownSide) -> tuple[str, ...]:
+    rows = session.index_of(known.side).rows
+    return tuple(path for path in known.looked_at() if not is_whole(known.copy(path), rows.get(path)))

@@ -119,7 +119,7 @@ class KnownSide:
         before = self.drop(copy.path)
         self._conversations[copy.path] = copy.conversation
         self._copies[copy.path] = copy
-        self._of.setdefault(copy.conversation, set()).add(copy.path)
+        self._of[copy.conversation] = (*self._of.get(copy.conversation, ()), copy.path)
         self._inside.setdefault(_enclosing(copy.path), set()).add(copy.path)
         return before
 
@@ -128,10 +128,9 @@ class KnownSide:
         if path not in self._conversations:
             return None
         copy, conversation = self._known(path), self._conversations[path]
-        there = self._of[conversation]
-        there.discard(path)
-        if not there:
-            del self._of[conversation]
+        there = tuple(each for each in self._of.pop(conversation) if each != path)
+        if there:
+            self._of[conversation] = there
         self._inside[_enclosing(path)].discard(path)
         del self._conversations[path]
         self._copies.pop(path, None)
@@ -144,16 +143,16 @@ class KnownSide:
         return found
 
     @cached_property
-    def _of(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+    def _of(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
         for path, conversation in self._conversations.items():
-            found.setdefault(conversation, set()).add(path)
+            found[conversation] = (*found[conversation], path) if conversation in found else (path,)
         return found
 
     @cached_property
     def _inside(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for path in self._conversations:
+        found = {"": {path for path in self._conversations if _BELOW not in path}}
+        for path in self._conversations.keys() - found[""]:
             found.setdefault(_enclosing(path), set()).add(path)
         return found
 

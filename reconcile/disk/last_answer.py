@@ -41,8 +41,10 @@ class Answer(NamedTuple):
 class LastAnswer(NamedTuple):
     """``roots`` and ``sweeps`` are the store's and the workspace's; ``made_ns``: when it was found to be so.
 
+    ``indexes``: the checksums of what was stored of either side's files; copies are built of that. ``loose``: paths of
+    copies that have to be looked at again, as not all that is known of them is there.
     ``due``: conversations of which the answer says nothing, as the next run has to look at them in any case.
-    ``key`` tells what else was kept at the same time (`reconcile.disk.last_known`).
+    ``key`` tells what else was known then (`reconcile.disk.last_known`).
     """
 
     asked: Asked
@@ -52,6 +54,8 @@ class LastAnswer(NamedTuple):
     sweeps: tuple[KeptSweep, KeptSweep]
     answer: Answer
     due: tuple[str, ...]
+    indexes: tuple[bytes, bytes]
+    loose: tuple[tuple[str, ...], tuple[str, ...]]
     key: bytes
 
     def is_about(self, asked: Asked, directory: str, now_ns: int) -> bool:
@@ -70,12 +74,12 @@ class LastAnswer(NamedTuple):
         swept = load_values(file_of(directory, _SWEPT, checkout), _SWEPT)
         if values is None or swept is None:
             return None
-        (asked, known, made_ns, roots, answer, due, key), (base, here, there) = values
+        (asked, known, made_ns, roots, answer, *others), (base, here, there) = values
         (found, count), *pieces = swept
         if found != base:
             return None
         one, other = KeptSweep(pieces[:count], here, base), KeptSweep(pieces[count:], there, base)
-        return cls(asked, known, made_ns, roots, (one, other), Answer(*answer), due, key)
+        return cls(asked, known, made_ns, roots, (one, other), Answer(*answer), *others)
 
     def save(self, directory: str, checkout: str) -> None:
         """Keep it; of the sweeps what was said since, where the rest is kept already."""
@@ -85,5 +89,5 @@ class LastAnswer(NamedTuple):
             one, other, base = one.merged(), other.merged(), os.urandom(_KEY_BYTES)
             path = file_of(directory, _SWEPT, checkout)
             save_values(path, _SWEPT, (base, len(one.pieces)), *one.pieces, *other.pieces)
-        values = (*self[:4], tuple(self.answer), self.due, self.key)
+        values = (*self[:4], tuple(self.answer), *self[6:])
         save_values(file_of(directory, _KIND, checkout), _KIND, values, (base, one.since, other.since))

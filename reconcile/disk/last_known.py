@@ -10,16 +10,10 @@ _KIND = "known"
 
 
 class LastKnownSide(NamedTuple):
-    """A side's identity, its copies' paths with their conversations, and what is nobody's.
-
-    ``loose``: paths of copies that have to be looked at again, as not all that is known of them was kept.
-    ``stored``: the checksum of the index that the others are built from.
-    """
+    """A side's identity, its copies' paths with their conversations, and what is nobody's."""
 
     identity: str
-    stored: bytes
     conversations: dict[str, str]
-    loose: tuple[str, ...]
     foreign: tuple[tuple[str, str, bool, bool], ...]
 
 
@@ -31,10 +25,10 @@ class LastKnown(NamedTuple):
 
     key: bytes
     sides: tuple[LastKnownSide, LastKnownSide]
-    above: dict[str, tuple[str, ...]]
-    remembered: tuple[str, ...]
+    above: dict[str, frozenset[str]]
+    remembered: frozenset[str]
     inhabited: tuple[bool, bool]
-    counted: dict[str, tuple[str, ...]]
+    counted: dict[str, frozenset[str]]
 
     @classmethod
     def load(cls, directory: str, checkout: str) -> LastKnown | None:

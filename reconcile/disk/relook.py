@@ -124,14 +124,15 @@ class _Relook(Walk):
             self.in_doubt = self.in_doubt or self.has_problems or self._has_other_things()
             return self.at_rest(root, conversations_dir)
 
-    def entry_of(self, entry: os.DirEntry[str], level: Level, pending: list[Level]) -> Spot | None:
-        """What one entry of a directory of conversations is, where it is new or inside what was named."""
-        path = f"{level.path}/{entry.name}" if level.path else entry.name
-        known = path in self._known.paths and entry.is_dir(follow_symlinks=False)
-        if not known or self._is_named(path):
-            return super().entry_of(entry, level, pending)
-        self._listed.setdefault(level.path, set()).add(path)
-        return None
+    def entries_of(self, directory: Directory, level: Level) -> Iterable[os.DirEntry[str]]:
+        """What is new in a directory of conversations, or inside what was named."""
+        if self._is_named(level.path):
+            return directory.entries()
+        entries, above = list(directory.entries()), f"{level.path}/" if level.path else ""
+        there = {above + entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
+        known = there.intersection(self._known.paths).difference(self._named)
+        self._listed.setdefault(level.path, set()).update(known)
+        return [entry for entry in entries if above + entry.name not in known]
 
     def _look_into(self, root: Directory, level: Level) -> None:
         """Look at what is new in a directory of conversations."""

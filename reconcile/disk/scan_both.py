@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import marshal
 import os
-import pickle
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.core.model import Copy, Partition, Side, Snapshot, Stream
@@ -59,6 +58,8 @@ def told(scanned: Scanned) -> bytes:
         else:
             spots.append(None)
             others.append(copy)
+    import pickle  # here, as below: most looks are one process's
+
     about = (others, snapshot.foreign, snapshot.problems)
     values = (
         (snapshot.exists, snapshot.identity, scanned.changed, scanned.read),
@@ -82,6 +83,8 @@ def heard(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Scan
     (exists, identity, changed, read), spots, about, pieces = marshal.loads(view[_LENGTH:end])  # noqa: S302 - our own
     index = Index.decode(view[end:]) if changed else before
     del view, blob
+    import pickle
+
     others, foreign, problems = pickle.loads(about)  # noqa: S301 - as above
     rest, copies, like = iter(others), [], {copy.conversation: copy for copy in other.snapshot.copies}
     for spot in spots:

@@ -16,7 +16,7 @@ from reconcile.disk.reading import reason
 from reconcile.disk.tree import Directory, is_special, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from reconcile.core.format import Format
     from reconcile.disk.index import Index
@@ -118,7 +118,7 @@ class Walk:
                 status = directory.status()
                 self.note_stamp(level.path, status)
                 self.reader.sweep.note(level.path, status, self.reader.now_ns)
-                entries = (self.entry_of(entry, level, pending) for entry in directory.entries())
+                entries = (self.entry_of(entry, level, pending) for entry in self.entries_of(directory, level))
                 for spot in [spot for spot in entries if spot is not None]:
                     self.copy(directory, spot, pending)
         except FileNotFoundError:
@@ -126,6 +126,10 @@ class Walk:
         except OSError as error:
             self._blocked.add(level.owner)
             self._problems.append(Problem(level.path, f"it can't be read ({reason(error)})"))
+
+    def entries_of(self, directory: Directory, level: Level) -> Iterable[os.DirEntry[str]]:  # noqa: ARG002
+        """What has to be looked at of a directory of conversations: all that is in it."""
+        return directory.entries()
 
     def entry_of(self, entry: os.DirEntry[str], level: Level, pending: list[Level]) -> Spot | None:
         """What one entry of a directory of conversations is."""
