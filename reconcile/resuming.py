@@ -24,7 +24,7 @@ from reconcile.disk.last_known import LastKnown, LastKnownSide
 from reconcile.passes import Passes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
@@ -70,7 +70,8 @@ def resumed(session: Session, rest: LastAnswer, changed: Sequence[Collection[str
     # Opened first, then compared: whoever writes in between is noticed by one or the other.
     if generation(session.directory) != rest.generation:
         return None
-    counted = {each: state for state, some in kept.counted.items() for each in some}
+    now = {**kept.counted, **rest.counted}
+    counted = {each: state for each, state in now.items() if state is not None}
     return Resumed(passes, dirty, replace(before, counted=counted), kept)
 
 
@@ -89,16 +90,17 @@ def keep(passes: Passes, plan: Plan, left: Collection[str], before: LastKnown | 
     loose = _loose(session, store), _loose(session, workspace)
     if sum(map(len, loose)) > LOOSE:
         return
-    key = _keep_known(session, known, plan, before)
+    kept = _keep_known(session, known, plan, before)
+    counted = _otherwise(plan.counted, kept.counted)
     directory, checkout = session.directory, session.roots.workspace_identity
     roots = session.roots.store_conversations, session.roots.workspace_conversations
     sweeps = session.swept(Side.STORE), session.swept(Side.WORKSPACE)
     asked = asked_of(session.roots, plan.policy, session.ignore)
     indexes = session.index_of(Side.STORE).saved, session.index_of(Side.WORKSPACE).saved
     answer = answer_of(plan)
-    LastAnswer(asked, mark, session.now_ns(), roots, sweeps, answer, tuple(left), indexes, loose, key).save(
-        directory, checkout
-    )
+    LastAnswer(
+        asked, mark, session.now_ns(), roots, sweeps, answer, tuple(left), indexes, loose, counted, kept.key
+    ).save(directory, checkout)
 
 
 def _is_usual(session: Session, known: Known, plan: Plan) -> bool:
@@ -111,23 +113,27 @@ def _is_usual(session: Session, known: Known, plan: Plan) -> bool:
     return not session.state.journal.open_runs()
 
 
-def _keep_known(session: Session, known: Known, plan: Plan, before: LastKnown | None) -> bytes:
-    """Keep what is known, unless that was kept already; return its key."""
-    counted: dict[str, list[str]] = {}
-    for conversation, state in plan.counted.items():
-        counted.setdefault(state, []).append(conversation)
+def _keep_known(session: Session, known: Known, plan: Plan, before: LastKnown | None) -> LastKnown:
+    """Keep what is known, unless that was kept already but for a few states; return what is kept then."""
+    near = before is not None and len(_otherwise(plan.counted, before.counted)) <= LOOSE
     now = LastKnown(
         before.key if before is not None else b"",
         (_kept_side(known.sides[Side.STORE]), _kept_side(known.sides[Side.WORKSPACE])),
         known.kin.relations,
         known.remembered,
         known.inhabited,
-        {state: frozenset(found) for state, found in counted.items()},
+        before.counted if before is not None and near else dict(plan.counted),
     )
     if now != before:
         now = now._replace(key=os.urandom(_KEY_BYTES))
         now.save(session.directory, session.roots.workspace_identity)
-    return now.key
+    return now
+
+
+def _otherwise(counted: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the states that conversations are counted under now and weren't; None: one isn't counted any more."""
+    found: dict[str, str | None] = dict.fromkeys(before.keys() - counted.keys())
+    return found | dict(counted.items() - before.items())
 
 
 def _most(kept: LastKnown) -> int:

@@ -44,7 +44,8 @@ class LastAnswer(NamedTuple):
     ``indexes``: the checksums of what was stored of either side's files; copies are built of that. ``loose``: paths of
     copies that have to be looked at again, as not all that is known of them is there.
     ``due``: conversations of which the answer says nothing, as the next run has to look at them in any case.
-    ``key`` tells what else was known then (`reconcile.disk.last_known`).
+    ``key`` tells what else was known then (`reconcile.disk.last_known`); ``counted``: conversations that are counted
+    under another state than that says, or no more.
     """
 
     asked: Asked
@@ -56,6 +57,7 @@ class LastAnswer(NamedTuple):
     due: tuple[str, ...]
     indexes: tuple[bytes, bytes]
     loose: tuple[tuple[str, ...], tuple[str, ...]]
+    counted: dict[str, str | None]
     key: bytes
 
     def is_about(self, asked: Asked, directory: str, now_ns: int) -> bool:

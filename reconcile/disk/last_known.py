@@ -20,7 +20,7 @@ class LastKnownSide(NamedTuple):
 class LastKnown(NamedTuple):
     """Both sides, the store's first; ``above`` and ``remembered`` as in `reconcile.core.part.Known`.
 
-    ``counted``: the conversations that are counted under a state. ``key`` is that of the `LastAnswer` kept with it.
+    ``counted``: the state that each conversation is counted under. ``key`` is that of the `LastAnswer` kept with it.
     """
 
     key: bytes
@@ -28,7 +28,7 @@ class LastKnown(NamedTuple):
     above: dict[str, frozenset[str]]
     remembered: frozenset[str]
     inhabited: tuple[bool, bool]
-    counted: dict[str, frozenset[str]]
+    counted: dict[str, str]
 
     @classmethod
     def load(cls, directory: str, checkout: str) -> LastKnown | None:

@@ -16,7 +16,7 @@ _LENGTH = 8
 _SUM = 16
 _AT_ONCE = 1 << 18
 """Bytes that are read at once."""
-_VERSION = 6
+_VERSION = 7
 """Another one with every change of what is kept, or of its order."""
 
 

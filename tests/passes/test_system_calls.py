@@ -58,10 +58,12 @@ def _name_of(match: re.Match[str]) -> str:
     return f"{match[1]} O_CREAT" if "O_CREAT" in match.string else match[1]
 
 
+AGAIN = 0.05
+"""Five paths in all: of what a later run has looked at, status is asked for twice until that is merged."""
 CHANGES: dict[str, tuple[Callable[[World], None], tuple[str, ...], float]] = {
-    "nothing, in a dry run": (lambda _: None, ("--dry-run",), 0),
-    "nothing": (lambda _: None, (), 0),
-    "one": (edit, (), 0.5),
+    "nothing, in a dry run": (lambda _: None, ("--dry-run",), AGAIN),
+    "nothing": (lambda _: None, (), AGAIN),
+    "one": (edit, (), 0.5 + AGAIN),
 }
 """What has changed, how it is asked for, and how many calls each other conversation may cost beside its paths'."""
 
@@ -87,7 +89,7 @@ def test_each_conversation_costs_a_status_of_its_paths(
     found[MANY].subtract(found[FEW])
     each = {name: number / (MANY - FEW) for name, number in found[MANY].items() if number and name not in MEMORY}
     assert sum(each.values()) <= PATHS + more, each
-    assert sum(each.get(name, 0) for name in READS) <= more, each
+    assert sum(each.get(name, 0) for name in READS) <= more - AGAIN, each
 
 
 READ_ONCE = 26
