@@ -12,6 +12,7 @@ from reconcile.core.names import CHILDREN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from reconcile.core.model import Copy, Foreign, Side
 
@@ -90,9 +91,12 @@ class KnownSide:
         """Tell whether a directory of it is there outside of the trash."""
         return any(f"/{TRASH}/" not in f"/{path}/" for path in self._of.get(conversation, ()))
 
-    def inside(self, path: str) -> frozenset[str]:
-        """Return the copies right inside a copy's directory, or of those inside none; an empty path is the side's."""
-        return frozenset(self._inside.get(path, ()))
+    def inside(self, path: str) -> AbstractSet[str]:
+        """Return the copies right inside a copy's directory, or of those inside none; an empty path is the side's.
+
+        As they are just now: it changes with what is put and dropped.
+        """
+        return self._inside.get(path, frozenset())
 
     def within(self, path: str) -> list[str]:
         """Return the path, where a copy is there, and all copies inside it, at any depth."""

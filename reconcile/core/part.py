@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.core.guards import Sides, holds_any, look_at_whole
-from reconcile.core.kin import Kin, above
+from reconcile.core.kin import Kin, above, kin_of
 from reconcile.core.known import KnownSide
 from reconcile.core.look import Look
 from reconcile.core.model import Side
@@ -75,8 +75,8 @@ class Known:
         """Take over what a look at everything has found."""
         whole = look_at_whole(look.store, look.workspace, look.memory, rules.format)
         sides = {Side.STORE: KnownSide.seen(look.store), Side.WORKSPACE: KnownSide.seen(look.workspace)}
-        known = cls(sides, Kin(), frozenset(look.memory.agreed), whole, rules)
-        known.relate({*known.conversations(), *look.memory.intents}, look.memory)
+        kin = kin_of((*look.store.copies, *look.workspace.copies), look.memory)
+        known = cls(sides, kin, frozenset(look.memory.agreed), whole, rules)
         known.unusual = _is_unusual(look, whole.sides)
         return known
 

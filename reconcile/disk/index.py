@@ -11,11 +11,12 @@ import contextlib
 import functools
 import os
 import struct
+from itertools import accumulate, pairwise
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import MsgspecError, Struct, field, msgpack
-from xxhash import xxh3_128_digest
+from msgspec import Struct, field, msgpack
+from xxhash import xxh3_128, xxh3_128_digest
 
 from reconcile.core.model import Copy, Fault, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
 from reconcile.disk.private import replace_private_file
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
     from reconcile.core.model import Digest
     from reconcile.disk.reading import Print
+    from reconcile.disk.rows import Bytes
 
-_MAGIC = b"reconcile.index\x03"
-_MAGIC_OF_CHANGES = b"reconcile.index.changes\x03"
+_MAGIC = b"reconcile.index\x04"
+_MAGIC_OF_CHANGES = b"reconcile.index.changes\x04"
 _CHANGES = ".changes"
 _SHARE = 16
 """Changes are stored alone while they are about no more than one in so many rows."""
@@ -143,44 +145,45 @@ class Index(Struct):
         path = _path(directory, root)
         with contextlib.suppress(OSError):
             if self.base and self.rows.changed * _SHARE <= len(self.rows):
-                replace_private_file(path + _CHANGES, self.encode_changes())
+                replace_private_file(path + _CHANGES, *self._changes())
             else:
-                replace_private_file(path, self.encode())
+                replace_private_file(path, *self._whole())
                 self.base = self.saved
                 os.unlink(path + _CHANGES)  # they were of another one
 
     def encode(self) -> bytes:
         """The index as one blob."""
-        packed = self.rows.packed(_encode_row)
-        self.rows = self.rows.stored(packed)
-        self.saved, blob = _sealed(_MAGIC, (self.format, self.identity, packed))
-        return blob
-
-    def encode_changes(self) -> bytes:
-        """What has changed since it was encoded, as a blob."""
-        self.saved, blob = _sealed(_MAGIC_OF_CHANGES, (self.base, self.rows.changes(_encode_row)))
-        return blob
+        return b"".join(self._whole())
 
     @classmethod
     def decode(cls, blob: bytes | memoryview) -> Index:
-        """The index in a blob; an empty one where it is damaged or another version's."""
-        checksum, payload = _opened(_MAGIC, blob)
-        if payload is None:
-            return cls()
+        """The index in a blob, of which it is a view; an empty one where that is damaged or another version's."""
+        checksum, parts = _opened(_MAGIC, blob)
         try:
-            name, identity, packed = msgpack.decode(payload, type=tuple[str, str, Packed])
-            return cls(name, identity, Rows(_decode_row, packed), saved=checksum)
-        except (MsgspecError, ValueError):
+            name, identity, *packed = parts
+            return cls(str(name, "utf-8"), str(identity, "utf-8"), Rows(_decode_row, Packed(*packed)), saved=checksum)
+        except (TypeError, ValueError):
             return cls()
 
     def change(self, blob: bytes) -> None:
         """Take the changes in a blob, where it is whole and they are of this index."""
-        checksum, payload = _opened(_MAGIC_OF_CHANGES, blob)
-        with contextlib.suppress(MsgspecError, ValueError):
-            base, changes = msgpack.decode(payload or b"", type=tuple[bytes, Changes])
+        checksum, parts = _opened(_MAGIC_OF_CHANGES, blob)
+        with contextlib.suppress(TypeError, ValueError):
+            base, gone, *packed = parts
             if base == self.base:
-                self.rows.change(changes)
+                self.rows.change(Changes(gone, Packed(*packed)))
                 self.saved = checksum
+
+    def _whole(self) -> tuple[Bytes, ...]:
+        packed = self.rows.packed(_encode_row)
+        self.rows = self.rows.stored(packed)
+        self.saved, parts = _sealed(self.format.encode(), self.identity.encode(), *packed)
+        return _MAGIC, self.saved, *parts
+
+    def _changes(self) -> tuple[Bytes, ...]:
+        gone, packed = self.rows.changes(_encode_row)
+        self.saved, parts = _sealed(self.base, gone, *packed)
+        return _MAGIC_OF_CHANGES, self.saved, *parts
 
 
 def is_whole(copy: Copy, row: Row | None) -> bool:
@@ -249,7 +252,7 @@ def _encode_row(row: Row) -> bytes | None:
         return None
 
 
-def _decode_row(raw: bytes) -> Row:
+def _decode_row(raw: Bytes) -> Row:
     return _row_decoder().decode(raw)
 
 
@@ -258,15 +261,21 @@ def _row_decoder() -> msgpack.Decoder[Row]:
     return msgpack.Decoder(Row)
 
 
-def _sealed(magic: bytes, values: tuple[object, ...]) -> tuple[bytes, bytes]:
-    """Return a checksum, and a blob of it with values, as they are stored."""
-    payload = msgpack.encode(values)
-    checksum = xxh3_128_digest(payload)
-    return checksum, b"".join((magic, checksum, payload))
+def _sealed(*parts: Bytes) -> tuple[bytes, tuple[Bytes, ...]]:
+    """Return a checksum, and what it is of, as it is stored: how many bytes each part has, and the parts."""
+    lengths = struct.pack(f"<B{len(parts)}Q", len(parts), *map(len, parts))
+    checksum = xxh3_128(lengths)
+    for part in parts:
+        checksum.update(part)
+    return checksum.digest(), (lengths, *parts)
 
 
-def _opened(magic: bytes, blob: bytes | memoryview) -> tuple[bytes, memoryview | None]:
-    """Return the checksum and the payload of such a blob; None where it is damaged or another version's."""
+def _opened(magic: bytes, blob: bytes | memoryview) -> tuple[bytes, list[memoryview]]:
+    """Return the checksum and the parts in such a blob; none where it is damaged or another version's."""
     start = len(magic) + _SUM
     checksum, payload = bytes(blob[len(magic) : start]), memoryview(blob)[start:]
-    return checksum, payload if blob[: len(magic)] == magic and checksum == xxh3_128_digest(payload) else None
+    if blob[: len(magic)] != magic or checksum != xxh3_128_digest(payload):
+        return checksum, []
+    lengths = struct.unpack_from(f"<{payload[0]}Q", payload, 1)
+    ends = list(accumulate(lengths, initial=1 + 8 * len(lengths)))
+    return checksum, [payload[begin:end] for begin, end in pairwise(ends)]

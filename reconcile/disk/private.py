@@ -37,14 +37,14 @@ def create_private_file(path: str) -> int:
     return os.open(path, flags, FILE_MODE)
 
 
-def write_all(fd: int, content: bytes | memoryview) -> None:
+def write_all(fd: int, content: bytes | bytearray | memoryview) -> None:
     """Write every byte; one write may take only a part. Raises `OSError`."""
     written = os.write(fd, content)
     while written < len(content):
         written += os.write(fd, memoryview(content)[written:])
 
 
-def replace_private_file(path: str, *parts: bytes) -> None:
+def replace_private_file(path: str, *parts: bytes | bytearray | memoryview) -> None:
     """Put a file of these parts in place at once, 0600: readers see the old content or the new. Raises `OSError`.
 
     Not flushed: for what only informs. One process at a time may do it.

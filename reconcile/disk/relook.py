@@ -19,6 +19,7 @@ from reconcile.disk.walk import PARTITIONS, Level, Walk
 if TYPE_CHECKING:
     import os
     from collections.abc import Collection, Iterable
+    from collections.abc import Set as AbstractSet
 
     from reconcile.core.format import Format
     from reconcile.core.known import KnownSide
@@ -103,7 +104,7 @@ class _Relook(Walk):
         self.gone: set[str] = set()
         self.in_doubt = False
         self._known = known
-        self._listed: dict[str, set[str]] = {}
+        self._listed: dict[str, AbstractSet[str]] = {}
         """By the path of a directory of conversations that was named, the copies that are there."""
         self._named: set[str] = set()
         """The conversations' directories that were named."""
@@ -129,16 +130,16 @@ class _Relook(Walk):
         if self._is_named(level.path):
             return directory.entries()
         entries, above = list(directory.entries()), f"{level.path}/" if level.path else ""
-        there = {above + entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
-        known = there.intersection(self._known.paths).difference(self._named)
-        self._listed.setdefault(level.path, set()).update(known)
-        return [entry for entry in entries if above + entry.name not in known]
+        there = {above + entry.name: entry for entry in entries if entry.is_dir(follow_symlinks=False)}
+        new = there.keys() - self._known.paths | self._named.intersection(there)
+        self._listed[level.path] = there.keys() - new if new else there.keys()
+        return [*(there[path] for path in new), *(each for each in entries if not each.is_dir(follow_symlinks=False))]
 
     def _look_into(self, root: Directory, level: Level) -> None:
         """Look at what is new in a directory of conversations."""
         if self._is_named(level.path):
             return
-        self._listed[level.path] = set()
+        self._listed[level.path] = frozenset()
         if self._status(root, level.path) is not None:
             self.walk(root, [level])
 

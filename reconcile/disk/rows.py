@@ -5,20 +5,21 @@ from __future__ import annotations
 from array import array
 from collections.abc import MutableMapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 T = TypeVar("T")
+Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
 class Packed(NamedTuple):
     """Rows as they are stored: paths joined by NUL, where each row begins and the last ends, and the rows."""
 
-    paths: bytes = b""
-    offsets: bytes = b""
-    rows: bytes = b""
+    paths: Bytes = b""
+    offsets: Bytes = b""
+    rows: Bytes = b""
 
 
 _NO_ROWS = Packed()
@@ -27,7 +28,7 @@ _NO_ROWS = Packed()
 class Changes(NamedTuple):
     """What became of rows since they were stored: paths that are gone, joined by NUL, and rows that are new."""
 
-    gone: bytes
+    gone: Bytes
     new: Packed
 
 
@@ -35,9 +36,10 @@ class _Stored:
     """Rows that stay bytes until they are asked for."""
 
     def __init__(self, packed: Packed) -> None:
-        self._paths, self._rows = packed.paths, packed.rows
-        self._offsets = array("q", packed.offsets)
-        if len(self._offsets) != (packed.paths.count(b"\0") + 2 if packed.paths else 0):
+        self._paths, self._rows = bytes(packed.paths), packed.rows
+        self._offsets = array("q")
+        self._offsets.frombytes(packed.offsets)
+        if len(self._offsets) != (self._paths.count(b"\0") + 2 if self._paths else 0):
             raise ValueError("as many offsets as rows")
 
     @cached_property
@@ -46,7 +48,7 @@ class _Stored:
         names = _split(self._paths)
         return dict(zip(names, range(len(names)), strict=True))
 
-    def raw(self, at: int) -> bytes:
+    def raw(self, at: int) -> Bytes:
         return self._rows[self._offsets[at] : self._offsets[at + 1]]
 
 
@@ -58,7 +60,7 @@ class Rows(MutableMapping[str, T], Generic[T]):
 
     __slots__ = ("_decode", "_gone", "_new", "_stored")
 
-    def __init__(self, decode: Callable[[bytes], T], packed: Packed = _NO_ROWS) -> None:
+    def __init__(self, decode: Callable[[Bytes], T], packed: Packed = _NO_ROWS) -> None:
         """Take what `packed` has returned; nothing, where a look begins.
 
         Raises:
@@ -149,7 +151,7 @@ class Rows(MutableMapping[str, T], Generic[T]):
         self._new.update(new)
 
 
-def _packed(rows: Iterable[tuple[str, bytes | None]]) -> Packed:
+def _packed(rows: Iterable[tuple[str, Bytes | None]]) -> Packed:
     paths: list[str] = []
     offsets, stored = array("q"), bytearray()
     for path, raw in rows:
@@ -159,12 +161,12 @@ def _packed(rows: Iterable[tuple[str, bytes | None]]) -> Packed:
             stored += raw
     if paths:
         offsets.append(len(stored))
-    return Packed(_joined(paths), offsets.tobytes(), bytes(stored))
+    return Packed(_joined(paths), offsets.tobytes(), stored)
 
 
 def _joined(paths: Iterable[str]) -> bytes:
     return "\0".join(paths).encode("utf-8", "surrogatepass")
 
 
-def _split(paths: bytes) -> list[str]:
-    return paths.decode("utf-8", "surrogatepass").split("\0") if paths else []
+def _split(paths: Bytes) -> list[str]:
+    return str(paths, "utf-8", "surrogatepass").split("\0") if paths else []
