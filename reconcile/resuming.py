@@ -90,8 +90,7 @@ def keep(passes: Passes, plan: Plan, left: Collection[str], before: LastKnown | 
     loose = _loose(session, store), _loose(session, workspace)
     if sum(map(len, loose)) > LOOSE:
         return
-    kept = _keep_known(session, known, plan, before)
-    counted = _otherwise(plan.counted, kept.counted)
+    kept, counted = _keep_known(session, known, plan, before)
     directory, checkout = session.directory, session.roots.workspace_identity
     roots = session.roots.store_conversations, session.roots.workspace_conversations
     sweeps = session.swept(Side.STORE), session.swept(Side.WORKSPACE)
@@ -113,27 +112,33 @@ def _is_usual(session: Session, known: Known, plan: Plan) -> bool:
     return not session.state.journal.open_runs()
 
 
-def _keep_known(session: Session, known: Known, plan: Plan, before: LastKnown | None) -> LastKnown:
-    """Keep what is known, unless that was kept already but for a few states; return what is kept then."""
-    near = before is not None and len(_otherwise(plan.counted, before.counted)) <= LOOSE
+def _keep_known(
+    session: Session, known: Known, plan: Plan, before: LastKnown | None
+) -> tuple[LastKnown, dict[str, str | None]]:
+    """Keep what is known, unless that was kept already but for a few states; return what is kept, and those."""
+    if before is None or len(otherwise := _otherwise(plan.counted, before.counted)) > LOOSE:
+        counted, otherwise = dict(plan.counted), {}
+    else:
+        counted = before.counted
     now = LastKnown(
         before.key if before is not None else b"",
         (_kept_side(known.sides[Side.STORE]), _kept_side(known.sides[Side.WORKSPACE])),
         known.kin.relations,
         known.remembered,
         known.inhabited,
-        before.counted if before is not None and near else dict(plan.counted),
+        counted,
     )
     if now != before:
         now = now._replace(key=os.urandom(_KEY_BYTES))
         now.save(session.directory, session.roots.workspace_identity)
-    return now
+    return now, otherwise
 
 
 def _otherwise(counted: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str | None]:
     """Return the states that conversations are counted under now and weren't; None: one isn't counted any more."""
     found: dict[str, str | None] = dict.fromkeys(before.keys() - counted.keys())
-    return found | dict(counted.items() - before.items())
+    found.update((each, state) for each, state in counted.items() if before.get(each) != state)
+    return found
 
 
 def _most(kept: LastKnown) -> int:
