@@ -137,7 +137,7 @@ class Passes:
 
     def close(self) -> None:
         """Save what has been learned of the files since the last pass about everything."""
-        self.session.save_indexes()
+        self.session.scanner.save()
 
     @property
     def due(self) -> frozenset[str]:
@@ -184,7 +184,7 @@ class Passes:
         left: set[str] = set()
         for side in dirty:
             known = self.known.sides[side]
-            found = self.session.look_again(known, dirty[side])
+            found = self.session.scanner.again(known, dirty[side])
             if found is None:
                 return None
             there = {each for path in found.gone if known.has_whole(each := known.paths[path])}

@@ -54,11 +54,11 @@ def resumed(session: Session, rest: LastAnswer, changed: Sequence[Collection[str
     kept = LastKnown.load(session.directory, session.roots.workspace_identity)
     if kept is None or kept.key != rest.key or session.checkout is None:
         return None
-    if tuple(session.index_of(side).saved for side in Side) != rest.indexes:
+    if tuple(session.scanner.index(side).saved for side in Side) != rest.indexes:
         return None
     dirty, sides = {}, {}
     for side, was, paths, sweep, loose in zip(Side, kept.sides, changed, rest.sweeps, rest.loose, strict=True):
-        session.resume_sweep(side, sweep, paths)
+        session.scanner.resume(side, sweep, paths)
         dirty[side] = {"" if path == "." else path for path in paths} | set(loose)
         sides[side] = _known_side(session, side, was, frozenset(loose))
     before = plan_of(rest.answer, policy, rest.made_ns)
@@ -93,9 +93,9 @@ def keep(passes: Passes, plan: Plan, left: Collection[str], before: LastKnown | 
     kept, counted = _keep_known(session, known, plan, before)
     directory, checkout = session.directory, session.roots.workspace_identity
     roots = session.roots.store_conversations, session.roots.workspace_conversations
-    sweeps = session.swept(Side.STORE), session.swept(Side.WORKSPACE)
+    sweeps = session.scanner.swept(Side.STORE), session.scanner.swept(Side.WORKSPACE)
     asked = asked_of(session.roots, plan.policy, session.ignore)
-    indexes = session.index_of(Side.STORE).saved, session.index_of(Side.WORKSPACE).saved
+    indexes = session.scanner.index(Side.STORE).saved, session.scanner.index(Side.WORKSPACE).saved
     answer = answer_of(plan)
     LastAnswer(
         asked, mark, session.now_ns(), roots, sweeps, answer, tuple(left), indexes, loose, counted, kept.key
@@ -147,7 +147,7 @@ def _most(kept: LastKnown) -> int:
 
 
 def _known_side(session: Session, side: Side, was: LastKnownSide, loose: frozenset[str]) -> KnownSide:
-    build = session.copies_in_index(side)
+    build = session.scanner.copies_in_index(side)
     known = KnownSide(side, was.identity, was.conversations, lambda path: None if path in loose else build(path))
     known.know_foreign(Foreign(*entry) for entry in was.foreign)
     return known
@@ -159,5 +159,5 @@ def _kept_side(known: KnownSide) -> LastKnownSide:
 
 
 def _loose(session: Session, known: KnownSide) -> tuple[str, ...]:
-    rows = session.index_of(known.side).rows
+    rows = session.scanner.index(known.side).rows
     return tuple(path for path in known.looked_at() if not is_whole(known.copy(path), rows.get(path)))

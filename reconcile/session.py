@@ -7,7 +7,6 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
@@ -19,28 +18,22 @@ from reconcile.core.look import Look
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.units import Rules
-from reconcile.disk.copies import Spot
 from reconcile.disk.durable import Durability
-from reconcile.disk.facts import Facts
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
-from reconcile.disk.index import Index
 from reconcile.disk.lock_report import held_locks
 from reconcile.disk.made import rows_of
 from reconcile.disk.own_lock import own_lock, read_holder
 from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
-from reconcile.disk.relook import look_again, look_at, place_of
-from reconcile.disk.roots import identity_of
-from reconcile.disk.scan import inspect, scan
-from reconcile.disk.scan_both import Where, scan_both
+from reconcile.disk.scan import inspect
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
 from reconcile.disk.state_schema import LIBRARY
-from reconcile.disk.sweep import KeptSweep, Sweep
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
+from reconcile.scanner import Scanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -50,29 +43,18 @@ if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.format import Format
     from reconcile.core.guards import Whole
-    from reconcile.core.known import KnownSide
-    from reconcile.core.model import Copy, Snapshot
+    from reconcile.core.model import Copy
     from reconcile.core.part import Part
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
     from reconcile.core.requests import Request
     from reconcile.core.views import View
     from reconcile.disk.journal import Run
-    from reconcile.disk.relook import Again
     from reconcile.disk.roots import Roots
-    from reconcile.disk.scan import Scanned
     from reconcile.disk.state import Checkout
 
 PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
-
-
-class _Looks(Struct):
-    """Looks at parts of a side since it was swept, where somebody goes on from that."""
-
-    sweeps: list[Sweep] = field(default_factory=list)
-    gone: frozenset[str] = frozenset()
-    stale: frozenset[str] = frozenset()
 
 
 class Session:
@@ -115,13 +97,13 @@ class Session:
             clock=clock,
             locks=locks_of(roots),
         )
-        self._indexes = {side: Index.load(state_directory, self._index_key(side)) for side in Side}
-        self._facts = Facts()
-        self._moved: set[Side] = set()
-        self._sweeps: dict[Side, KeptSweep] = {side: KeptSweep(()) for side in Side}
-        self._looks: dict[Side, _Looks] = {}
-        """That of the state when it was last looked at as a whole."""
-        self._found: dict[Side, Snapshot] = {}
+        self.scanner = Scanner(
+            {side: self.site.conversations(side) for side in Side},
+            state_directory,
+            {Side.STORE: "store", Side.WORKSPACE: f"workspace-{self.checkout}"},
+            self.format,
+            clock,
+        )
         if readonly:
             self.messages += self._unfinished()
 
@@ -135,9 +117,6 @@ class Session:
         """Close the state."""
         self.state.close()
 
-    def _index_key(self, side: Side) -> str:
-        return "store" if side is Side.STORE else f"workspace-{self.checkout}"
-
     def look(self, touched: Collection[Side] = tuple(Side)) -> Look:
         """Scan both sides, with the events of the streams that differ.
 
@@ -145,58 +124,8 @@ class Session:
         tells whether anybody has.
         """
         memory = self.state.load(self.checkout)
-        rested = {side: known for side, known in self._found.items() if side not in touched and self._rests(side)}
-        found = {side: self._with_found(known) for side, known in rested.items()}
-        for side, scanned in self._scanned([side for side in Side if side not in rested]).items():
-            found[side], self._sweeps[side] = self._with_found(scanned.snapshot), scanned.sweep
-            self._looks.pop(side, None)
-            if scanned.changed:
-                self._indexes[side] = scanned.index
-                self._moved.add(side)
-        self._found = found
+        found = self.scanner.look(touched)
         return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
-
-    def _rests(self, side: Side) -> bool:
-        """Tell whether all that was looked at has the status that it had; where nothing was, there may be something."""
-        sweep = self._sweeps[side]
-        return len(sweep) > 0 and not sweep.changed(self.site.conversations(side))
-
-    def _scanned(self, sides: Collection[Side]) -> dict[Side, Scanned]:
-        where = {side: Where(self.site.conversations(side), self._indexes[side]) for side in sides}
-        if len(where) == len(Side):
-            return scan_both(where, self.format, self._facts)
-        return {
-            side: scan(side, each.conversations, self.format, each.known, facts=self._facts)
-            for side, each in where.items()
-        }
-
-    def _with_found(self, snapshot: Snapshot) -> Snapshot:
-        """What a workspace holds besides its records, where a format derives data from them."""
-        if self.format.places is None or snapshot.side is Side.STORE or not snapshot.exists:
-            return snapshot
-        from reconcile.disk.found import found_at
-
-        return replace(
-            snapshot, found=found_at(self.format.name, self.site.conversations(Side.WORKSPACE), self.now_ns())
-        )
-
-    def look_again(self, known: KnownSide, paths: Collection[str]) -> Again | None:
-        """Look at some directories of a side once more; None: that can't suffice (`reconcile.disk.relook`)."""
-        side = known.side
-        found = look_again(known, self.site.conversations(side), self.format, self._indexes[side], paths)
-        if found is not None:
-            self._moved.add(side)
-            if (looks := self._looks.get(side)) is not None:
-                looks.sweeps.append(found.sweep)
-                looks.gone |= found.gone
-        return found
-
-    def look_at(self, known: KnownSide, spots: Collection[Spot]) -> tuple[Copy, ...] | None:
-        """Look at single directories of a side, without what is inside them; None: that can't suffice."""
-        found = look_at(known, self.site.conversations(known.side), self.format, self._indexes[known.side], spots)
-        if found is not None:
-            self._moved.add(known.side)
-        return found
 
     def with_events(self, look: Look) -> Look:
         """Return a look with the events of the streams that differ."""
@@ -335,12 +264,13 @@ class Session:
         if not plan.quiet:
             outcome = self.carry_out(plan, look, command, progress)
             if plan.actions:
-                self._know_made(outcome, plan, look)
+                copies = (*look.store.copies, *look.workspace.copies)
+                self.scanner.know(rows_of(outcome.made, plan.actions, copies, self.format))
                 after = self.look({action.target.side for action in plan.actions})
             else:
                 after = replace(look, memory=self.state.load(self.site.number))
             self.remember(plan, look, after, outcome)
-        self.save_indexes()
+        self.scanner.save()
         if not plan.quiet:
             close(self.site, outcome)
         return outcome, after
@@ -356,16 +286,6 @@ class Session:
         self.messages += [left] if left else []
         return outcome
 
-    def _know_made(self, outcome: Outcome, plan: Plan, look: Look) -> None:
-        """Have the next look take what this run has made for what it wrote, where its status still is the same."""
-        rows = rows_of(outcome.made, plan.actions, (*look.store.copies, *look.workspace.copies), self.format)
-        for side in {place.side for place in rows}:
-            identity = identity_of(self.site.conversations(side))
-            if self._indexes[side].identity != identity:  # it was not there before
-                self._indexes[side] = Index(self.format.name, identity)
-            self._indexes[side].rows.update((place.path, row) for place, row in rows.items() if place.side is side)
-            self._moved.add(side)
-
     def _undoes(self, request: Request) -> str | None:
         """Return the run that a command takes back."""
         from reconcile.core.requests import TakeBack
@@ -376,35 +296,3 @@ class Session:
     def remember(self, plan: Plan, before: Look, after: Look, outcome: Outcome, whole: Whole | None = None) -> None:
         """Remember what was achieved: see `reconcile.apply.run.remember`."""
         remember(self.site, self.rules, plan, before, after, outcome, whole)
-
-    def save_indexes(self) -> None:
-        """Save what has been learned of the files' contents, so that the next process need not read them."""
-        self._facts = Facts()
-        for side in self._moved:
-            self._indexes[side].save(self.directory, self._index_key(side))
-        self._moved.clear()
-
-    def index_of(self, side: Side) -> Index:
-        """Return what is known of the files' contents on a side."""
-        return self._indexes[side]
-
-    def copies_in_index(self, side: Side) -> Callable[[str], Copy]:
-        """Return what makes a copy of what the index knows now: all of it, as nobody has changed it since."""
-        rows = self._indexes[side].rows.frozen()
-
-        def copy(path: str) -> Copy:
-            row, spot = rows[path], place_of(path, self.format)
-            assert isinstance(spot, Spot)  # noqa: S101 - it was the path of a copy
-            return row.copy(side, spot.conversation, path, spot.partition, spot.container)
-
-        return copy
-
-    def resume_sweep(self, side: Side, sweep: KeptSweep, stale: Collection[str]) -> None:
-        """Go on from what was swept before; ``stale`` are the names that have another status now."""
-        self._sweeps[side], self._looks[side] = sweep, _Looks(stale=frozenset(stale))
-
-    def swept(self, side: Side) -> KeptSweep:
-        """Return everything on a side that was looked at, with its status at the last look at it."""
-        looks = self._looks.pop(side, None)
-        sweep = self._sweeps[side]
-        return sweep if looks is None else sweep.patched(looks.sweeps, looks.stale, looks.gone)

@@ -182,7 +182,7 @@ class Sight:
         """Save what was learned of the files, and close the state."""
         with self._looking, self._mutex:
             if not self.session.readonly:
-                self.session.save_indexes()
+                self.session.scanner.save()
             self._state.close()
             self.session.state.close()
 
@@ -232,7 +232,7 @@ class Sight:
                     for side, each in known.items()
                 }
                 spots = {side: [_spot(known[side], path, conversation) for path in paths[side]] for side in Side}
-            found = [self.session.look_at(known[side], spots[side]) if spots[side] else () for side in Side]
+            found = [self.session.scanner.at(known[side], spots[side]) if spots[side] else () for side in Side]
             copies = [copy for each in found if each is not None for copy in each]
             if None in found:
                 return False

@@ -293,7 +293,7 @@ def test_where_a_side_keeps_changing_after_a_run_everything_is_looked_at(
 ) -> None:
     append(it.store / ALONE, 1, "b", LATER)
     found = it.passes.some(POLICY, {Side.STORE: {ALONE}})
-    monkeypatch.setattr(it.passes.session, "look_again", lambda *_: None)
+    monkeypatch.setattr(it.passes.session.scanner, "again", lambda *_: None)
     outcome = it.passes.apply(found, "watch")
     assert not outcome.undone()
     monkeypatch.undo()
