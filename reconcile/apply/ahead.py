@@ -29,7 +29,7 @@ from reconcile.disk.second import is_possible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from reconcile.apply.steps import Stage
+    from reconcile.apply.stage import Stage
     from reconcile.core.model import Place, Side
     from reconcile.core.plan import Action
     from reconcile.disk.made import Files

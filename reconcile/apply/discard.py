@@ -18,7 +18,7 @@ from reconcile.disk.tree import kind_of
 from reconcile.disk.versions import Version, VersionKind
 
 if TYPE_CHECKING:
-    from reconcile.apply.steps import Stage
+    from reconcile.apply.stage import Stage
     from reconcile.core.plan import Action
     from reconcile.disk.changes import Root
 

@@ -18,12 +18,14 @@ from reconcile.apply.ahead import staging_ahead
 from reconcile.apply.batches import batches, levels
 from reconcile.apply.drift import DriftError
 from reconcile.apply.outcome import Outcome, Result
+from reconcile.apply.steps import prepare
 from reconcile.core.reasons import Reason
 from reconcile.disk.made import are_settled
 from reconcile.disk.vault import VaultError
 
 if TYPE_CHECKING:
-    from reconcile.apply.steps import Prepared, Stage
+    from reconcile.apply.stage import Stage
+    from reconcile.apply.steps import Prepared
     from reconcile.core.format import Format
     from reconcile.core.plan import Action, Plan
     from reconcile.disk.jp_locks import Locks
@@ -127,7 +129,7 @@ class Executor(Struct, frozen=True):
             if not outcome.is_open(action):
                 continue
             try:
-                ready.append(self.stage.prepare(action))
+                ready.append(prepare(self.stage, action))
             except DriftError as drift:
                 outcome.skip(action, Reason.DRIFT, str(drift))
             except OSError as error:

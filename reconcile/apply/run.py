@@ -15,7 +15,7 @@ from reconcile.apply.idle import forget_untouched
 from reconcile.apply.leftovers import clean_staging, is_staged, staging_name
 from reconcile.apply.outcome import Result
 from reconcile.apply.record import Recorder, decided_ahead, learned, planned_steps, preserved
-from reconcile.apply.steps import Stage
+from reconcile.apply.stage import Stage
 from reconcile.core.fold import fold
 from reconcile.core.memory import remembered
 from reconcile.core.reasons import Reason

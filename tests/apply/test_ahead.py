@@ -16,7 +16,7 @@ import pytest
 
 from reconcile.apply import ahead
 from reconcile.apply.ahead import Ahead
-from reconcile.apply.steps import Stage
+from reconcile.apply.stage import Stage
 from tests.support.world import World, command, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:

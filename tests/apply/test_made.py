@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from msgspec.structs import replace
 
-from reconcile.apply.steps import Stage
+from reconcile.apply.stage import Stage
 from reconcile.core.model import Place, Side
 from reconcile.core.plan import Action, Kind
 from reconcile.core.reasons import Reason

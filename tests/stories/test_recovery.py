@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.apply.steps import Stage
+from reconcile.apply.stage import Stage
 from reconcile.core.model import Side
 from reconcile.disk.changes import Root
 from reconcile.disk.durable import Durability
