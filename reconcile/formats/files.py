@@ -272,7 +272,7 @@ def _load_events(content: bytes, before: int = 0) -> list[_Event]:
         # slow from here on: broken JSON is the better explanation, then the first element of the wrong shape
         raise strict.InvalidContentError(_wrong_shape(strict.load(content), before)) from None
     strict.check_text(content)
-    strict.check_nesting(content)
+    strict.check_nesting(content, objects=len(elements))
     return elements
 
 

@@ -70,12 +70,13 @@ def check_text(content: bytes) -> None:
         raise InvalidContentError(known_damage(content) or found) from None
 
 
-def check_nesting(content: bytes) -> None:
+def check_nesting(content: bytes, objects: int = 1) -> None:
     """Raise `InvalidContentError` if the content, valid JSON otherwise, is nested deeper than JP reads.
 
+    ``objects``: it is an array of so many objects, each of which has a bracket that none of the others is inside of.
     Strings are cut out, the brackets are left, and each pass takes away the innermost level.
     """
-    if _has_few_brackets(content, _NESTING) or _is_shallow_array(content):
+    if _has_few_brackets(content, _NESTING + max(objects, 1) - 1) or _is_shallow_array(content):
         return
     open_before = 0
     for outside_strings in _outside_strings(content):

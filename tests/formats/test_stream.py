@@ -219,6 +219,15 @@ def test_as_deep_as_jp_reads() -> None:
     assert isinstance(JP.read_stream({BASE: b"{}", EVENTS: deep}, events=False), Stream)
 
 
+@pytest.mark.parametrize("others", [1, 126, 127, 128, 300])
+@pytest.mark.parametrize(("depth", "valid"), [(125, True), (126, False)])
+def test_so_deep_beside_others(others: int, depth: int, valid: bool) -> None:
+    deep = skipped(b"[" * depth + b"]" * depth)[1:-1]
+    for elements in ([deep, *[EVENT] * others], [*[EVENT] * others, deep]):
+        found = JP.read_stream({BASE: b"{}", EVENTS: array(*elements)}, events=False)
+        assert (isinstance(found, Stream) and found.count == others + 1) if valid else found == fault(EVENTS, DEEP)
+
+
 def test_both_forms_of_time_give_the_same_events() -> None:
     one = b'[{"timestamp": "2026-01-31 12:00:00.50", "type": "x"}]'
     two = b'[{"type": "x", "timestamp": "2026-01-31T13:00:00.5+01:00"}]'
