@@ -151,7 +151,7 @@ def _streams(side: Snapshot, conversations: Container[str], rules: Rules) -> dic
     found: dict[str, set[tuple[Digest | None, ...]]] = {}
     for copy in side.copies:
         if copy.conversation in conversations and isinstance(copy.stream, Stream):
-            content = tuple(file.digest for name in names for file in copy.files if file.name == name)
+            content = tuple([file.digest for file in copy.files if file.name in names])
             found.setdefault(copy.conversation, set()).add(content)
     return found
 
