@@ -53,15 +53,21 @@ class OnePass(Struct, frozen=True):
         """Carry it out, and keep what is known then for the next process."""
         outcome = self.passes.apply(self.found, command, progress)
         self.passes.close()
-        acted = self.found.plan.concerned
-        said: tuple[Item | Note, ...] = (*self.plan.held, *self.plan.aside, *self.plan.notes) if acted else ()
-        spoken = {item.conversation for item in said if item.conversation is not None}
-        keep(self.passes, self.plan, self.passes.due | acted | spoken, self.kept)
+        keep(self.passes, self.plan, self.passes.due | _said_of(self.plan, self.found.plan), self.kept)
         return outcome
 
 
 def carry_out_whole(passes: Passes, look: Look, plan: Plan, command: str, progress: Progress) -> Outcome:
     """Carry out a plan made from a look at everything; keep what is known then, where the next process can use that."""
-    if not is_ordinary(plan) or len(plan.concerned) > LOOSE:
-        return passes.session.apply(plan, look, command, progress)[0]
-    return OnePass(passes, passes.planned(look, plan, plan.policy), plan).apply(command, progress)
+    outcome, after = passes.session.apply(plan, look, command, progress)
+    if is_ordinary(plan) and len(plan.concerned) <= LOOSE:
+        passes.take_over(look, after, outcome)
+        keep(passes, plan, passes.due | _said_of(plan, plan), None)
+    return outcome
+
+
+def _said_of(plan: Plan, done: Plan) -> frozenset[str]:
+    """Return the conversations of which a plan says what may not be so any more, once one of its parts is ``done``."""
+    acted = done.concerned
+    said: tuple[Item | Note, ...] = (*plan.held, *plan.aside, *plan.notes) if acted else ()
+    return acted.union(item.conversation for item in said if item.conversation is not None)

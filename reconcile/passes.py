@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.run import close
+from reconcile.core.known import without_events
 from reconcile.core.model import Side
 from reconcile.core.part import Known
 from reconcile.core.plan import Plan
@@ -57,7 +58,7 @@ class Pass(Struct, frozen=True):
 
 
 class Passes:
-    """The passes of one watcher. The session is open for writing; each pass is made while its lock is held."""
+    """Passes of one process. The session is open for writing; each pass is made while its lock is held."""
 
     def __init__(self, session: Session) -> None:
         """Know nothing yet: the first pass is about everything."""
@@ -81,16 +82,7 @@ class Passes:
     def everything(self, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
         """Look at everything, and plan, but for what is in motion."""
         look = self.look()
-        return self.planned(look, self.session.plan(look, policy), policy, moving)
-
-    def look(self) -> Look:
-        """Look at everything, for a plan that is made of that."""
-        self._since = self.session.site.since
-        self._others.begin()
-        return self.session.look()
-
-    def planned(self, look: Look, plan: Plan, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
-        """Return the pass of a plan about everything; ``policy`` is what the next one is to be asked, too."""
+        plan = self.session.plan(look, policy)
         self._open, self._policy = True, policy
         self._known = Known.seen(look, self.session.rules)
         about = self._known.conversations()
@@ -117,6 +109,23 @@ class Passes:
         plan = without_moving(self.session.plan_part(part, policy), moving)
         return Pass(plan, part.look, full=False, conversations=part.conversations, moving=moving)
 
+    def look(self) -> Look:
+        """Look at everything, for a plan that is made of that."""
+        self._since = self.session.site.since
+        self._others.begin()
+        return self.session.look()
+
+    def take_over(self, before: Look, after: Look, outcome: Outcome) -> None:
+        """Know what is there after a plan about everything that the session has carried out.
+
+        Whatever else is another than before it is what somebody did meanwhile.
+        """
+        self._see(after)
+        self._due = _otherwise(before, after) | (self.known.nowhere() if outcome.undone() else frozenset())
+        # What is nobody's is said of a side as a whole.
+        self._open = _strange(before) != _strange(after)
+        self._others.end()
+
     def apply(self, found: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
         """Carry out a pass, look again at what it touched, and remember what was achieved."""
         session, plan = self.session, found.plan
@@ -131,6 +140,7 @@ class Passes:
         self._open = any(item.conversation is None for item in plan.held)
         self._open = self._open or met is None or not surprised.isdisjoint(met.left)
         if found.full:
+            session.scanner.save()
             session.state.free_memory()
         self._others.end()
         return outcome
@@ -218,8 +228,7 @@ class Passes:
         session, plan = self.session, found.plan
         if found.full:
             outcome, after = session.apply(plan, found.look, command, progress)
-            memory = session.state.load(session.site.number)
-            self._known = Known.seen(replace(after, memory=memory), session.rules)
+            self._see(after)
             return outcome, after, _NOTHING
         outcome = session.carry_out(plan, found.look, command, progress)
         after, met = self._after(found)
@@ -228,6 +237,11 @@ class Passes:
         self.known.relate(conversations, self._remembered(conversations))
         close(session.site, outcome)
         return outcome, after, met
+
+    def _see(self, after: Look) -> None:
+        """Know both sides as they were looked at, with what is remembered by now."""
+        memory = self.session.state.load(self.session.site.number)
+        self._known = Known.seen(replace(after, memory=memory), self.session.rules)
 
     def _after(self, found: Pass) -> tuple[Look, _Taken | None]:
         """Look at a part again after a run, and load what is remembered by then; and what was met of its sides.
@@ -283,3 +297,21 @@ def _touched(plan: Plan) -> dict[Side, set[str]]:
             if place is not None:
                 touched[place.side].add(place.path)
     return touched
+
+
+def _otherwise(before: Look, after: Look) -> frozenset[str]:
+    """Return the conversations of which a copy came, went, or is another."""
+    changed: set[str] = set()
+    for was, now in ((before.store, after.store), (before.workspace, after.workspace)):
+        there = {copy.path: without_events(copy) for copy in was.copies}
+        for copy in now.copies:
+            known = there.pop(copy.path, None)
+            if known != without_events(copy):
+                changed |= {copy.conversation} | ({known.conversation} if known is not None else set())
+        changed.update(copy.conversation for copy in there.values())
+    return frozenset(changed)
+
+
+def _strange(look: Look) -> list[object]:
+    """Return what is nobody's, and what could not be looked at."""
+    return [(side.exists, side.identity, side.foreign, side.problems) for side in (look.store, look.workspace)]

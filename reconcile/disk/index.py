@@ -145,15 +145,19 @@ class Index(Struct):
         path = _path(directory, root)
         with contextlib.suppress(OSError):
             if self.base and self.rows.changed * _SHARE <= len(self.rows):
-                replace_private_file(path + _CHANGES, *self._changes())
-            else:
-                replace_private_file(path, *self._whole())
-                self.base = self.saved
-                os.unlink(path + _CHANGES)  # they were of another one
+                self.saved, parts = self._changes()
+                replace_private_file(path + _CHANGES, *parts)
+                return
+            packed = self.rows.packed(_encode_row)
+            checksum, parts = self._whole(packed)
+            replace_private_file(path, *parts)
+            # Only now: what is stored as changes is what differs from the file that is there.
+            self.rows, self.base, self.saved = self.rows.stored(packed), checksum, checksum
+            os.unlink(path + _CHANGES)  # they were of another one
 
     def encode(self) -> bytes:
         """The index as one blob."""
-        return b"".join(self._whole())
+        return b"".join(self._whole(self.rows.packed(_encode_row))[1])
 
     @classmethod
     def decode(cls, blob: bytes | memoryview) -> Index:
@@ -174,16 +178,14 @@ class Index(Struct):
                 self.rows.change(Changes(gone, Packed(*packed)))
                 self.saved = checksum
 
-    def _whole(self) -> tuple[Bytes, ...]:
-        packed = self.rows.packed(_encode_row)
-        self.rows = self.rows.stored(packed)
-        self.saved, parts = _sealed(self.format.encode(), self.identity.encode(), *packed)
-        return _MAGIC, self.saved, *parts
+    def _whole(self, packed: Packed) -> tuple[bytes, tuple[Bytes, ...]]:
+        checksum, parts = _sealed(self.format.encode(), self.identity.encode(), *packed)
+        return checksum, (_MAGIC, checksum, *parts)
 
-    def _changes(self) -> tuple[Bytes, ...]:
+    def _changes(self) -> tuple[bytes, tuple[Bytes, ...]]:
         gone, packed = self.rows.changes(_encode_row)
-        self.saved, parts = _sealed(self.base, gone, *packed)
-        return _MAGIC_OF_CHANGES, self.saved, *parts
+        checksum, parts = _sealed(self.base, gone, *packed)
+        return checksum, (_MAGIC_OF_CHANGES, checksum, *parts)
 
 
 def is_whole(copy: Copy, row: Row | None) -> bool:

@@ -89,11 +89,14 @@ def look_at(
 
 
 def _keep(index: Index, walk: Walk, paths: Iterable[str]) -> None:
+    new = walk.reader.index
     for path in paths:
-        index.rows.pop(path, None)
+        if path not in new.rows:
+            index.rows.pop(path, None)
         index.copies.pop(path, None)
-    index.rows.update(walk.reader.index.rows)
-    index.copies.update(walk.reader.index.copies)
+    # What is as it was isn't stored once more.
+    index.rows.update((path, row) for path, row in new.rows.items() if index.rows.get(path) != row)
+    index.copies.update(new.copies)
 
 
 class _Relook(Walk):

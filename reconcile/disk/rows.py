@@ -48,6 +48,9 @@ class _Stored:
         names = _split(self._paths)
         return dict(zip(names, range(len(names)), strict=True))
 
+    def __len__(self) -> int:
+        return max(len(self._offsets) - 1, 0)
+
     def raw(self, at: int) -> Bytes:
         return self._rows[self._offsets[at] : self._offsets[at + 1]]
 
@@ -140,8 +143,9 @@ class Rows(MutableMapping[str, T], Generic[T]):
     def stored(self, packed: Packed) -> Rows[T]:
         """Return the same rows, known to be stored as what `packed` has returned of them."""
         found = Rows(self._decode, packed)
-        at = found._stored.at
-        found._new = {path: row for path, row in self._new.items() if path not in at}
+        if len(found._stored) < len(self):  # one could not be encoded
+            at = found._stored.at
+            found._new = {path: row for path, row in self._new.items() if path not in at}
         return found
 
     def change(self, changes: Changes) -> None:

@@ -81,7 +81,7 @@ def heard(side: Side, blob: bytes | None, before: Index, other: Scanned) -> Scan
     end = _LENGTH + int.from_bytes(blob[:_LENGTH], "little")
     view = memoryview(blob)
     (exists, identity, changed, read), spots, about, pieces = marshal.loads(view[_LENGTH:end])  # noqa: S302 - our own
-    index = Index.decode(view[end:]) if changed else before
+    index = Index.decode(bytes(view[end:])) if changed else before  # a view would keep all of it in memory
     del view, blob
     import pickle
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
@@ -12,8 +15,9 @@ from reconcile.session import Session
 from tests.support.world import LONG_AGO, SECOND, append, events, write_conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from reconcile.apply.outcome import Outcome
     from tests.support.world import World
 
 ONE, TWO, NEW = 17500000001, 17500000002, 17500000003
@@ -62,6 +66,56 @@ def test_a_run_that_had_something_to_do_is_gone_on_from(known: World) -> None:
     with no_look_at_everything():
         assert "1 copy" in known.run("--workspace", known.project).stdout
         assert "1 in-sync, 1 local" in known.run("--workspace", known.project).stdout
+
+
+@contextmanager
+def meanwhile(act: Callable[[], object]) -> Iterator[None]:
+    """Have somebody do something while a run works: after its actions, and before it looks again."""
+    carry_out = Session.carry_out
+
+    def acting(session: Session, *args: Any) -> Outcome:
+        outcome = carry_out(session, *args)
+        act()
+        return outcome
+
+    with mock.patch.object(Session, "carry_out", acting):
+        yield
+
+
+MEANWHILE: dict[str, Callable[[World], object]] = {
+    "another directory of a conversation": lambda world: (world.workspace / f"{TWO}-other").mkdir(),
+    "something foreign": lambda world: (world.workspace / "notes").mkdir(),
+    "something foreign in a conversation": lambda world: os.mkfifo(world.workspace / f"{TWO}-it" / "pipe"),
+    "an edit": lambda world: append(world.workspace / f"{TWO}-it", 1, "w", LONG_AGO + 5 * SECOND),
+    "a file that is broken": lambda world: (world.workspace / f"{TWO}-it" / "metadata.json").write_text("{"),
+    "another name": lambda world: (world.workspace / f"{TWO}-it").rename(world.workspace / f"{TWO}-other"),
+    "a new conversation": lambda world: write_conversation(world.workspace / f"{NEW}-new", "New", events(2)),
+    "a conversation that is gone": lambda world: shutil.rmtree(world.workspace / f"{TWO}-it"),
+}
+
+
+@pytest.mark.parametrize("act", MEANWHILE.values(), ids=MEANWHILE)
+def test_what_happens_during_a_look_at_everything_is_not_passed_over(
+    known: World, act: Callable[[World], object]
+) -> None:
+    append(known.store / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND)
+    with meanwhile(lambda: act(known)):
+        told = known.run("--workspace", known.project, "--json")  # which looks at everything
+    assert json.loads(told.stdout)["summary"]["project"] == 1
+    kept = known.run("--workspace", known.project, "--dry-run").stdout
+    for path in known.state.parent.rglob("rest-*"):
+        path.unlink()
+    assert kept == known.run("--workspace", known.project, "--dry-run").stdout
+
+
+def test_what_a_look_at_everything_has_removed_is_not_told_of_again(known: World) -> None:
+    (known.workspace / f"{ONE}-it" / "link").symlink_to("metadata.json")
+    known.reconcile("local", str(TWO))  # so that everything is looked at
+    shutil.rmtree(known.store / f"{ONE}-it")
+    assert "a symbolic link" in known.reconcile().stdout
+    assert not (known.workspace / f"{ONE}-it").exists()
+    for _ in range(2):
+        assert "a symbolic link" not in known.run("--workspace", known.project).stdout
 
 
 def test_what_is_held_is_said_every_time(known: World) -> None:
