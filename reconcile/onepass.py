@@ -61,7 +61,7 @@ def carry_out_whole(passes: Passes, look: Look, plan: Plan, command: str, progre
     """Carry out a plan made from a look at everything; keep what is known then, where the next process can use that."""
     outcome, after = passes.session.apply(plan, look, command, progress)
     if is_ordinary(plan) and len(plan.concerned) <= LOOSE:
-        passes.take_over(look, after, outcome)
+        passes.take_over(plan, look, after, outcome)
         keep(passes, plan, passes.due | _said_of(plan, plan), None)
     return outcome
 

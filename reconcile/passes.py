@@ -115,15 +115,13 @@ class Passes:
         self._others.begin()
         return self.session.look()
 
-    def take_over(self, before: Look, after: Look, outcome: Outcome) -> None:
-        """Know what is there after a plan about everything that the session has carried out.
-
-        Whatever else is another than before it is what somebody did meanwhile.
-        """
+    def take_over(self, plan: Plan, before: Look, after: Look, outcome: Outcome) -> None:
+        """Know what is there after a plan about everything that the session has carried out."""
         self._see(after)
-        self._due = _otherwise(before, after) | (self.known.nowhere() if outcome.undone() else frozenset())
-        # What is nobody's is said of a side as a whole.
-        self._open = _strange(before) != _strange(after)
+        met = _met(before, after)
+        others = met.beside(plan.concerned) if met is not None else frozenset[str]()
+        self._due = others | (self.known.nowhere() if outcome.undone() else frozenset())
+        self._open = met is None
         self._others.end()
 
     def apply(self, found: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
@@ -135,7 +133,7 @@ class Passes:
             outcome, after, met = self._carry_out(found, command, progress)
         # What somebody wrote meanwhile is known by now, and still to be acted on when it is heard of.
         surprised = surprises(plan, outcome.undone(), found.look, after) if plan.actions else frozenset[str]()
-        surprised |= (met.changed | met.left) - _about(found) if met is not None else frozenset()
+        surprised |= met.beside(plan.concerned if found.full else _about(found)) if met is not None else frozenset()
         self._due = self._left(found, outcome) | (found.moving & found.conversations) | surprised
         self._open = any(item.conversation is None for item in plan.held)
         self._open = self._open or met is None or not surprised.isdisjoint(met.left)
@@ -224,12 +222,16 @@ class Passes:
         return self.session.state.load(self.session.site.number, conversations)
 
     def _carry_out(self, found: Pass, command: str, progress: Progress) -> tuple[Outcome, Look, _Taken | None]:
-        """Carry out a pass, and know what is there then, and what is remembered."""
+        """Carry out a pass, and know what is there then, and what is remembered.
+
+        Return as well what is another than before. Of conversations that the plan isn't about, that is what somebody
+        has made, moved or written meanwhile. None: it can't be told what that is.
+        """
         session, plan = self.session, found.plan
         if found.full:
             outcome, after = session.apply(plan, found.look, command, progress)
             self._see(after)
-            return outcome, after, _NOTHING
+            return outcome, after, _met(found.look, after)
         outcome = session.carry_out(plan, found.look, command, progress)
         after, met = self._after(found)
         session.remember(plan, found.look, after, outcome, self.known.whole)
@@ -276,6 +278,10 @@ class _Taken(Struct, frozen=True):
     changed: set[str]
     left: set[str]
 
+    def beside(self, conversations: Collection[str]) -> frozenset[str]:
+        """Return what others than these have to do with it."""
+        return frozenset(self.changed | self.left).difference(conversations)
+
 
 _NOTHING = _Taken(set(), set())
 
@@ -299,19 +305,19 @@ def _touched(plan: Plan) -> dict[Side, set[str]]:
     return touched
 
 
-def _otherwise(before: Look, after: Look) -> frozenset[str]:
-    """Return the conversations of which a copy came, went, or is another."""
+def _met(before: Look, after: Look) -> _Taken | None:
+    """Return the conversations of which a copy came, went, or is another.
+
+    None: something else is another, too. That is nobody's, or said of a side as a whole.
+    """
     changed: set[str] = set()
     for was, now in ((before.store, after.store), (before.workspace, after.workspace)):
+        if was.foreign != now.foreign or was.problems != now.problems or (was.exists and was.identity != now.identity):
+            return None
         there = {copy.path: without_events(copy) for copy in was.copies}
         for copy in now.copies:
             known = there.pop(copy.path, None)
             if known != without_events(copy):
                 changed |= {copy.conversation} | ({known.conversation} if known is not None else set())
         changed.update(copy.conversation for copy in there.values())
-    return frozenset(changed)
-
-
-def _strange(look: Look) -> list[object]:
-    """Return what is nobody's, and what could not be looked at."""
-    return [(side.exists, side.identity, side.foreign, side.problems) for side in (look.store, look.workspace)]
+    return _Taken(changed, set())

@@ -1,7 +1,7 @@
-"""What the last run found at rest, kept in a file of its own: where nothing has changed since, its answer still holds.
+"""What the last run found at rest, kept in files of its own: where nothing has changed since, its answer still holds.
 
 A plan depends on both sides, on what is remembered, and on what was asked for. Where all three are the same, so is the
-plan, and needn't be made again. Losing the file costs time, nothing else. This module is loaded at every start, and
+plan, and needn't be made again. Losing them costs time, nothing else. This module is loaded at every start, and
 loads next to nothing.
 """
 
