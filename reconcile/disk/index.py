@@ -124,7 +124,7 @@ class Index(Struct):
     base: bytes = b""
     """The checksum under which it was stored whole; empty: it wasn't."""
     saved: bytes = b""
-    """The checksum under which it was stored last, whole or as changes."""
+    """The checksum of what was to be stored last, whole or as changes: where that failed, no file has it."""
 
     @classmethod
     def load(cls, directory: str, root: str) -> Index:
@@ -149,10 +149,10 @@ class Index(Struct):
                 replace_private_file(path + _CHANGES, *parts)
                 return
             packed = self.rows.packed(_encode_row)
-            checksum, parts = self._whole(packed)
+            self.saved, parts = self._whole(packed)
             replace_private_file(path, *parts)
             # Only now: what is stored as changes is what differs from the file that is there.
-            self.rows, self.base, self.saved = self.rows.stored(packed), checksum, checksum
+            self.rows, self.base = self.rows.stored(packed), self.saved
             os.unlink(path + _CHANGES)  # they were of another one
 
     def encode(self) -> bytes:

@@ -302,6 +302,8 @@ def test_after_a_failed_save_the_next_one_knows_what_is_stored(
     with monkeypatch.context() as patched:
         patched.setattr("reconcile.disk.index.replace_private_file", full)
         assert saved(tmp_path, kept) == set()
+    # Nobody may take what is stored for what is known here.
+    assert Index.load(str(tmp_path), "side").saved != kept.saved
     kept.rows["c50"] = row(1050)
     kept.save(str(tmp_path), "side")
     again = Index.load(str(tmp_path), "side")
