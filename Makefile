@@ -47,8 +47,7 @@ help:
 	@echo 'make clean     remove .venv and everything that was made'
 
 demo: $(VENV)/.installed
-	@if [ -e $(DEMO) ]; then PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO); \
-	else echo '$(DEMO) does not exist yet.'; $(BIN)/reconcile --version; fi
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO)
 
 test: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) $(ARGS)
