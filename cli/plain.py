@@ -29,7 +29,9 @@ def run_plain(options: Options) -> int | None:
     settings = settings_of(roots)
     code = _answer_unchanged(options, roots, settings, first)
     if code is None and not options.json:
-        code = _run_on(options, roots, settings, first)
+        from .onwards import run_on  # loaded already, where there was time to
+
+        code = run_on(options, roots, settings, first)
     return code
 
 
@@ -49,30 +51,3 @@ def _answer_unchanged(options: Options, roots: Roots, settings: Settings, first:
     plan = plan_of(answer, policy_of(options, settings), time.time_ns())
     report(options, roots, (), plan, None if options.is_dry else Outcome())
     return exit_code(plan, None, options)
-
-
-def _run_on(options: Options, roots: Roots, settings: Settings, first: First) -> int | None:
-    """Go on from the last run, and return the exit code; None where everything has to be looked at, or be asked."""
-    from reconcile.onepass import OnePass
-
-    from .asking import is_interactive, is_question, tell_waiting
-    from .context import open_session
-    from .progress import progress_bar
-    from .report import exit_code, report
-
-    command = " ".join(("reconcile", *options.shaping))
-    with open_session(roots, settings, readonly=options.is_dry) as session:
-        policy = session.surroundings(policy_of(options, settings))
-        if options.is_dry:
-            one = OnePass.begin(session, *first, policy)
-            if one is not None:
-                report(options, roots, session.messages, one.plan, None)
-            return None if one is None else exit_code(one.plan, None, options)
-        with session.exclusively(command, settings.lock_timeout, tell_waiting(options)):
-            one = OnePass.begin(session, *first, policy)
-            if one is None or (is_interactive(options) and any(is_question(item) for item in one.plan.held)):
-                return None
-            with progress_bar(options, len(one.plan.actions)) as progress:
-                outcome = one.apply(command, progress)
-            report(options, roots, session.messages, one.plan, outcome)
-        return exit_code(one.plan, outcome, options)

@@ -49,7 +49,16 @@ def look_first(options: Options, roots: Roots, settings: Settings) -> First | No
     asked = asked_of(roots, with_layout(options, settings), settings.ignore)
     if rest is None or not rest.is_about(asked, directory, time.time_ns()):
         return None
-    return First(rest, rest.changed())
+    return First(rest, rest.changed(lambda: _load_what_goes_on(roots)))
+
+
+def _load_what_goes_on(roots: Roots) -> None:
+    """Load the modules of a run that has something to do."""
+    from reconcile.formats import get_format
+
+    from . import onwards  # noqa: F401 - it is to be there
+
+    get_format(roots.format)
 
 
 def answer_at_once(options: Options) -> int | None:

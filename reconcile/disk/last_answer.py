@@ -8,11 +8,15 @@ loads next to nothing.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from reconcile.disk.generation import Generation, generation
-from reconcile.disk.sweep import KeptSweep, changed_on_both
+from reconcile.disk.sweep import KeptSweep
+from reconcile.disk.sweep_both import changed_on_both
 from reconcile.disk.value_file import file_of, load_values, save_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Asked: TypeAlias = tuple[object, ...]
 """All that a plan depends on besides both sides and the memory, as values that compare."""
@@ -65,9 +69,12 @@ class LastAnswer(NamedTuple):
         recent = 0 <= now_ns - self.made_ns < _DAY_NS
         return self.asked == asked and recent and self.generation == generation(directory)
 
-    def changed(self) -> tuple[list[str], list[str]]:
-        """Return the paths of which the status isn't the same, by side; ``.`` is a side's own."""
-        return changed_on_both(self.roots, self.sweeps)
+    def changed(self, meanwhile: Callable[[], object] = lambda: None) -> tuple[list[str], list[str]]:
+        """Return the paths of which the status isn't the same, by side; ``.`` is a side's own.
+
+        ``meanwhile`` may be called where there are some, and another process is looking for the rest.
+        """
+        return changed_on_both(self.roots, self.sweeps, meanwhile)
 
     @classmethod
     def load(cls, directory: str, checkout: str) -> LastAnswer | None:

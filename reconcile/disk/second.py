@@ -48,6 +48,11 @@ class Second:
         os.close(writing)
         return cls(child, reading)
 
+    @property
+    def is_begun(self) -> bool:
+        """Tell whether there is such a process."""
+        return self._child is not None
+
     def result(self) -> bytes | None:
         """Wait for what was worked out; None where it was not begun, or came to no end."""
         if self._child is None or self._reading is None:

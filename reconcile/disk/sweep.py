@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 from array import array
-from typing import TYPE_CHECKING
-
-from reconcile.disk.second import Second
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
     Piece = tuple[bytes, bytes]
+    Look = Callable[[Sequence[str]], bytes]
 
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
@@ -24,7 +23,7 @@ _SECOND_NS = 1_000_000_000
 _WORD = 2**64
 _FIELDS = 4
 _BYTES = 8 * _FIELDS
-_PIECE = 4096
+_PIECE = 1024
 """Paths that are compared at once."""
 _SHARE = 16
 """What was said since is merged where it is more than one in so many paths: it is looked up, and looked at twice."""
@@ -32,8 +31,6 @@ _UNKNOWN = (0,) * _FIELDS
 _MISSING = (-1,) * _FIELDS
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _BY_DESCRIPTOR = os.stat in os.supports_dir_fd
-WORTH_A_PROCESS = 12_000
-"""Paths of both sides together from which a second process saves time."""
 
 
 def past(time_ns: int, now_ns: int) -> bool:
@@ -60,6 +57,18 @@ class Sweep:
             _add(self.prints, status)
         else:
             self.prints.extend(_UNKNOWN)
+
+
+class Portion(NamedTuple):
+    """A piece to be looked at; ``outdated``: names that something else is to be said of."""
+
+    piece: Piece
+    outdated: Container[bytes]
+
+    def changed(self, look: Look | None) -> list[str]:
+        """Return the paths that have another status now."""
+        found = _differing(self.piece, look)
+        return [name for name in found if os.fsencode(name) not in self.outdated]
 
 
 class KeptSweep:
@@ -126,18 +135,16 @@ class KeptSweep:
         """Return how many paths the pieces have."""
         return sum(len(numbers) for _, numbers in self.pieces) // _BYTES
 
+    def portions(self) -> list[Portion]:
+        """Return what there is to look at: first what was said since, as what has changed lately soon does again."""
+        later = {name: numbers for name, numbers in self.since.items() if numbers is not None}
+        first = [Portion(_joined(later), {})] if later else []
+        return first + [Portion(piece, self.since) for piece in self.pieces]
+
     def changed(self, root: str) -> list[str]:
         """Return the paths that have another status now."""
-        found: list[str] = []
-        later = {name: numbers for name, numbers in self.since.items() if numbers is not None}
-        with _opened(root) as look:
-            for piece in self.pieces:
-                found += _differing(piece, look)
-            if self.since:
-                found = [name for name in found if os.fsencode(name) not in self.since]
-            if later:
-                found += _differing(_joined(later), look)
-        return found
+        with Opened(root) as look:
+            return [name for portion in self.portions() for name in portion.changed(look)]
 
     def _merged(self, piece: Piece, placed: set[bytes]) -> Piece:
         names, before = piece[0].split(b"\0"), piece[1]
@@ -163,7 +170,7 @@ def _joined(prints: Mapping[bytes, bytes]) -> Piece:
     return b"\0".join(prints), b"".join(prints.values())
 
 
-def _differing(piece: Piece, look: Callable[[Sequence[str]], bytes] | None) -> list[str]:
+def _differing(piece: Piece, look: Look | None) -> list[str]:
     """Return the names that have other numbers now."""
     names, before = os.fsdecode(piece[0]).split("\0"), piece[1]
     now = look(names) if look is not None else b""
@@ -173,27 +180,16 @@ def _differing(piece: Piece, look: Callable[[Sequence[str]], bytes] | None) -> l
     return [name for name, at in pairs if now[at : at + _BYTES] != before[at : at + _BYTES]]
 
 
-def changed_on_both(roots: Sequence[str], sweeps: Sequence[KeptSweep]) -> tuple[list[str], list[str]]:
-    """Return what has changed of two sides; a second process looks at one of them where that pays."""
-    (first, second), (one, other) = roots, sweeps
-    if len(one) + len(other) < WORTH_A_PROCESS:
-        return one.changed(first), other.changed(second)
-    with Second.begun(lambda: os.fsencode("\0".join(other.changed(second)))) as child:
-        mine = one.changed(first)
-        told = child.result()
-    # Where it didn't get to the end, this process looks itself.
-    theirs = other.changed(second) if told is None else os.fsdecode(told).split("\0") if told else []
-    return mine, theirs
-
-
-class _opened:  # noqa: N801 - a context manager, without the module that makes them of functions
+class Opened:
     """A look at paths below a directory, which returns their numbers; None where that can't be opened."""
 
     def __init__(self, root: str) -> None:
+        """Take the directory."""
         self._root = root
         self._fd: int | None = None
 
-    def __enter__(self) -> Callable[[Sequence[str]], bytes] | None:
+    def __enter__(self) -> Look | None:
+        """Open it."""
         if not _BY_DESCRIPTOR:
             prefix = self._root + os.sep
             return lambda names: _prints([prefix + name for name in names], None)
@@ -204,6 +200,7 @@ class _opened:  # noqa: N801 - a context manager, without the module that makes 
         return lambda names: _prints(names, self._fd)
 
     def __exit__(self, *_: object) -> None:
+        """Close it."""
         if self._fd is not None:
             os.close(self._fd)
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.core.model import Side
-from reconcile.disk import sweep
+from reconcile.disk import sweep as sweep_module
+from reconcile.disk import sweep_both
 from reconcile.disk.scan import scan
-from reconcile.disk.sweep import KeptSweep, Sweep, changed_on_both
+from reconcile.disk.sweep import KeptSweep, Sweep
+from reconcile.disk.sweep_both import changed_on_both
 from reconcile.formats import get_format
 from tests.support.swept import whole
 
@@ -129,7 +131,7 @@ def test_two_processes_see_what_one_sees(side: Path, tmp_path: Path, monkeypatch
     (side / A / "events.json").unlink()
     (other / A / "NOTE.md").write_bytes(b"")
     alone = changed_on_both(roots, sweeps)
-    monkeypatch.setattr(sweep, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(sweep_both, "WORTH_A_PROCESS", 1)
     assert changed_on_both(roots, sweeps) == alone
     assert all(alone)
 
@@ -140,7 +142,7 @@ def test_where_no_process_can_be_made_one_looks_at_both(side: Path, monkeypatch:
 
     known = swept(side)
     (side / A / "events.json").unlink()
-    monkeypatch.setattr(sweep, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(sweep_both, "WORTH_A_PROCESS", 1)
     monkeypatch.setattr(os, "fork", refused)
     one, other = changed_on_both((str(side), str(side)), (known, known))
     assert one == other != []
@@ -169,7 +171,7 @@ def test_later_looks_have_the_last_word(side: Path) -> None:
 
 @pytest.mark.parametrize("piece", [1, 3, 4096])
 def test_what_is_kept_in_pieces_is_the_same(side: Path, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "_PIECE", piece)
+    monkeypatch.setattr(sweep_module, "_PIECE", piece)
     kept = swept(side)
     known = whole(kept)
     assert len(kept) == len(known.names)
@@ -188,7 +190,7 @@ def test_of_a_side_that_is_gone_everything_has_changed(side: Path) -> None:
 
 @pytest.mark.parametrize("piece", [1, 2, 4096])
 def test_a_patch_changes_what_it_is_about_alone(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "_PIECE", piece)
+    monkeypatch.setattr(sweep_module, "_PIECE", piece)
     names = [".", "a", "a/x", "a/y", "ab", "b", "b/x", "c"]
     known = Sweep(list(names), array("q", [at for at in range(len(names)) for _ in range(4)]))
     look = Sweep(["b", "new", "b/x"], array("q", [100] * 4 + [101] * 4 + [102] * 4))
