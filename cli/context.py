@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from reconcile.config import Settings
     from reconcile.core.look import Look
     from reconcile.core.model import Copy
+    from reconcile.disk.generation import Generation
 
     from .given import Options
 
 
-def open_session(roots: Roots, settings: Settings, *, readonly: bool) -> Session:
-    """Open the state of these sides."""
+def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Generation | None = None) -> Session:
+    """Open the state of these sides; ``sound`` as in `reconcile.disk.state.State.open`."""
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)
-    return Session(roots, directory, readonly=readonly, ignore=settings.ignore)
+    return Session(roots, directory, readonly=readonly, sound=sound, ignore=settings.ignore)
 
 
 def selection(session: Session, look: Look, options: Options) -> dict[str, frozenset[str]]:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .unchanged import First
-
 
 class Options:
     """What was given on the command line; one object for the program and its command."""
@@ -36,8 +34,7 @@ class Options:
     def __init__(self) -> None:
         """Say nothing yet."""
         self.looked = False
-        """A first look was made, which has found ``first``."""
-        self.first: First | None = None
+        """A first look was made."""
 
     @property
     def is_dry(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.onepass import OnePass
+from reconcile.resuming import Recalled
 
 from .asking import is_interactive, is_question, tell_waiting
 from .context import open_session
@@ -13,28 +14,50 @@ from .report import exit_code, report
 from .sides import policy_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
+    from reconcile.disk.last_answer import LastAnswer
     from reconcile.disk.roots import Roots
 
     from .given import Options
-    from .unchanged import First
 
 
-def run_on(options: Options, roots: Roots, settings: Settings, first: First) -> int | None:
-    """Go on from the last run, and return the exit code; None where everything has to be looked at, or be asked."""
-    command = " ".join(("reconcile", *options.shaping))
-    with open_session(roots, settings, readonly=options.is_dry) as session:
-        policy = session.surroundings(policy_of(options, settings))
+class Onwards:
+    """An open session, and what it knows of the last run."""
+
+    def __init__(self, options: Options, roots: Roots, settings: Settings, rest: LastAnswer) -> None:
+        """Open the session, and load all that doesn't depend on what has changed."""
+        self._options, self._roots, self._settings = options, roots, settings
+        self._session = open_session(roots, settings, readonly=options.is_dry, sound=rest.generation)
+        self._recalled = Recalled.load(self._session, rest)
+
+    def close(self) -> None:
+        """Close the session."""
+        self._session.close()
+
+    def run(self, changed: Sequence[Collection[str]]) -> int | None:
+        """Go on from the last run, and return the exit code; None: everything has to be looked at, or be asked.
+
+        ``changed`` has, by side, the paths that have another status now.
+        """
+        options, session = self._options, self._session
+        if self._recalled is None:
+            return None
+        policy = session.surroundings(policy_of(options, self._settings))
         if options.is_dry:
-            one = OnePass.begin(session, *first, policy)
-            if one is not None:
-                report(options, roots, session.messages, one.plan, None)
-            return None if one is None else exit_code(one.plan, None, options)
-        with session.exclusively(command, settings.lock_timeout, tell_waiting(options)):
-            one = OnePass.begin(session, *first, policy)
+            one = OnePass.begin(session, self._recalled, changed, policy)
+            return None if one is None else self._told(one, None)
+        command = " ".join(("reconcile", *options.shaping))
+        with session.exclusively(command, self._settings.lock_timeout, tell_waiting(options)):
+            one = OnePass.begin(session, self._recalled, changed, policy)
             if one is None or (is_interactive(options) and any(is_question(item) for item in one.plan.held)):
                 return None
             with progress_bar(options, len(one.plan.actions)) as progress:
                 outcome = one.apply(command, progress)
-            report(options, roots, session.messages, one.plan, outcome)
-        return exit_code(one.plan, outcome, options)
+            return self._told(one, outcome)
+
+    def _told(self, one: OnePass, outcome: Outcome | None) -> int:
+        report(self._options, self._roots, self._session.messages, one.plan, outcome)
+        return exit_code(one.plan, outcome, self._options)

@@ -6,13 +6,17 @@ import time
 from typing import TYPE_CHECKING
 
 from .sides import find_roots, policy_of, settings_of
-from .unchanged import answer_at_once
+from .unchanged import answer_at_once, look_first
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from reconcile.config import Settings
+    from reconcile.disk.last_answer import LastAnswer
     from reconcile.disk.roots import Roots
 
     from .given import Options
+    from .onwards import Onwards
     from .unchanged import First
 
 
@@ -20,19 +24,43 @@ def run_plain(options: Options) -> int | None:
     """Answer as the last run did where nothing has changed; else go on from it. Return the exit code.
 
     None: everything has to be looked at, or something be asked, or something else than a usual run is asked for.
+    Raises `ReconcileError`, `OSError`.
     """
-    code = answer_at_once(options)
-    first = options.first
-    if code is not None or first is None:
-        return code
+    options.looked = True
     roots = find_roots(options)
     settings = settings_of(roots)
-    code = _answer_unchanged(options, roots, settings, first)
-    if code is None and not options.json:
-        from .onwards import run_on  # loaded already, where there was time to
+    with _Ahead(options, roots, settings) as ahead:
+        first = look_first(options, roots, settings, ahead.begin)
+        if first is None:
+            return None
+        code = answer_at_once(options, roots, first)
+        if code is None:
+            code = _answer_unchanged(options, roots, settings, first)
+        if code is None and not options.json:
+            code = ahead.begin(first.rest).run(first.changed)
+        return code
 
-        code = run_on(options, roots, settings, first)
-    return code
+
+class _Ahead:
+    """What goes on from the last run. It is begun once, as soon as it is clear that there is something to do."""
+
+    def __init__(self, options: Options, roots: Roots, settings: Settings) -> None:
+        self._about = options, roots, settings
+        self._begun: Onwards | None = None
+
+    def begin(self, rest: LastAnswer) -> Onwards:
+        if self._begun is None:
+            from .onwards import Onwards
+
+            self._begun = Onwards(*self._about, rest)
+        return self._begun
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._begun is not None:
+            self._begun.close()
 
 
 def _answer_unchanged(options: Options, roots: Roots, settings: Settings, first: First) -> int | None:

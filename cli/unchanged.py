@@ -17,10 +17,12 @@ from reconcile.disk.state_place import state_directory
 
 from . import exits
 from .lines import RESTING, counted, heading, show
-from .sides import find_roots, settings_of, with_layout
+from .sides import with_layout
 from .style import Style
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reconcile.config import Settings
     from reconcile.disk.roots import Roots
 
@@ -39,8 +41,13 @@ class First(NamedTuple):
         return not self.rest.due and not any(self.changed)
 
 
-def look_first(options: Options, roots: Roots, settings: Settings) -> First | None:
-    """Look for what has changed since the last run; None where that can't be told, or something else is asked for."""
+def look_first(
+    options: Options, roots: Roots, settings: Settings, meanwhile: Callable[[LastAnswer], object]
+) -> First | None:
+    """Look for what has changed since the last run; None where that can't be told, or something else is asked for.
+
+    ``meanwhile`` may be called as soon as it is clear that something has, while another process looks for the rest.
+    """
     special = options.only or options.below or options.accept or options.yes or options.out is not None
     if special or options.prefer != "newest" or git_busy(roots.project) is not None:
         return None
@@ -49,31 +56,13 @@ def look_first(options: Options, roots: Roots, settings: Settings) -> First | No
     asked = asked_of(roots, with_layout(options, settings), settings.ignore)
     if rest is None or not rest.is_about(asked, directory, time.time_ns()):
         return None
-    return First(rest, rest.changed(lambda: _load_what_goes_on(roots)))
+    return First(rest, rest.changed(lambda: meanwhile(rest)))
 
 
-def _load_what_goes_on(roots: Roots) -> None:
-    """Load the modules of a run that has something to do."""
-    from reconcile.formats import get_format
-
-    from . import onwards  # noqa: F401 - it is to be there
-
-    get_format(roots.format)
-
-
-def answer_at_once(options: Options) -> int | None:
-    """Say that there is nothing to do, and return the exit code; None where there is something, or more is to be said.
-
-    What a first look has found is left in ``options``. Raises `ReconcileError`, `OSError`.
-    """
-    options.looked = True
-    roots = find_roots(options)
-    settings = settings_of(roots)
-    options.first = first = look_first(options, roots, settings)
-    if first is None or not first.is_unchanged:
-        return None
+def answer_at_once(options: Options, roots: Roots, first: First) -> int | None:
+    """Say that there is nothing to do, and return the exit code; None where there is, or more is to be said."""
     answer = first.rest.answer
-    if options.json or answer.held or answer.aside or answer.notes:
+    if not first.is_unchanged or options.json or answer.held or answer.aside or answer.notes:
         return None
     if not options.quiet:
         style = Style.choose(options.color)

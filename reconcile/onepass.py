@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from reconcile.core.look import Look
     from reconcile.core.plan import Item, Note, Plan
     from reconcile.core.policy import Policy
-    from reconcile.disk.last_answer import LastAnswer
     from reconcile.disk.last_known import LastKnown
     from reconcile.passes import Pass, Passes
+    from reconcile.resuming import Recalled
     from reconcile.session import Session
 
 
@@ -35,13 +35,13 @@ class OnePass(Struct, frozen=True):
 
     @classmethod
     def begin(
-        cls, session: Session, rest: LastAnswer, changed: Sequence[Collection[str]], policy: Policy
+        cls, session: Session, recalled: Recalled, changed: Sequence[Collection[str]], policy: Policy
     ) -> OnePass | None:
         """Look at what has changed, and plan that; None: what is known doesn't suffice.
 
-        ``changed`` has, by side, the paths with another status than when ``rest`` was kept.
+        ``changed`` has, by side, the paths with another status than when that was kept which is recalled.
         """
-        known = resumed(session, rest, changed, policy)
+        known = resumed(session, recalled, changed, policy)
         if known is None:
             return None
         found = known.passes.some(policy, known.dirty)

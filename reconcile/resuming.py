@@ -46,25 +46,42 @@ class Resumed(NamedTuple):
     kept: LastKnown
 
 
-def resumed(session: Session, rest: LastAnswer, changed: Sequence[Collection[str]], policy: Policy) -> Resumed | None:
+class Recalled(NamedTuple):
+    """What an earlier run has kept of both sides, whatever has changed since."""
+
+    rest: LastAnswer
+    kept: LastKnown
+    known: Known
+
+    @classmethod
+    def load(cls, session: Session, rest: LastAnswer) -> Recalled | None:
+        """Load what belongs to a run's record; None: not all of it is there."""
+        kept = LastKnown.load(session.directory, session.roots.workspace_identity)
+        if kept is None or kept.key != rest.key or session.checkout is None:
+            return None
+        if tuple(session.scanner.index(side).saved for side in Side) != rest.indexes:
+            return None
+        sides = {
+            side: _known_side(session, side, was, frozenset(loose))
+            for side, was, loose in zip(Side, kept.sides, rest.loose, strict=True)
+        }
+        whole = Whole(USUAL, directories=0)
+        known = Known(sides, Kin(kept.above), kept.remembered, whole, session.rules, kept.inhabited)
+        return cls(rest, kept, known)
+
+
+def resumed(session: Session, recalled: Recalled, changed: Sequence[Collection[str]], policy: Policy) -> Resumed | None:
     """Go on from what was kept; ``changed`` has, by side, the paths that have another status now.
 
-    None: too much has changed, or is not known.
+    None: what is remembered has changed since.
     """
-    kept = LastKnown.load(session.directory, session.roots.workspace_identity)
-    if kept is None or kept.key != rest.key or session.checkout is None:
-        return None
-    if tuple(session.scanner.index(side).saved for side in Side) != rest.indexes:
-        return None
-    dirty, sides = {}, {}
-    for side, was, paths, sweep, loose in zip(Side, kept.sides, changed, rest.sweeps, rest.loose, strict=True):
+    rest, kept, known = recalled
+    dirty = {}
+    for side, paths, sweep, loose in zip(Side, changed, rest.sweeps, rest.loose, strict=True):
         session.scanner.resume(side, sweep, paths)
         dirty[side] = {"" if path == "." else path for path in paths} | set(loose)
-        sides[side] = _known_side(session, side, was, frozenset(loose))
     before = plan_of(rest.answer, policy, rest.made_ns)
     noted = frozenset(note.conversation for note in before.notes if note.conversation is not None)
-    whole = Whole(USUAL, directories=0)
-    known = Known(sides, Kin(kept.above), kept.remembered, whole, session.rules, kept.inhabited)
     passes = Passes(session)
     passes.resume(known, policy, noted.union(rest.due), _most(kept))
     # Opened first, then compared: whoever writes in between is noticed by one or the other.
@@ -150,6 +167,7 @@ def _known_side(session: Session, side: Side, was: LastKnownSide, loose: frozens
     build = session.scanner.copies_in_index(side)
     known = KnownSide(side, was.identity, was.conversations, lambda path: None if path in loose else build(path))
     known.know_foreign(Foreign(*entry) for entry in was.foreign)
+    known.arrange()
     return known
 
 

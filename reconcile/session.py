@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from reconcile.core.policy import Policy
     from reconcile.core.requests import Request
     from reconcile.core.views import View
+    from reconcile.disk.generation import Generation
     from reconcile.disk.journal import Run
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import Checkout
@@ -69,11 +70,12 @@ class Session:
         state_directory: str,
         *,
         readonly: bool = False,
+        sound: Generation | None = None,
         ignore: Sequence[str] = (),
         durability: Durability | None = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Open the state; ``ignore`` are patterns of extra files that are left alone."""
+        """Open the state, ``sound`` as in `State.open`; ``ignore`` are patterns of extra files that are left alone."""
         self.roots = roots
         self.format: Format = get_format(roots.format, tuple(ignore))
         self.rules = Rules(self.format, digest)
@@ -82,7 +84,7 @@ class Session:
         self.readonly = readonly
         self._clock = clock
         durability = durability or Durability()
-        self.state = State.open(state_directory, readonly=readonly)
+        self.state = State.open(state_directory, readonly=readonly, sound=sound)
         self.vault = Vault(state_directory, durability)
         self.messages: list[str] = list(self.state.messages)
         self.project = os.path.realpath(roots.project)
@@ -115,6 +117,10 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the state."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the state; more than once does nothing."""
         self.state.close()
 
     def look(self, touched: Collection[Side] = tuple(Side)) -> Look:

@@ -48,8 +48,12 @@ class KnownSide:
         )
         known.exists, known._copies = snapshot.exists, copies
         known.know_foreign(snapshot.foreign)
-        known.conversations(), known.inside("")  # arranged now, not in a pass about a part
+        known.arrange()
         return known
+
+    def arrange(self) -> None:
+        """Do now what a pass about a part would have to do."""
+        self.conversations(), self.inside("")
 
     def know_foreign(self, entries: Iterable[Foreign]) -> None:
         """Know what is nobody's."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from reconcile.core.memory import Memory
+    from reconcile.disk.generation import Generation
 
 __all__ = ["Checkout", "Conflict", "Fold", "State", "StateError"]
 
@@ -76,19 +77,27 @@ class State:
         self.versions = Versions(connection, path)
 
     @classmethod
-    def open(cls, directory: str, *, readonly: bool = False, timeout: float = BUSY_SECONDS) -> Self:
+    def open(
+        cls,
+        directory: str,
+        *,
+        readonly: bool = False,
+        timeout: float = BUSY_SECONDS,
+        sound: Generation | None = None,
+    ) -> Self:
         """Open the state in this directory, which is made, 0700, where it is missing.
 
         ``readonly`` (dry runs) reads a copy in memory, creates and writes nothing at all, and is empty where
         there is nothing. ``timeout``: seconds to wait for another process that writes. A damaged database is
         moved aside and rebuilt (read-only: taken for empty) and `messages` says so; a newer version is
-        refused. Raises `StateError`.
+        refused. ``sound``: what it was when a run was done that had it open; it is not checked from end to end
+        while it still is that. Raises `StateError`.
         """
         messages: list[str] = []
         if readonly:
-            connection = open_for_reading(directory, messages)
+            connection = open_for_reading(directory, messages, sound)
         else:
-            connection = open_for_writing(directory, messages, timeout)
+            connection = open_for_writing(directory, messages, timeout, sound)
         return cls(connection, os.path.join(directory, NAME), readonly=readonly, messages=tuple(messages))
 
     @classmethod

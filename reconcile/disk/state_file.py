@@ -7,6 +7,7 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING
 
+from reconcile.disk.generation import generation
 from reconcile.disk.posix import process_lives
 from reconcile.disk.private import create_private_file, make_private_directory
 from reconcile.disk.state_place import NAME, OVERRIDE
@@ -22,6 +23,8 @@ from reconcile.disk.state_schema import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from reconcile.disk.generation import Generation
+
 BUSY_SECONDS = 5.0
 _UNFINISHED = f"{NAME}.new-"
 _COMPANIONS = ("-wal", "-shm")
@@ -32,8 +35,12 @@ class _Damaged(Exception):  # noqa: N818 - a finding, not an error: it never lea
     """What is wrong with the file, in words."""
 
 
-def open_for_writing(directory: str, messages: list[str], timeout: float) -> sqlite3.Connection:
+def open_for_writing(
+    directory: str, messages: list[str], timeout: float, sound: Generation | None = None
+) -> sqlite3.Connection:
     """Open the state, made where it is missing; a damaged one is moved aside and told in ``messages``.
+
+    ``sound``: see `reconcile.disk.state.State.open`.
 
     Raises `StateError`: a newer version, busy for ``timeout`` seconds, no permission, a full disk.
     """
@@ -47,7 +54,7 @@ def open_for_writing(directory: str, messages: list[str], timeout: float) -> sql
                 _move_aside(path)
             _create(path)
         try:
-            return _checked(path, timeout)
+            return _checked(path, timeout, sound)
         except _Damaged as damage:
             kept = _move_aside(path)
             messages.append(
@@ -55,14 +62,14 @@ def open_for_writing(directory: str, messages: list[str], timeout: float) -> sql
                 " stripped are gone, nothing is removed or published because of that"
             )
             _create(path)
-        return _checked(path, timeout)
+        return _checked(path, timeout, None)
     except (OSError, _Damaged) as error:
         raise StateError(
             f"{path}: {error}", hint=f"see to the directory's permissions, or set {OVERRIDE} to another place"
         ) from error
 
 
-def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
+def open_for_reading(directory: str, messages: list[str], sound: Generation | None = None) -> sqlite3.Connection:
     """A copy of the state in memory, empty where there is none or a damaged one; the disk isn't touched.
 
     SQLite itself can't do that: it creates ``-shm`` and ``-wal`` next to a database that it only reads, and
@@ -72,7 +79,7 @@ def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
     path = os.path.join(directory, NAME)
     with state_errors(path):
         try:
-            connection = _copied(path) if os.path.lexists(path) else memory()
+            connection = _copied(path, sound) if os.path.lexists(path) else memory()
         except _Damaged as damage:
             connection = memory()
             messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
@@ -129,12 +136,13 @@ def _remove_unfinished(directory: str, names: Iterable[str]) -> None:
                 os.unlink(os.path.join(directory, name))
 
 
-def _checked(path: str, timeout: float) -> sqlite3.Connection:
+def _checked(path: str, timeout: float, sound: Generation | None) -> sqlite3.Connection:
     """Open an existing database for writing. Raises `_Damaged`, `StateError`."""
+    is_sound = _is(path, sound)
     with state_errors(path):
         connection = _connect(path, timeout)
         try:
-            _check(connection, path)
+            _check(connection, path, is_sound=is_sound)
             connection.execute("PRAGMA synchronous = FULL")
             # A run's transactions are copied into the database once, at its end, not again and again on the way.
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -147,11 +155,18 @@ def _checked(path: str, timeout: float) -> sqlite3.Connection:
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: str) -> None:
+def _is(path: str, sound: Generation | None) -> bool:
+    """Tell whether a database is just as it was when it was known to be sound."""
+    return sound is not None and generation(os.path.dirname(path)) == sound
+
+
+def _check(connection: sqlite3.Connection, path: str, *, is_sound: bool) -> None:
     """Is this a whole database of ours, of a version that we know? Raises `_Damaged`, `StateError`."""
+    verdict = "ok"
     try:
         version = version_of(connection)
-        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if not is_sound:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
@@ -181,12 +196,12 @@ def _move_aside(path: str) -> str:
     return kept
 
 
-def _copied(path: str) -> sqlite3.Connection:
+def _copied(path: str, sound: Generation | None) -> sqlite3.Connection:
     """Copy a database and what its ``-wal`` adds into memory, unless it changed while being copied."""
     for _ in range(_READ_ATTEMPTS):
-        before = _fingerprint(path)
+        before, is_sound = _fingerprint(path), _is(path, sound)
         try:
-            connection = _copied_once(path)
+            connection = _copied_once(path, is_sound=is_sound)
         except _Damaged:
             if _fingerprint(path) == before:
                 raise
@@ -198,7 +213,7 @@ def _copied(path: str) -> sqlite3.Connection:
     raise StateError(f"{path}: it kept changing while it was read", hint="let the running reconcile finish")
 
 
-def _copied_once(path: str) -> sqlite3.Connection:
+def _copied_once(path: str, *, is_sound: bool) -> sqlite3.Connection:
     import shutil  # here: only who writes nothing looks at a copy
     import tempfile
 
@@ -210,7 +225,7 @@ def _copied_once(path: str) -> sqlite3.Connection:
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}-wal", f"{copy}-wal")
             with contextlib.closing(_connect(copy, BUSY_SECONDS)) as source:
-                _check(source, path)
+                _check(source, path, is_sound=is_sound)
                 source.backup(connection)
     except BaseException:
         connection.close()

@@ -20,6 +20,7 @@ from reconcile.disk.scan import scan
 from reconcile.disk.state_place import state_directory
 from reconcile.onepass import OnePass, carry_out_whole
 from reconcile.passes import Passes
+from reconcile.resuming import Recalled
 from reconcile.session import Session
 from tests.properties.passes import SIDES
 from tests.support.commands import outcome_of
@@ -65,7 +66,8 @@ class ResumingLevel(DiskLevel):
             if not rest.due and not any(changed):
                 assert not meant.actions, f"nothing has changed, and yet: {meant.actions}"
                 assert not meant.concerned
-            one = OnePass.begin(session, rest, changed, policy)
+            recalled = Recalled.load(session, rest)
+            one = recalled and OnePass.begin(session, recalled, changed, policy)
             if one is not None:
                 assert said(one.plan) == said(meant)
                 self.counts["full" if one.found.full else "part" if one.found.conversations else "nothing"] += 1
