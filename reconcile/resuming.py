@@ -7,6 +7,8 @@ while what is remembered and what is asked for are the same; else everything is 
 from __future__ import annotations
 
 import os
+from itertools import compress
+from operator import ne
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -47,11 +49,15 @@ class Resumed(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """What an earlier run has kept of both sides, whatever has changed since."""
+    """What an earlier run has kept of both sides, whatever has changed since.
+
+    ``counted``: the state that each conversation was counted under.
+    """
 
     rest: LastAnswer
     kept: LastKnown
     known: Known
+    counted: Mapping[str, str]
 
     @classmethod
     def load(cls, session: Session, rest: LastAnswer) -> Recalled | None:
@@ -67,7 +73,7 @@ class Recalled(NamedTuple):
         }
         whole = Whole(USUAL, directories=0)
         known = Known(sides, Kin(kept.above), kept.remembered, whole, session.rules, kept.inhabited)
-        return cls(rest, kept, known)
+        return cls(rest, kept, known, _counted(kept.counted, rest.counted))
 
 
 def resumed(session: Session, recalled: Recalled, changed: Sequence[Collection[str]], policy: Policy) -> Resumed | None:
@@ -75,7 +81,7 @@ def resumed(session: Session, recalled: Recalled, changed: Sequence[Collection[s
 
     None: what is remembered has changed since.
     """
-    rest, kept, known = recalled
+    rest, kept, known, counted = recalled
     dirty = {}
     for side, paths, sweep, loose in zip(Side, changed, rest.sweeps, rest.loose, strict=True):
         session.scanner.resume(side, sweep, paths)
@@ -87,8 +93,6 @@ def resumed(session: Session, recalled: Recalled, changed: Sequence[Collection[s
     # Opened first, then compared: whoever writes in between is noticed by one or the other.
     if generation(session.directory) != rest.generation:
         return None
-    now = {**kept.counted, **rest.counted}
-    counted = {each: state for each, state in now.items() if state is not None}
     return Resumed(passes, dirty, replace(before, counted=counted), kept)
 
 
@@ -151,10 +155,22 @@ def _keep_known(
     return now, otherwise
 
 
+def _counted(before: Mapping[str, str], otherwise: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the states that conversations are counted under; see `_otherwise`."""
+    counted = dict(before)
+    for each, state in otherwise.items():
+        if state is None:
+            counted.pop(each, None)
+        else:
+            counted[each] = state
+    return counted
+
+
 def _otherwise(counted: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str | None]:
     """Return the states that conversations are counted under now and weren't; None: one isn't counted any more."""
     found: dict[str, str | None] = dict.fromkeys(before.keys() - counted.keys())
-    found.update((each, state) for each, state in counted.items() if before.get(each) != state)
+    differs = map(ne, map(before.get, counted), counted.values())  # of all of them, in no time
+    found.update((each, counted[each]) for each in compress(counted, differs))
     return found
 
 
@@ -173,7 +189,7 @@ def _known_side(session: Session, side: Side, was: LastKnownSide, loose: frozens
 
 def _kept_side(known: KnownSide) -> LastKnownSide:
     foreign = tuple((each.path, each.what, each.link, each.special) for each in known.all_foreign())
-    return LastKnownSide(known.identity, dict(known.paths), foreign)
+    return LastKnownSide(known.identity, known.paths, foreign)
 
 
 def _loose(session: Session, known: KnownSide) -> tuple[str, ...]:

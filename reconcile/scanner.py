@@ -115,6 +115,7 @@ class Scanner:
     def copies_in_index(self, side: Side) -> Callable[[str], Copy]:
         """Return what makes a copy of what the index knows now: all of it, as nobody has changed it since."""
         rows = self._indexes[side].rows.frozen()
+        rows.arrange()
 
         def copy(path: str) -> Copy:
             row, spot = rows[path], place_of(path, self._format)

@@ -21,7 +21,10 @@ def completed(plan: Plan, about: Collection[str], before: Plan) -> Plan:
 
     What is said of a conversation again stays where it was said before.
     """
-    counted = {each: state for each, state in before.counted.items() if each not in about} | dict(plan.counted)
+    counted = dict(before.counted)
+    for each in about:
+        counted.pop(each, None)
+    counted.update(plan.counted)
     return replace(
         plan,
         held=_in_place(plan.held, about, before.held),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.disk.value_file import file_of, load_values, save_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _KIND = "known"
 
@@ -13,7 +16,7 @@ class LastKnownSide(NamedTuple):
     """A side's identity, its copies' paths with their conversations, and what is nobody's."""
 
     identity: str
-    conversations: dict[str, str]
+    conversations: Mapping[str, str]
     foreign: tuple[tuple[str, str, bool, bool], ...]
 
 
@@ -42,5 +45,6 @@ class LastKnown(NamedTuple):
 
     def save(self, directory: str, checkout: str) -> None:
         """Keep it."""
-        values = (self.key, tuple(map(tuple, self.sides)), *self[2:])
+        sides = tuple((identity, dict(paths), foreign) for identity, paths, foreign in self.sides)
+        values = (self.key, sides, *self[2:])
         save_values(file_of(directory, _KIND, checkout), _KIND, values)

@@ -116,6 +116,10 @@ class Rows(MutableMapping[str, T], Generic[T]):
         stored = self._stored.at.keys()
         return len(stored) - len(self._gone - self._new.keys()) + len(self._new.keys() - stored)
 
+    def arrange(self) -> None:
+        """Do now what the first one who asks for a row would have to wait for."""
+        self._stored.at  # noqa: B018 - it is worked out once
+
     def frozen(self) -> Rows[T]:
         """Return the rows as they are now, whatever becomes of these."""
         found = Rows(self._decode)
