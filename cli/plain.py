@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from reconcile.errors import ReconcileError
+
 from .sides import find_roots, policy_of, settings_of
 from .unchanged import answer_at_once, look_first
 
@@ -27,10 +29,19 @@ def run_plain(options: Options) -> int | None:
     Raises `ReconcileError`, `OSError`.
     """
     options.looked = True
+    try:
+        return _run_plain(options)
+    except ReconcileError as error:
+        if not _is_damage(error):
+            raise
+        return None  # the state is checked then
+
+
+def _run_plain(options: Options) -> int | None:
     roots = find_roots(options)
     settings = settings_of(roots)
     with _Ahead(options, roots, settings) as ahead:
-        first = look_first(options, roots, settings, ahead.begin)
+        first = look_first(options, roots, settings, _nothing if options.json else ahead.begin)
         if first is None:
             return None
         code = answer_at_once(options, roots, first)
@@ -39,6 +50,17 @@ def run_plain(options: Options) -> int | None:
         if code is None and not options.json:
             code = ahead.begin(first.rest).run(first.changed)
         return code
+
+
+def _nothing(_: LastAnswer) -> None:
+    """What JSON is made of is planned from a look at everything."""
+
+
+def _is_damage(error: ReconcileError) -> bool:
+    """Tell whether the state's file is broken: going on from the last run doesn't check it first."""
+    from reconcile.disk.state_schema import StateError
+
+    return isinstance(error, StateError) and error.is_damage
 
 
 class _Ahead:

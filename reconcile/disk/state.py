@@ -90,12 +90,12 @@ class State:
         ``readonly`` (dry runs) reads a copy in memory, creates and writes nothing at all, and is empty where
         there is nothing. ``timeout``: seconds to wait for another process that writes. A damaged database is
         moved aside and rebuilt (read-only: taken for empty) and `messages` says so; a newer version is
-        refused. ``sound``: what it was when a run was done that had it open; it is not checked from end to end
-        while it still is that. Raises `StateError`.
+        refused. ``sound``: what it was at the end of a run that had it open; who writes doesn't check it from end
+        to end while it still is that. Raises `StateError`.
         """
         messages: list[str] = []
         if readonly:
-            connection = open_for_reading(directory, messages, sound)
+            connection = open_for_reading(directory, messages)
         else:
             connection = open_for_writing(directory, messages, timeout, sound)
         return cls(connection, os.path.join(directory, NAME), readonly=readonly, messages=tuple(messages))

@@ -69,7 +69,7 @@ def open_for_writing(
         ) from error
 
 
-def open_for_reading(directory: str, messages: list[str], sound: Generation | None = None) -> sqlite3.Connection:
+def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
     """A copy of the state in memory, empty where there is none or a damaged one; the disk isn't touched.
 
     SQLite itself can't do that: it creates ``-shm`` and ``-wal`` next to a database that it only reads, and
@@ -79,7 +79,7 @@ def open_for_reading(directory: str, messages: list[str], sound: Generation | No
     path = os.path.join(directory, NAME)
     with state_errors(path):
         try:
-            connection = _copied(path, sound) if os.path.lexists(path) else memory()
+            connection = _copied(path) if os.path.lexists(path) else memory()
         except _Damaged as damage:
             connection = memory()
             messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
@@ -160,8 +160,11 @@ def _is(path: str, sound: Generation | None) -> bool:
     return sound is not None and generation(os.path.dirname(path)) == sound
 
 
-def _check(connection: sqlite3.Connection, path: str, *, is_sound: bool) -> None:
-    """Is this a whole database of ours, of a version that we know? Raises `_Damaged`, `StateError`."""
+def _check(connection: sqlite3.Connection, path: str, *, is_sound: bool = False) -> None:
+    """Is this a whole database of ours (known, where it is sound), of a version that we know?
+
+    Raises `_Damaged`, `StateError`.
+    """
     verdict = "ok"
     try:
         version = version_of(connection)
@@ -196,12 +199,12 @@ def _move_aside(path: str) -> str:
     return kept
 
 
-def _copied(path: str, sound: Generation | None) -> sqlite3.Connection:
+def _copied(path: str) -> sqlite3.Connection:
     """Copy a database and what its ``-wal`` adds into memory, unless it changed while being copied."""
     for _ in range(_READ_ATTEMPTS):
-        before, is_sound = _fingerprint(path), _is(path, sound)
+        before = _fingerprint(path)
         try:
-            connection = _copied_once(path, is_sound=is_sound)
+            connection = _copied_once(path)
         except _Damaged:
             if _fingerprint(path) == before:
                 raise
@@ -213,7 +216,7 @@ def _copied(path: str, sound: Generation | None) -> sqlite3.Connection:
     raise StateError(f"{path}: it kept changing while it was read", hint="let the running reconcile finish")
 
 
-def _copied_once(path: str, *, is_sound: bool) -> sqlite3.Connection:
+def _copied_once(path: str) -> sqlite3.Connection:
     import shutil  # here: only who writes nothing looks at a copy
     import tempfile
 
@@ -225,7 +228,7 @@ def _copied_once(path: str, *, is_sound: bool) -> sqlite3.Connection:
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}-wal", f"{copy}-wal")
             with contextlib.closing(_connect(copy, BUSY_SECONDS)) as source:
-                _check(source, path, is_sound=is_sound)
+                _check(source, path)
                 source.backup(connection)
     except BaseException:
         connection.close()

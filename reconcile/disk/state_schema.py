@@ -102,7 +102,14 @@ _NO_ROOM = "see to permissions and free space there, or set RECONCILE_STATE_DIR 
 
 
 class StateError(ReconcileError):
-    """The state can't be used now; nothing of it was changed by the failing call."""
+    """The state can't be used now; nothing of it was changed by the failing call.
+
+    ``is_damage``: its file is broken, so that another one is made when it is checked next.
+    """
+
+    def __init__(self, message: str, hint: str | None = None, *, is_damage: bool = False) -> None:
+        super().__init__(message, hint)
+        self.is_damage = is_damage
 
 
 def is_damage(error: sqlite3.Error) -> bool:
@@ -125,7 +132,7 @@ def state_errors(path: str) -> Iterator[None]:
             hint = "it was opened for a dry run, or its directory may not be written to"
         else:
             hint = _NO_ROOM
-        raise StateError(f"{path}: {error}", hint=hint) from error
+        raise StateError(f"{path}: {error}", hint=hint, is_damage=code in _DAMAGED) from error
 
 
 @contextlib.contextmanager

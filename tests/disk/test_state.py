@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
 from reconcile.core.model import METADATA, STREAM, Side
+from reconcile.disk.generation import generation
 from reconcile.disk.journal import IntentChange, Step, StepState
 from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError
 from reconcile.disk.state_memory import FEW
@@ -184,6 +185,18 @@ def test_a_damaged_file_is_moved_aside_and_told(place: Path, damage: str) -> Non
     with State.open(str(place)) as again:
         assert again.messages == ()
         assert len(again.checkouts()) == 1
+
+
+def test_what_was_left_sound_is_not_checked_again_while_it_is_the_same(place: Path) -> None:
+    with State.open(str(place)) as first:
+        first.checkout("/p", "8:1", NOW)
+    flip_a_page(place / "state.sqlite")
+    sound = generation(str(place))
+    with State.open(str(place), sound=sound) as opened:
+        assert opened.messages == ()
+    os.utime(place / "state.sqlite")
+    with State.open(str(place), sound=sound) as opened:
+        assert "damaged" in opened.messages[0]
 
 
 def test_a_log_without_its_database_is_not_taken_for_the_new_ones(place: Path) -> None:

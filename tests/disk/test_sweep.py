@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from array import array
@@ -146,6 +147,51 @@ def test_where_no_process_can_be_made_one_looks_at_both(side: Path, monkeypatch:
     monkeypatch.setattr(os, "fork", refused)
     one, other = changed_on_both((str(side), str(side)), (known, known))
     assert one == other != []
+
+
+def test_what_such_a_run_needs_is_done_once_while_another_process_looks(
+    side: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_module, "_PIECE", 1)
+    other = tmp_path / "other"
+    write(other / A)
+    roots, sweeps, done = (str(side), str(other)), (swept(side), swept(other)), []
+    changed_on_both(roots, sweeps, lambda: done.append("of a few"))
+    monkeypatch.setattr(sweep_both, "WORTH_A_PROCESS", 1)
+    changed_on_both(roots, sweeps, lambda: done.append("of nothing"))
+    assert done == []
+    for path in (side, other):
+        (path / A / "events.json").unlink()
+    begin = sweep_both._Both.from_the_end
+
+    def late(both: sweep_both._Both) -> bytes:
+        time.sleep(0.2)
+        return begin(both)
+
+    monkeypatch.setattr(sweep_both._Both, "from_the_end", late)
+    changed = changed_on_both(roots, sweeps, lambda: done.append("once"))
+    assert changed == tuple(known.changed(root) for root, known in zip(roots, sweeps, strict=True))
+    assert done == ["once"]
+
+
+@pytest.mark.parametrize("most", [0, 3, 1000])
+def test_what_the_other_process_took_and_has_not_told_is_looked_at_here(
+    side: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    def killed(both: sweep_both._Both) -> bytes:
+        for _ in itertools.islice(both._taken(reversed(range(len(both._portions)))), most):
+            pass
+        os._exit(1)
+
+    monkeypatch.setattr(sweep_module, "_PIECE", 1)
+    known = swept(side)
+    (side / A / "events.json").unlink()
+    write(side / "17528832009-new")
+    expected = known.changed(str(side))
+    monkeypatch.setattr(sweep_both, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(sweep_both._Both, "from_the_end", killed)
+    assert changed_on_both((str(side), str(side)), (known, known)) == (expected, expected)
+    assert expected
 
 
 def test_what_was_just_written_and_is_gone_has_changed(side: Path) -> None:

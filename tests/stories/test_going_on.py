@@ -140,3 +140,19 @@ def test_what_was_kept_may_be_damaged(known: World, kind: str, damage: bytes) ->
     append(known.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND)
     known.reconcile()
     assert known.event_count(ONE) == 3
+
+
+def test_a_state_that_decays_without_a_trace_is_moved_aside(world: World) -> None:
+    with mock.patch("reconcile.disk.generation._status", return_value=()):
+        for number in (ONE, TWO):
+            write_conversation(world.workspace / f"{number}-it", "It", events(2))
+        world.reconcile()
+        world.reconcile()
+        (state,) = world.state.parent.rglob("state.sqlite")
+        whole = state.read_bytes()
+        state.write_bytes(whole[:16384] + b"\xff" * (len(whole) - 16384))
+        append(world.workspace / f"{ONE}-it", 1, "w", LONG_AGO + 3 * SECOND)
+        result = world.run("--workspace", world.project)
+    assert "it was moved to" in result.output
+    assert state.with_name("state.sqlite.damaged-1").exists()
+    assert world.event_count(ONE) == 3
