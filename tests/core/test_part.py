@@ -318,6 +318,7 @@ def test_a_side_is_known_in_order() -> None:
     side = KnownSide.seen(here(ten, nine, *doubles, *inner))
     assert side.side is Side.WORKSPACE
     assert side.identity == "workspace:0"
+    side.put(side.copy("5-b"))
     assert [copy.path for copy in side.of("jp-c5")] == [f"5-{letter}" for letter in "abcdefg"]
     part = side.part(["jp-c10", "jp-c9"], FORMAT.order)
     assert [copy.path for copy in part.copies] == ["9-e", "10-e"]
