@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import importlib
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -13,6 +14,9 @@ from reconcile import __version__
 from . import exits
 from .failing import FAILURES, complain, failed
 from .options import common_options, options_of
+
+if TYPE_CHECKING:
+    from .given import Options
 
 COMMANDS = (
     "apply",
@@ -73,6 +77,18 @@ class Program(click.Group):
         finally:
             if collecting:
                 gc.enable()
+
+
+def run(options: Options | None) -> NoReturn:
+    """Run the command that the words ask for, and end with its exit code."""
+    try:
+        code = main(obj=options, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort:  # Ctrl-C before a command had begun, or after its end
+        code = failed(KeyboardInterrupt(), as_json=False)
+    sys.exit(code)
 
 
 @click.group(

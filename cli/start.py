@@ -35,9 +35,9 @@ def _start(words: list[str]) -> None:
     options = None if "_RECONCILE_COMPLETE" in os.environ else read_plainly(words)
     if options is not None:
         _begin(options)
-    from .main import main
+    from .main import run
 
-    main(obj=options)
+    run(options)
 
 
 def _open_streams() -> None:

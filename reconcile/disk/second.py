@@ -38,7 +38,7 @@ class Second:
         ends: tuple[int, ...] = ()
         try:
             ends = reading, writing = os.pipe()
-            child = os.fork()
+            child = _forked()
         except OSError:  # there may be no more descriptors, or processes
             for fd in ends:
                 os.close(fd)
@@ -88,6 +88,17 @@ def is_possible() -> bool:
     threading = sys.modules.get("threading")
     alone = threading is None or threading.active_count() == 1
     return alone and signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL
+
+
+def _forked() -> int:
+    """Fork; Ctrl-C waits meanwhile: in the middle of what the interpreter does then, it would leave a traceback."""
+    import signal
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return os.fork()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(work: Callable[[], bytes], writing: int) -> None:
