@@ -6,8 +6,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from reconcile.disk.interrupts import Uninterrupted
 from reconcile.disk.roots import Roots, refuse_state_inside
 from reconcile.disk.state_place import state_directory
+from reconcile.formats import get_format
 from reconcile.session import Session
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Gen
     """Open the state of these sides; ``sound`` as in `reconcile.disk.state.State.open`."""
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)
+    with Uninterrupted():
+        get_format(roots.format)  # its modules, which are loaded by who asks first
     return Session(roots, directory, readonly=readonly, sound=sound, ignore=settings.ignore)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from reconcile import __version__
+from reconcile.disk.interrupts import Uninterrupted
 
 from . import exits
 from .failing import FAILURES, complain, failed
@@ -54,7 +55,8 @@ class Program(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f".{cmd_name.replace('-', '_')}", __package__)
+        with Uninterrupted():
+            module = importlib.import_module(f".{cmd_name.replace('-', '_')}", __package__)
         command: click.Command = module.command
         return command
 
@@ -116,6 +118,6 @@ def main(context: click.Context) -> None:
         code = None if options.looked else run_plain(options)
         if code is not None:
             context.exit(code)
-        from .run import run_pass
-
+        with Uninterrupted():
+            from .run import run_pass
         run_pass(context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from reconcile.disk.interrupts import Uninterrupted
 from reconcile.errors import ReconcileError
 
 from .sides import find_roots, policy_of, settings_of
@@ -72,8 +73,8 @@ class _Ahead:
 
     def begin(self, rest: LastAnswer) -> Onwards:
         if self._begun is None:
-            from .onwards import Onwards
-
+            with Uninterrupted():
+                from .onwards import Onwards
             self._begun = Onwards(*self._about, rest)
         return self._begun
 

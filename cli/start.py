@@ -35,8 +35,10 @@ def _start(words: list[str]) -> None:
     options = None if "_RECONCILE_COMPLETE" in os.environ else read_plainly(words)
     if options is not None:
         _begin(options)
-    from .main import run
+    from reconcile.disk.interrupts import Uninterrupted
 
+    with Uninterrupted():
+        from .main import run
     run(options)
 
 

@@ -10,6 +10,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from reconcile.disk.interrupts import Uninterrupted
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
@@ -38,7 +40,8 @@ class Second:
         ends: tuple[int, ...] = ()
         try:
             ends = reading, writing = os.pipe()
-            child = _forked()
+            with Uninterrupted():
+                child = os.fork()
         except OSError:  # there may be no more descriptors, or processes
             for fd in ends:
                 os.close(fd)
@@ -88,17 +91,6 @@ def is_possible() -> bool:
     threading = sys.modules.get("threading")
     alone = threading is None or threading.active_count() == 1
     return alone and signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL
-
-
-def _forked() -> int:
-    """Fork; Ctrl-C waits meanwhile: in the middle of what the interpreter does then, it would leave a traceback."""
-    import signal
-
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return os.fork()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(work: Callable[[], bytes], writing: int) -> None:
