@@ -1,7 +1,7 @@
 """Ctrl-C that waits for a moment: while modules are loaded or a process is forked, it could end in a traceback.
 
-An extension module that is interrupted while it makes its classes may even crash. This one is loaded at every start, and loads next to
-nothing.
+An extension module that is interrupted while it makes its classes may even crash. This module is loaded at every start,
+and loads next to nothing.
 """
 
 from __future__ import annotations
