@@ -6,10 +6,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.disk.interrupts import Uninterrupted
 from reconcile.disk.roots import Roots, refuse_state_inside
 from reconcile.disk.state_place import state_directory
 from reconcile.formats import get_format
+from reconcile.interrupts import Uninterrupted
 from reconcile.session import Session
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from reconcile import __version__
-from reconcile.disk.interrupts import Uninterrupted
+from reconcile.interrupts import Uninterrupted
 
 from . import exits
 from .failing import FAILURES, complain, failed

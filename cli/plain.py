@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from reconcile.disk.interrupts import Uninterrupted
 from reconcile.errors import ReconcileError
+from reconcile.interrupts import Uninterrupted
 
 from .sides import find_roots, policy_of, settings_of
 from .unchanged import answer_at_once, look_first

@@ -35,7 +35,7 @@ def _start(words: list[str]) -> None:
     options = None if "_RECONCILE_COMPLETE" in os.environ else read_plainly(words)
     if options is not None:
         _begin(options)
-    from reconcile.disk.interrupts import Uninterrupted
+    from reconcile.interrupts import Uninterrupted
 
     with Uninterrupted():
         from .main import run

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.disk.interrupts import Uninterrupted
+from reconcile.interrupts import Uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

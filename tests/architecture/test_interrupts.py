@@ -7,7 +7,7 @@ import sys
 
 SCRIPT = """
 import os, signal
-from reconcile.disk.interrupts import Uninterrupted
+from reconcile.interrupts import Uninterrupted
 
 for _ in range(2):
     try:
