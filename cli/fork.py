@@ -46,6 +46,8 @@ def command(
 
     It gets an id of its own, and lies in its parent's directory where that is in the workspace.
     """
+    if title is not None and any("\udc80" <= char <= "\udcff" for char in title):
+        raise click.UsageError("--title: found bytes that are no UTF-8, expected text")
     now_ns = time.time_ns()
     part = Part(moment(start, now_ns), moment(end, now_ns), last)
 

@@ -14,6 +14,10 @@ def start() -> None:
     """Run the command."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
+    if sys.getfilesystemencoding() != "utf-8" and sys.executable:
+        _begin_again()
+    # Output replaces what the terminal can't show: it never fails after the work was done.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an interpreter's own stream has it
     words = sys.argv[1:]
     if words == ["--version"]:
         from reconcile import __version__
@@ -40,6 +44,15 @@ def _start(words: list[str]) -> None:
     with Uninterrupted():
         from .main import run
     run(options)
+
+
+def _begin_again() -> None:
+    """Start this program again in Python's UTF-8 mode; output keeps the encoding of the locale.
+
+    Names of files are UTF-8 whatever the locale is, as JP writes them, and Python can't change its mind once it runs.
+    """
+    output = {"PYTHONIOENCODING": f"{sys.stdout.encoding}:replace"} | os.environ
+    os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]], output)  # noqa: S606 - there is no shell
 
 
 def _open_streams() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -87,6 +88,7 @@ def locate(
 ) -> Roots:
     """The two sides, by the rules of the format that is asked for, or found. Nothing is written."""
     request = Request(workspace_arg, store_arg, cwd, environ, platform)
+    _refuse_encoding()
     for option, text in (("--workspace", workspace_arg), ("--store", store_arg)):
         if text is not None and not os.path.isdir(request.path(text)):
             found = "something that is no directory" if os.path.lexists(request.path(text)) else "nothing"
@@ -115,6 +117,7 @@ def locate_lost(
     platform: str,
 ) -> Roots:
     """The sides of a JP checkout whose ``.jp`` may be gone (`reconcile recover`). Nothing is written."""
+    _refuse_encoding()
     from reconcile.disk.jp_roots import locate_for_recovery
 
     roots = locate_for_recovery(Request(workspace_arg, store_arg, cwd, environ, platform), source)
@@ -168,6 +171,16 @@ def lost_format(request: Request) -> str | None:
     if find_project(request.path(request.workspace or "")) is not None:
         return None
     return next((name for name in FOLDERS if lost_project(name, request) is not None), None)
+
+
+def _refuse_encoding() -> None:
+    """Names of files are UTF-8 on both sides, as JP writes them; Python writes them as it was told at its start."""
+    encoding = sys.getfilesystemencoding()
+    if encoding != "utf-8":
+        raise LocateError(
+            f"found the encoding {encoding} for the names of files, expected UTF-8",
+            "start Python with PYTHONUTF8=1 in its environment, or as python -X utf8",
+        )
 
 
 def _refuse_link(roots: Roots) -> None:
