@@ -74,11 +74,27 @@ def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tu
     assert view.store.main is not None  # noqa: S101 - it is on both sides
     if not sides.believes_absence(view.store.main.path):
         verdicts = [_kept(verdict) if verdict.outcome is Outcome.DROP else verdict for verdict in verdicts]
+    if _is_partly_here(view, policy):
+        verdicts = [_kept(verdict) if verdict.outcome is Outcome.TO_WORKSPACE else verdict for verdict in verdicts]
     return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
 
 
 def _kept(verdict: Verdict) -> Verdict:
     return Verdict(verdict.unit, verdict.case, Outcome.WAIT)
+
+
+def _is_partly_here(view: View, policy: Policy) -> bool:
+    """Tell whether only some files of a conversation that doesn't belong here are: the store's must not join them."""
+    lacks = [name for name in view.format.required if view.workspace.digest(name) is None]
+    return view.id not in policy.decisions and any(not _is_published(view, name, policy) for name in lacks)
+
+
+def _is_published(view: View, name: str, policy: Policy) -> bool:
+    """Tell whether a unit of a conversation belongs into the workspace, whatever is there of it now."""
+    kind = view.intent.kind if view.intent is not None else None
+    agreed = view.agreed is not None and name in view.agreed.units
+    everything = policy.missing is Missing.REPROJECT and not view.local
+    return kind is IntentKind.PROJECTED or ((agreed or everything) and kind is not IntentKind.REMOVED)
 
 
 def decide_carried(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, ...]:
@@ -189,11 +205,7 @@ def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None
         return None
     incomplete = all(unit.fault is not None and unit.fault.incomplete for unit in faulty)
     take = policy.decisions.get(view.id)
-    agreed = view.agreed is not None and name in view.agreed.units
-    kind = view.intent.kind if view.intent is not None else None
-    everything = policy.missing is Missing.REPROJECT and not view.local
-    published = kind is IntentKind.PROJECTED or ((agreed or everything) and kind is not IntentKind.REMOVED)
-    refills = incomplete and (published or sound != [Side.STORE])
+    refills = incomplete and (_is_published(view, name, policy) or sound != [Side.STORE])
     if len(sound) == 1 and (refills or take == sound[0].value):
         outcome = Outcome.TO_WORKSPACE if sound[0] is Side.STORE else Outcome.TO_STORE
         reason = Reason.INCOMPLETE if refills else Reason.DECIDED

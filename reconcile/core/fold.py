@@ -283,8 +283,16 @@ def _fold_one(view: View, run: _Run, changes: Changes) -> None:
     agreed = _agreed(view, workspace, parent, run, changes)
     if agreed is not None and agreed != view.agreed:
         changes.agreed[view.id] = agreed
-    if view.intent is not None and view.intent.kind is not IntentKind.LOCAL and not legacy:
+    if view.intent is not None and not legacy and _is_back(view):
         changes.intents[view.id] = None
+
+
+def _is_back(view: View) -> bool:
+    """Tell whether what is in the workspace ends an intent: of what was removed, some files alone decide nothing."""
+    assert view.intent is not None  # noqa: S101 - the caller asked
+    if view.intent.kind is IntentKind.REMOVED:
+        return view.workspace.has(view.format.required)
+    return view.intent.kind is not IntentKind.LOCAL
 
 
 def _remember_saved(view: View, run: _Run, changes: Changes) -> None:

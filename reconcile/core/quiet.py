@@ -106,6 +106,8 @@ def state_of(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> st
     intent = memory.intents.get(copy.conversation)
     if other is not None and (agreed is None or intent is not None or copy.archived != other.archived):
         return None
+    if copy.conversation in memory.tombstones:  # that it is there again is still to be remembered
+        return None
     sound = isinstance(metadata, Metadata) and isinstance(copy.stream, Stream) and not metadata.local
     flat = copy.path.rpartition("/")[0] == (ARCHIVE if copy.archived else "")
     if not sound or not flat:

@@ -603,3 +603,10 @@ def test_the_directory_that_the_plan_left_speaks_for_the_workspace() -> None:
     assert agreed is not None
     assert agreed.place == "1-b"
     assert agreed.units[STREAM] == digest_of(newer, STREAM)
+
+
+def test_some_files_of_what_was_removed_leave_the_decision_as_it_is() -> None:
+    memory = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    for part in ('1-a  metadata 09:00 title "A"', "1-a  stream 09:00 [1]"):
+        assert folded(stored(ONE), here(part), memory).intents == {}
+    assert folded(stored(ONE), here(ONE), memory).intents == {"jp-c1": None}

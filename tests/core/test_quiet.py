@@ -65,6 +65,12 @@ def test_what_is_archived_in_the_store_is_quiet() -> None:
         assert is_quiet(store, here(*NESTED), memory)
 
 
+def test_what_is_in_the_store_again_after_a_removal_is_still_to_be_remembered() -> None:
+    buried = replace(KNOWN, tombstones={"jp-c3": frozenset({"digest"})})
+    assert not is_quiet(stored(*STORE, THREE), here(*NESTED), buried)
+    assert is_quiet(stored(*STORE), here(*NESTED), buried)
+
+
 def test_what_is_archived_and_gone_from_the_workspace_or_still_to_be_put_there_is_not_quiet() -> None:
     store = stored(*STORE, f".archive/{THREE}")
     assert not is_quiet(store, here(*NESTED), replace(KNOWN, intents={"jp-c3": Intent(IntentKind.PROJECTED)}))

@@ -39,6 +39,7 @@ TIME = st.integers(0, 15).map(lambda quarter: f"{8 + quarter // 4:02}:{quarter %
 SIDE = st.sampled_from(("workspace", "store", "workspace", "store", "workspace2", "workspace3"))
 WORKSPACE = st.sampled_from(("workspace", *WORKSPACES))
 SUFFIX = st.sampled_from("ab")
+MANAGED = st.sampled_from((METADATA, BASE, EVENTS))
 STREAM = st.builds("stream {} {}".format, TIME, st.sampled_from(STREAMS))
 TITLE = st.sampled_from(("A", "B", "A B"))
 LOCAL = st.sampled_from((*[""] * 15, "local"))
@@ -220,6 +221,25 @@ class Stories(RuleBasedStateMachine):
         path = self.picked(side, pick)
         if self.branches and path:
             self._put_back(side, self.branches[branch % len(self.branches)], path, time)
+
+    # What comes back in part: git's pathspecs, an editor that still has a file open.
+
+    @rule(side=WORKSPACE, pick=PICK, branch=PICK, name=MANAGED, removed=st.booleans())
+    def part_returns(self, side: str, pick: int, branch: int, name: str, *, removed: bool) -> None:
+        """One file of a directory that the store has, as it is there or as it was in a commit; ``removed``: of one that
+        a run has seen go.
+        """
+        here = [path for path in self.dirs(side) if path in self.dirs("store")]
+        if removed and here:
+            Remove(here[pick % len(here)]).apply(self.changed(side))
+            self._run(f"reconcile{'' if side == 'workspace' else f' @{side[-1]}'}")
+        absent = [path for path in self.dirs("store") if path not in self.dirs(side)]
+        if absent:
+            path = f"{absent[pick % len(absent)]}/{name}"
+            then = self.branches[branch % len(self.branches)] if self.branches and branch % 2 else {}
+            blob = then.get(path) or (self.trees["store"] or {}).get(path)
+            if blob is not None:
+                self.changed(side)[path] = blob
 
     def _put_back(self, side: str, then: Tree, path: str, time: str) -> None:
         now = self.changed(side)

@@ -232,6 +232,8 @@ class PureLevel:
             plan = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
         again = plan_by_rules(store, workspace, memory, policy, RULES, self.now_ns)
         assert plan.quiet or plan == again, f"the same input gives another plan: {plan}\nnot {again}"
+        said = (again.actions, again.held, again.aside, again.notes, again.concerned)
+        assert not plan.quiet or not any(said), f"taken for quiet, but there is something to say: {said}"
         return plan
 
     def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan) -> Changes:
@@ -239,6 +241,7 @@ class PureLevel:
         with mock.patch.object(folding, "agreement", return_value=None):
             slowly = fold(store, workspace, memory, plan, RULES)
         assert changes == slowly, f"what is alike at a glance is remembered otherwise: {changes}\nnot {slowly}"
+        assert not plan.quiet or changes == Changes(), f"nothing was to do, and yet something is remembered: {changes}"
         return changes
 
     def _stored(self, board: Board, conversation: str) -> dict[str, bytes]:
