@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from reconcile.core.model import EXTRA, METADATA, STREAM
+from reconcile.core.model import EXTRA, METADATA, STREAM, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reconcile.core.model import Content
     from reconcile.core.views import View
+
+T = TypeVar("T", list[Any], dict[str, Any])
 
 TEXT = 80
 """Characters of an event's text that are shown."""
@@ -49,47 +52,55 @@ class Comparison(Struct, frozen=True):
 
 
 def compare(
-    view: View, store: Mapping[str, bytes], workspace: Mapping[str, bytes], names: tuple[str, ...]
+    view: View, store: Mapping[str, Content], workspace: Mapping[str, Content], names: tuple[str, ...]
 ) -> Comparison:
-    """Compare the managed files of both sides; ``names`` are those of metadata, base configuration and events."""
+    """Compare the managed files of both sides; ``names`` are those of metadata, base configuration and events.
+
+    A file that isn't there holds nothing. One that can't be read, or is no valid JSON, is compared with nothing.
+    """
     metadata_name, base_name, events_name = names
     notes: list[str] = []
-    ours = _object(store.get(metadata_name), "store", metadata_name, notes)
-    theirs = _object(workspace.get(metadata_name), "workspace", metadata_name, notes)
+    ours, theirs = _parsed(dict, store, workspace, metadata_name, notes)
     keys = list(dict.fromkeys([*ours, *theirs]))
-    left = _events(store.get(events_name), "store", events_name, notes)
-    right = _events(workspace.get(events_name), "workspace", events_name, notes)
+    left, right = _parsed(list, store, workspace, events_name, notes)
     common = _common(left, right)
+    unread = unread_on(store, workspace, base_name)
     return Comparison(
         metadata=tuple((key, ours.get(key), theirs.get(key)) for key in keys if ours.get(key) != theirs.get(key)),
         common=common,
         store_only=_lines(left, common),
         workspace_only=_lines(right, common),
-        base_config_differs=store.get(base_name) != workspace.get(base_name),
+        base_config_differs=not unread and store.get(base_name) != workspace.get(base_name),
         extras=extras_of(view),
-        notes=tuple(notes),
+        notes=(*notes, *unread),
     )
 
 
-def _object(content: bytes | None, side: str, name: str, notes: list[str]) -> dict[str, Any]:
-    found = _parsed(content, side, name, notes)
-    return found if isinstance(found, dict) else {}
+def unread_on(store: Mapping[str, Content], workspace: Mapping[str, Content], name: str) -> list[str]:
+    """Say on which sides a file is there and can't be read."""
+    found = (("store", store.get(name)), ("workspace", workspace.get(name)))
+    return [f"{side}: {name or 'the file'}: found {each.found}" for side, each in found if isinstance(each, Fault)]
 
 
-def _events(content: bytes | None, side: str, name: str, notes: list[str]) -> list[Any]:
-    found = _parsed(content, side, name, notes)
-    return found if isinstance(found, list) else []
-
-
-def _parsed(content: bytes | None, side: str, name: str, notes: list[str]) -> Any:
-    if content is None:
-        notes.append(f"{side}: there is no {name}")
-        return None
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        notes.append(f"{side}: {name} is no valid JSON: {error}")
-        return None
+def _parsed(
+    kind: type[T], store: Mapping[str, Content], workspace: Mapping[str, Content], name: str, notes: list[str]
+) -> tuple[T, T]:
+    """Return what a file says on both sides; nothing of either where it can't be told on one of them."""
+    unread = unread_on(store, workspace, name)
+    notes += unread
+    said: list[T] = []
+    for side, content in (("store", store.get(name)), ("workspace", workspace.get(name))):
+        if content is None:
+            notes.append(f"{side}: there is no {name}")
+            said.append(kind())
+        elif not isinstance(content, Fault):
+            try:
+                found = json.loads(content)
+            except (ValueError, RecursionError) as error:
+                notes.append(f"{side}: {name} is no valid JSON: {error}")
+            else:
+                said.append(found if type(found) is kind else kind())
+    return (said[0], said[1]) if len(said) == 2 else (kind(), kind())
 
 
 def _common(left: list[Any], right: list[Any]) -> int:

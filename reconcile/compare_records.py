@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from reconcile.compare import Comparison, extras_of
+from reconcile.compare import Comparison, extras_of, unread_on
+from reconcile.core.model import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from reconcile.core.model import Content
     from reconcile.core.views import View
 
 
-def compare_records(view: View, store: Mapping[str, bytes], workspace: Mapping[str, bytes]) -> Comparison:
-    """Compare the file that is the record, value by value where it is JSON, else line by line."""
-    ours, theirs = (_value(content) for content in (store.get(""), workspace.get("")))
+def compare_records(view: View, store: Mapping[str, Content], workspace: Mapping[str, Content]) -> Comparison:
+    """Compare the file that is the record, value by value where it is JSON, else line by line.
+
+    One that can't be read is compared with nothing.
+    """
+    unread = unread_on(store, workspace, "")
+    contents = (store.get(""), workspace.get(""))
+    ours, theirs = (None if unread or isinstance(content, Fault) else _value(content) for content in contents)
     return Comparison(
         metadata=tuple(_differences(ours, theirs)),
         common=0,
@@ -23,7 +30,7 @@ def compare_records(view: View, store: Mapping[str, bytes], workspace: Mapping[s
         workspace_only=(),
         base_config_differs=False,
         extras=extras_of(view),
-        notes=(),
+        notes=tuple(unread),
     )
 
 

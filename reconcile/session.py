@@ -15,7 +15,7 @@ from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
 from reconcile.core.decisions import decide
 from reconcile.core.look import Look
-from reconcile.core.model import Side
+from reconcile.core.model import Fault, Side
 from reconcile.core.planner import make_plan, needs_events
 from reconcile.core.units import Rules
 from reconcile.disk.durable import Durability
@@ -26,7 +26,7 @@ from reconcile.disk.made import rows_of
 from reconcile.disk.own_lock import own_lock, read_holder
 from reconcile.disk.posix import process_lives
 from reconcile.disk.reading import read_files
-from reconcile.disk.scan import inspect
+from reconcile.disk.scan import CHANGED, inspect
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
 from reconcile.disk.state_schema import LIBRARY
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.format import Format
     from reconcile.core.guards import Whole
-    from reconcile.core.model import Copy
+    from reconcile.core.model import Content, Copy, File
     from reconcile.core.part import Part
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
@@ -204,23 +204,41 @@ class Session:
         """The managed files: metadata first, then the stream's in the order of replacement."""
         return (self.format.metadata_file, *self.format.stream_files)
 
-    def contents(self, view: View) -> tuple[dict[str, bytes], dict[str, bytes]]:
-        """Read the managed files of the store's and the workspace's copy; what can't be read is left out."""
+    def contents(self, view: View) -> tuple[dict[str, Content], dict[str, Content]]:
+        """Return the managed files of the store's and the workspace's copy: the very content that was scanned.
+
+        A file that isn't there is missing; one that is and can't be read has a `Fault`.
+        """
         return self._contents(view.store.main), self._contents(view.workspace.main)
 
-    def _contents(self, copy: Copy | None) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+    def _contents(self, copy: Copy | None) -> dict[str, Content]:
         if copy is None:
+            return {}
+        there = {file.name: file for file in copy.files}
+        found: dict[str, Content] = {}
+        for name in self.file_names:
+            # Where the directory itself can't be read, its files aren't known to be missing.
+            fault = copy.stream if name in self.format.stream_files else copy.metadata
+            if name not in there and isinstance(fault, Fault) and not fault.incomplete:
+                found[name] = fault
+        if not there:
             return found
-        names = {file.name for file in copy.files}
         root = Directory.open_root(self.site.conversations(copy.side))
-        above, _, alone = copy.path.rpartition("/") if "" in names else (copy.path, "", "")
+        above, _, alone = copy.path.rpartition("/") if "" in there else (copy.path, "", "")
         with root, root.below(above) as directory:
-            for name in (each for each in self.file_names if each in names):
-                read = read_files(directory, [name or alone])
-                if isinstance(read, dict):
-                    found[name] = read[name or alone][0]
-        return found
+            return found | {
+                name: self._content(directory, there[name], alone) for name in self.file_names if name in there
+            }
+
+    def _content(self, directory: Directory, file: File, alone: str) -> Content:
+        """Read one file, whose name is that of the copy itself where the copy is the file."""
+        read = read_files(directory, [file.name or alone])
+        if isinstance(read, Fault):
+            return read
+        content = read[file.name or alone][0]
+        if file.digest is not None and digest(content) != file.digest:
+            return Fault(file.name, CHANGED, "the content that was scanned")
+        return content
 
     def surroundings(self, policy: Policy) -> Policy:
         """Complete a policy by what this checkout says: git's state, the room for paths."""

@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.core.board import Board
+    from reconcile.core.model import Content
     from reconcile.core.requests import Branch
     from reconcile.core.views import View
 
 
-def plan_branch(board: Board, request: Branch, contents: Mapping[str, bytes]) -> Plan:
+def plan_branch(board: Board, request: Branch, contents: Mapping[str, Content]) -> Plan:
     """Return the plan that makes the fork; ``contents`` are the managed files of the source in the store.
 
     It is placed in its source's directory where that is in the workspace, unless it is to be local or its source is.
 
     Raises:
-        RefusedError: the source isn't whole in the store, or can't be cut.
+        RefusedError: the source isn't whole in the store, a file of it can't be read, or it can't be cut.
     """
     view = board.views[request.id]
     files = _files(board, view, request, contents)
@@ -44,7 +45,7 @@ def plan_branch(board: Board, request: Branch, contents: Mapping[str, bytes]) ->
         Put(File(file, len(content), board.now_ns, board.rules.digest(content)), content=content)
         for file, content in files.items()
     ]
-    after = _count(board, files)
+    after = _count(board, view, files)
     local = request.local or view.local
     draft.create(_step(Kind.FORK, new, title, after), home, puts)
     intent = Intent(IntentKind.LOCAL) if local else None
@@ -65,25 +66,31 @@ def plan_branch(board: Board, request: Branch, contents: Mapping[str, bytes]) ->
     )
 
 
-def _files(board: Board, view: View, request: Branch, contents: Mapping[str, bytes]) -> dict[str, bytes]:
+def _files(board: Board, view: View, request: Branch, contents: Mapping[str, Content]) -> dict[str, bytes]:
     fmt = board.rules.format
+    way_on = f"see `reconcile status {view.id}`, or run `reconcile`"
+    known: dict[str, bytes] = {}
+    for name, content in contents.items():
+        if isinstance(content, Fault):
+            raise RefusedError(f"{view.id}: {name}: found {content.found}, expected {content.expected}", way_on)
+        known[name] = content
     whole = view.store.digest(METADATA) and view.store.digest(STREAM)
-    if not whole or fmt.metadata_file not in contents:
-        raise RefusedError(
-            f"{view.id} isn't whole in the store", f"see `reconcile status {view.id}`, or run `reconcile`"
-        )
-    metadata = fmt.forked_metadata(contents[fmt.metadata_file], parent=view.id, title=request.title)
-    stream = {name: content for name, content in contents.items() if name in fmt.stream_files}
+    if not whole or fmt.metadata_file not in known:
+        raise RefusedError(f"{view.id} isn't whole in the store", way_on)
+    metadata = fmt.forked_metadata(known[fmt.metadata_file], parent=view.id, title=request.title)
+    stream = {name: content for name, content in known.items() if name in fmt.stream_files}
     try:
         return {fmt.metadata_file: metadata, **fmt.cut_stream(stream, request.part)}
     except ValueError as error:
         raise RefusedError(f"{view.id}: its events can't be filtered: {error}") from None
 
 
-def _count(board: Board, files: Mapping[str, bytes]) -> int:
+def _count(board: Board, view: View, files: Mapping[str, bytes]) -> int:
     fmt = board.rules.format
     stream = fmt.read_stream({name: files[name] for name in fmt.stream_files if name in files}, events=False)
-    return 0 if isinstance(stream, Fault) else stream.count
+    if isinstance(stream, Fault):
+        raise RefusedError(f"{view.id}: {stream.file}: found {stream.found}, expected {stream.expected}")
+    return stream.count
 
 
 def _takes_children(board: Board, view: View) -> bool:

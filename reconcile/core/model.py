@@ -90,6 +90,10 @@ class Fault(Struct, frozen=True):
     incomplete: bool = False
 
 
+Content: TypeAlias = bytes | Fault
+"""A file that is there: its bytes, or why they can't be read. What isn't there has none of both."""
+
+
 class ParentKind(StrEnum):
     """How a metadata file speaks about the parent (section 3, rules 1 and 2)."""
 

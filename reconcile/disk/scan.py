@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from reconcile.disk.facts import Facts
 
 _TRIES = 3
-_CHANGED = "other content than a moment ago"
+CHANGED = "other content than a moment ago"
 
 
 _NOTHING = KeptSweep(())
@@ -141,7 +141,7 @@ def _with_events(root: Directory | None, fmt: Format, copy: Copy) -> Copy:
     """The copy with the events of its stream, or with a fault instead of the stream."""
     expected = {file.name: file.digest for file in copy.files if fmt.unit_of(file.name) == STREAM}
     sizes = {file.name: file.size for file in copy.files if file.name in expected}
-    stale = Fault(next(iter(expected)), _CHANGED, "the content that was scanned")
+    stale = Fault(next(iter(expected)), CHANGED, "the content that was scanned")
     if root is None:
         return replace(copy, stream=stale)
     try:

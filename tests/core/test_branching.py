@@ -12,6 +12,7 @@ from reconcile.core.choices import Layout
 from reconcile.core.edits import RefusedError
 from reconcile.core.format import Part
 from reconcile.core.memory import Intent, IntentKind
+from reconcile.core.model import Fault
 from reconcile.core.plan import Heading
 from reconcile.core.policy import Policy
 from reconcile.core.requests import Branch
@@ -113,15 +114,26 @@ def test_a_fork_of_a_local_one_is_local() -> None:
     assert plan.intents == ((plan.actions[0].conversation, Intent(IntentKind.LOCAL)),)
 
 
-def test_a_stream_that_cannot_be_read_has_no_events() -> None:
-    """It is kept as it is where nothing has to be cut."""
-    files = {**FILES, "events.json": b"[{"}
-    plan = plan_branch(board_of(stored(A), here(A), agreed_on(A)), WHOLE, files)
-    assert [action.events for action in plan.actions] == [(0, 0), (0, 0)]
+def test_what_is_cut_has_to_be_a_stream() -> None:
+    """Also where nothing has to be cut: no fork is made that couldn't be read."""
+    for events in ({"events.json": b"[{"}, {}):
+        files = {name: content for name, content in FILES.items() if name != "events.json"} | events
+        with pytest.raises(RefusedError, match=r"events\.json: found"):
+            plan_branch(board_of(stored(A), here(A), agreed_on(A)), WHOLE, files)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_cannot_be_read_is_not_one_that_is_not_there(name: str) -> None:
+    unread = Fault(name, "something that can't be read (Input/output error)", "a readable file")
+    for request in (WHOLE, Branch("jp-c1", Part(last=1))):
+        with pytest.raises(RefusedError, match=rf"^jp-c1: {name}: found something that can't be read"):
+            plan_branch(board_of(stored(A), here(A), agreed_on(A)), request, {**FILES, name: unread})
 
 
 def test_a_legacy_stream_is_forked() -> None:
-    files = {name: content for name, content in FILES.items() if name != "base_config.json"}
+    time = b'"timestamp": "2026-01-31 12:00:00.0"'
+    events = b'[{"type": "config_delta", "delta": {}, %b}, {"type": "chat_request", %b}]' % (time, time)
+    files = {"metadata.json": FILES["metadata.json"], "events.json": events}
     plan = plan_branch(board_of(stored(A), here(A), agreed_on(A)), WHOLE, {**files, "NOTE.md": b"n"})
     assert {write.target.path.rpartition("/")[2] for write in plan.actions[0].writes} == set(files)
 

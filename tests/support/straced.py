@@ -54,10 +54,14 @@ class Call:
 
 @dataclass(slots=True)
 class Straced:
-    """Runs the installed command, or another program, under strace; ``inject`` is what it is to do to which call."""
+    """Runs the installed command, or another program, under strace; ``inject`` is what it is to do to which call.
+
+    ``at``: only to calls about this path.
+    """
 
     log: Path
     inject: str = ""
+    at: Path | None = None
     program: tuple[str, ...] = (str(SCRIPT),)
 
     def __call__(self, *args: str | Path, stdin: str | None = None) -> Ended:
@@ -65,7 +69,8 @@ class Straced:
         injected = ["-e", f"inject={self.inject}"] if self.inject else []
         # Faster, but strace 6.1 sends no signals then.
         fast = [] if "signal=" in self.inject else ["--seccomp-bpf"]
-        options = ["-f", *fast, "-y", "-s0", "-o", str(self.log), "-e", f"trace={traced}", *injected]
+        about = [] if self.at is None else ["-P", str(self.at)]
+        options = ["-f", *fast, *about, "-y", "-s0", "-o", str(self.log), "-e", f"trace={traced}", *injected]
         command = ["strace", *options, *self.program, *map(str, args)]
         done = subprocess.run(command, check=False, input=stdin, capture_output=True, text=True)
         return Ended(done.stdout, done.stderr, done.returncode)
