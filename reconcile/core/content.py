@@ -146,8 +146,10 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     if remembered is not None and _still_holds(remembered, view.store.raw(name), view.workspace.raw(name)):
         outcome = Outcome.BEHIND if remembered.kind is AsideKind.BEHIND else Outcome.ASIDE
         return Verdict(name, case, outcome, record=remembered)
-    if case != 13 and _superseded(memory, view.id, name, workspace):
+    if case != 13 and memory.superseded(view.id, name, workspace):
         return _behind(name, case, view.workspace.raw(name))
+    if name == STREAM and (lacking := _lacks_configuration(base, store, workspace)) is not None:
+        return _won_by(lacking.other, name, case, Reason.INCOMPLETE)
     settled = case == 13 and _is_newest(memory, view.id, name, store)
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
         return _directed(view, case, policy)
@@ -243,8 +245,17 @@ def _still_holds(record: AsideRecord, store: Digest | None, workspace: Digest | 
     return workspace == record.workspace and (lasting or store == record.store)
 
 
-def _superseded(memory: Memory, conversation: str, name: str, digest: Digest | None) -> bool:
-    return digest in memory.history.get((conversation, name), ())[:-1]
+def _lacks_configuration(base: Digest | None, store: Digest, workspace: Digest) -> Side | None:
+    """Return the side whose stream has the same events, and not the configuration that lies beside them on the other.
+
+    Both can be valid, where the first event may stand for it. That the file is missing is damage all the same, such as
+    by `git clean`, unless both sides agreed on a stream without one.
+    """
+    for side, lacking, whole in ((Side.STORE, store, workspace), (Side.WORKSPACE, workspace, store)):
+        beside, _, events = whole.rpartition("+")
+        if beside and events == lacking != base:
+            return side
+    return None
 
 
 def _is_newest(memory: Memory, conversation: str, name: str, digest: Digest | None) -> bool:

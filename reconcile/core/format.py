@@ -14,7 +14,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.core.model import Fault, Metadata, Stream
+    from reconcile.core.model import Event, Fault, Metadata, Stream
 
 
 class Part(Struct, frozen=True):
@@ -34,13 +34,13 @@ class Summary(Struct, frozen=True):
     """What is needed of a file of events that is too large to be held: `Format.summarise` makes it.
 
     ``first`` and ``last`` are the type of the first event and the time of the last as they were parsed, None where
-    there is none; ``texts`` is E(x) of DESIGN.md 4, None where it wasn't asked for.
+    there is none; ``events`` are all elements, None where they weren't asked for.
     """
 
     count: int
     first: object
     last: object
-    texts: tuple[str, ...] | None
+    events: tuple[Event, ...] | None
 
 
 class Entry(Enum):

@@ -102,6 +102,22 @@ class Memory(Struct, frozen=True):
     localizing: frozenset[str] = frozenset()
     former: Mapping[str, Intent] = field(default_factory=dict)
 
+    def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
+        """Tell whether the history has replaced a content by a newer one.
+
+        Git puts back the files that it knows, one by one, so a stream is looked at file by file as well: it is an older
+        version where its events were replaced, whatever configuration lies beside them, and where the newest events lie
+        beside an earlier configuration.
+        """
+        *older, newest = self.history.get((conversation, unit)) or ("",)
+        if digest is None or digest == newest:
+            return False
+        beside, _, last = digest.rpartition("+")
+        files = [each.rpartition("+") for each in older]
+        if last == newest.rpartition("+")[2]:
+            return bool(beside) and beside in {base for base, _, _ in files}
+        return last in {events for _, _, events in files}
+
 
 class Remembered(Struct, frozen=True, kw_only=True):
     """All that one checkout remembers of one conversation, but for its history: what an undo has hold again.

@@ -123,9 +123,21 @@ class Metadata(Struct, frozen=True):
     content: bytes
 
 
+class Event(Struct, frozen=True):
+    """One event of a stream: which one it is, and what it says.
+
+    ``id`` is its time and type: it stays where somebody edits the event's text. ``content`` names the value of all but
+    the time, however that is formatted.
+    """
+
+    id: str
+    content: Digest
+
+
 class Stream(Struct, frozen=True):
-    """A valid stream. ``events`` is E(x) of section 4: time and type of each event, without the base
-    configuration; None where nothing has needed them (both sides in sync).
+    """A valid stream. ``events`` is E(x): each event in order, without the base configuration in front. ``base`` names
+    that configuration as the content of an event would, whether it is the first event or a file. Both are None where
+    nothing has needed them (both sides in sync).
 
     ``count`` is the number of array elements of every kind, as JP counts (formats/jp.md 4.5).
     """
@@ -133,7 +145,8 @@ class Stream(Struct, frozen=True):
     count: int
     last: str | None
     """Time of the last event as written, or None."""
-    events: tuple[str, ...] | None = None
+    events: tuple[Event, ...] | None = None
+    base: Digest | None = None
 
 
 class Copy(Struct, frozen=True):

@@ -130,11 +130,10 @@ def _is_old(view: View, memory: Memory) -> bool:
         return True
     if view.agreed is None:
         return False
-    older = [memory.history.get((view.id, name), ())[:-1] for name in (METADATA, STREAM)]
-    return view.workspace.digest(STREAM) in older[1] and view.workspace.digest(METADATA) in {
-        *older[0],
-        view.agreed.units.get(METADATA),
-    }
+    metadata, stream = (view.workspace.digest(name) for name in (METADATA, STREAM))
+    return memory.superseded(view.id, STREAM, stream) and (
+        metadata == view.agreed.units.get(METADATA) or memory.superseded(view.id, METADATA, metadata)
+    )
 
 
 def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Sides) -> Presence:

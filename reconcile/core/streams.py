@@ -1,4 +1,4 @@
-"""Streams have a direction: which of two continues the other, looked at before any mtime (section 4)."""
+"""Streams have a direction: which of two continues the other, looked at before any mtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Stream
+    from reconcile.core.model import Event, Stream
 
 
 class Direction(Enum):
@@ -20,7 +20,7 @@ class Direction(Enum):
 
 def direction(store: Stream, workspace: Stream) -> Direction:
     """Tell which stream's events begin with all of the other's and go on."""
-    here, there = events(store), events(workspace)
+    here, there = events(store, workspace), events(workspace, store)
     if len(there) < len(here) and here[: len(there)] == there:
         return Direction.STORE_AHEAD
     if len(here) < len(there) and there[: len(here)] == here:
@@ -30,12 +30,15 @@ def direction(store: Stream, workspace: Stream) -> Direction:
 
 def loses_its_end(loser: Stream, winner: Stream) -> bool:
     """Tell whether the loser's last event isn't in the winner: the two have diverged."""
-    lost = events(loser)
-    return bool(lost) and lost[-1] not in events(winner)
+    lost = events(loser, winner)
+    return bool(lost) and lost[-1].id not in {event.id for event in events(winner, loser)}
 
 
-def events(stream: Stream) -> tuple[str, ...]:
-    """Return E(x) of a stream that was inspected.
+def events(stream: Stream, other: Stream) -> tuple[Event, ...]:
+    """Return E(x) of a stream that was inspected, as far as it can be compared with another's.
+
+    The first element of the legacy form is the base configuration. Where git puts such a stream back beside a
+    ``base_config.json`` that is newer, or that git doesn't know, it is no event there either.
 
     Raises:
         ValueError: the scan didn't load them, though the sides differ.
@@ -43,4 +46,5 @@ def events(stream: Stream) -> tuple[str, ...]:
     if stream.events is None:
         message = "the events of a stream that differs were not loaded"
         raise ValueError(message)
-    return stream.events
+    leads = stream.events[:1]
+    return stream.events[1:] if leads and leads[0].content in (stream.base, other.base) else stream.events

@@ -198,11 +198,6 @@ class _Inputs(Struct, frozen=True):
     stored: bool = False
     """The store has it, and can mend what is damaged in the workspace."""
 
-    def superseded(self, name: str, digest: Digest | None) -> bool:
-        """Tell whether the history has replaced that content by a newer one."""
-        history = self.memory.history.get((self.conversation, name), ())
-        return digest in history[:-1]
-
 
 def _store_view(copies: list[Copy], inputs: _Inputs) -> SideView:
     """The store is flat: a live directory at the top is the one that stays."""
@@ -294,7 +289,7 @@ def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Uni
 
     def rank(unit: Unit) -> tuple[bool, bool, bool, int, bool, str]:
         valid = unit.digest is not None
-        current = valid and not inputs.superseded(name, unit.digest)
+        current = valid and not inputs.memory.superseded(inputs.conversation, name, unit.digest)
         edited = current and unit.digest != base
         return (not valid, not current, not edited, -unit.mtime_ns, unit.copy is not main, unit.copy.path)
 

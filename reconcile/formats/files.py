@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from reconcile.core.format import Summary
-from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Metadata, ParentKind, ParentRef, Stream
+from reconcile.core.model import EXTRA, METADATA, STREAM, Event, Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.core.names import CHILDREN
 from reconcile.formats import strict, times
 from reconcile.formats.cutting import cut
@@ -66,6 +66,9 @@ class _Event(msgspec.Struct):
 
 
 _EVENTS = msgspec.json.Decoder(list[_Event])
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_SORTED = msgspec.json.Encoder(order="sorted")
 
 
 class ManagedFiles(ABC):
@@ -149,26 +152,30 @@ class ManagedFiles(ABC):
             return found
         if base is None and (fault := _lacks_base(found)) is not None:
             return fault
-        texts = found.texts[1:] if base is None and found.texts else found.texts
-        return Stream(count=found.count, last=_readable_time(found.last), events=texts)
+        stream = Stream(count=found.count, last=_readable_time(found.last))
+        if found.events is None:
+            return stream
+        if not isinstance(base, bytes):
+            return replace(stream, events=found.events[1:], base=found.events[0].content)
+        return replace(stream, events=found.events, base=_base_content(base))
 
     def summarise(self, chunks: Iterable[bytes], *, events: bool) -> Summary | Fault:
         """As `Format.summarise`, the same of any content as of its bytes at once."""
         whole = Summary(0, None, None, () if events else None)
-        texts: list[str] = []
+        elements: list[Event] = []
         try:
             for part, newlines in fragments(chunks):
-                found = _summarised(_load_fragment(part, newlines, whole.count), events=events)
-                texts += found.texts or ()
+                found = _summarised(_load_fragment(part, newlines, whole.count), part if events else None)
+                elements += found.events or ()
                 whole = Summary(
                     count=whole.count + found.count,
                     first=whole.first if whole.count else found.first,
                     last=found.last if found.count else whole.last,
-                    texts=None,
+                    events=None,
                 )
         except strict.InvalidContentError as error:
             return Fault(EVENTS_FILE, error.found, _EVENTS_EXPECTED)
-        return replace(whole, texts=tuple(texts) if events else None)
+        return replace(whole, events=tuple(elements) if events else None)
 
     def with_parent(self, content: bytes, parent: str | None) -> bytes | None:
         """As `Format.with_parent`; content that states the parent in any spelling stays as it is."""
@@ -247,17 +254,18 @@ _known_base_fault = lru_cache(maxsize=_KNOWN_BASES)(_base_fault)
 
 def _summary(content: bytes, *, events: bool) -> Summary | Fault:
     try:
-        return _summarised(_load_events(content), events=events)
+        return _summarised(_load_events(content), content if events else None)
     except strict.InvalidContentError as error:
         return Fault(EVENTS_FILE, error.found, _EVENTS_EXPECTED)
 
 
-def _summarised(elements: list[_Event], *, events: bool) -> Summary:
+def _summarised(elements: list[_Event], content: bytes | None) -> Summary:
+    """Return what is needed of elements; ``content`` is what they were read from, where their values are asked for."""
     return Summary(
         count=len(elements),
         first=elements[0].type if elements else None,
         last=elements[-1].timestamp if elements else None,
-        texts=_sequence(elements) if events else None,
+        events=_sequence(elements, content) if content is not None else None,
     )
 
 
@@ -310,9 +318,31 @@ def _readable_time(time: object) -> str | None:
     return time if isinstance(time, str) and times.is_readable(time) else None
 
 
-def _sequence(elements: Iterable[_Event]) -> tuple[str, ...]:
-    """E(x) of DESIGN.md 4: the same events give the same texts, in whichever form their times are written."""
-    return tuple(f"{_time(element.timestamp)} {_word(element.type)}" for element in elements)
+def _sequence(elements: Iterable[_Event], content: bytes) -> tuple[Event, ...]:
+    """The same events give the same values, in whichever form their times are written and their objects formatted."""
+    found = zip(elements, _ELEMENTS.decode(content), strict=True)
+    return tuple(Event(f"{_time(known.timestamp)} {_word(known.type)}", _event_content(raw)) for known, raw in found)
+
+
+def _event_content(raw: bytes | msgspec.Raw) -> str:
+    try:
+        value = _OBJECT.decode(raw)
+        del value["timestamp"]
+        return _named(_SORTED.encode(value))
+    except msgspec.MsgspecError:
+        # Numbers out of range, and lone surrogates, can be in fields that no check looks at.
+        return _named(bytes(raw))
+
+
+def _base_content(content: bytes) -> str:
+    """Name a base configuration as the content of the event that it was in the legacy form."""
+    return _named(_SORTED.encode({"type": _LEADING_BASE, "delta": _OBJECT.decode(content)}))
+
+
+def _named(content: bytes) -> str:
+    from hashlib import blake2b  # here: most runs compare no events
+
+    return blake2b(content, digest_size=16).hexdigest()
 
 
 def _time(value: object) -> str:

@@ -1,15 +1,18 @@
-"""Which of two streams continues the other (DESIGN.md 4)."""
+"""Which of two streams continues the other."""
 
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from reconcile.core.model import Stream
+from reconcile.core.model import Event, Stream
 from reconcile.core.streams import Direction, direction, events, loses_its_end
 
 
 def stream(letters: str) -> Stream:
-    return Stream(len(letters), letters[-1] if letters else None, tuple(letters))
+    """Return a stream of events named by letters: in upper case the same event with another text."""
+    found = tuple(Event(letter.lower(), letter) for letter in letters)
+    return Stream(len(letters), letters[-1] if letters else None, found, "config")
 
 
 DIRECTIONS = {
@@ -22,6 +25,8 @@ DIRECTIONS = {
     "as long, with another end": ("abc", "abd", Direction.LEVEL),
     "longer, with another beginning": ("xbcd", "abc", Direction.LEVEL),
     "a part that is no beginning": ("abc", "bc", Direction.LEVEL),
+    "the workspace goes on, the store has another text": ("aBc", "abcd", Direction.LEVEL),
+    "the store goes on, the workspace has another text": ("abcd", "abC", Direction.LEVEL),
 }
 
 
@@ -36,6 +41,7 @@ ENDS = {
     "it is not": ("abx", "abc", True),
     "an empty stream has no end to lose": ("", "abc", False),
     "everything is lost to an empty one": ("a", "", True),
+    "it is there with another text": ("aB", "abc", False),
 }
 
 
@@ -46,4 +52,27 @@ def test_loses_its_end(loser: str, winner: str, lost: bool) -> None:
 
 def test_events_that_were_never_loaded_are_an_error_and_not_none() -> None:
     with pytest.raises(ValueError, match="were not loaded"):
-        events(Stream(3, "c"))
+        events(Stream(3, "c"), stream("a"))
+
+
+LEADS = {
+    "its own file has it as well": ("one", "one", "two", "ab"),
+    "the other has it as a file": ("one", "two", "one", "ab"),
+    "neither has it": ("one", "two", "three", "one ab"),
+}
+
+
+@pytest.mark.parametrize(("lead", "base", "other", "left"), LEADS.values(), ids=LEADS)
+def test_a_base_configuration_in_front_is_no_event_where_a_file_holds_it(
+    lead: str, base: str, other: str, left: str
+) -> None:
+    first = Event("0 config_delta", lead)
+    old, new = stream("ab"), replace(stream("abc"), base=other)
+    assert old.events is not None
+    old = replace(old, events=(first, *old.events), base=base)
+    assert " ".join(event.content for event in events(old, new)).replace("a b", "ab") == left
+    way = Direction.LEVEL if "one" in left else Direction.WORKSPACE_AHEAD
+    assert direction(old, new) is way
+    assert direction(new, old) is (Direction.STORE_AHEAD if way is not Direction.LEVEL else way)
+    assert events(new, old) == new.events
+    assert events(replace(old, events=()), new) == ()

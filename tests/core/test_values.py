@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from reconcile.core.format import Part
@@ -52,6 +53,30 @@ def test_everything_that_is_remembered_of_a_conversation_and_nothing_of_others()
     }
     assert remembered(memory, ["jp-c2"])["jp-c2"].parent_known
     assert remembered(Memory(), ["jp-c2"]) == {"jp-c2": Remembered()}
+
+
+HISTORY = ("old", "b1+e1", "b2+e1", "b2+e2")
+SUPERSEDED = {
+    "the newest": ("b2+e2", False),
+    "an earlier one": ("b1+e1", True),
+    "earlier events beside another configuration": ("b9+e1", True),
+    "the newest events beside an earlier configuration": ("b1+e2", True),
+    "the newest events beside another configuration": ("b9+e2", False),
+    "the newest events beside none": ("e2", False),
+    "earlier events beside none": ("e1", True),
+    "events of the legacy form beside a configuration": ("b2+old", True),
+    "other events": ("b1+e9", False),
+    "other events beside none": ("e9", False),
+    "nothing": (None, False),
+}
+
+
+@pytest.mark.parametrize(("digest", "old"), SUPERSEDED.values(), ids=SUPERSEDED)
+def test_an_older_version_is_known_by_its_events_whatever_lies_beside_them(digest: str | None, old: bool) -> None:
+    memory = Memory(history={("jp-c1", STREAM): HISTORY})
+    assert memory.superseded("jp-c1", STREAM, digest) is old
+    assert not memory.superseded("jp-c2", STREAM, digest)
+    assert not memory.superseded("jp-c1", METADATA, digest)
 
 
 def test_a_wish_is_a_projection_that_nothing_led_to() -> None:

@@ -400,7 +400,7 @@ def test_events_only_where_asked_for(root: Path) -> None:
     assert isinstance(second, Stream)
     assert first.events is None
     assert second.events is not None
-    assert all(part in second.events[0] for part in event)
+    assert all(part in second.events[0].id for part in event)
 
 
 def test_inspect_loads_the_events_of_what_was_scanned(root: Path) -> None:

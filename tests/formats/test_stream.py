@@ -27,45 +27,45 @@ def array(*elements: bytes) -> bytes:
     return b"[" + b", ".join(elements) + b"]"
 
 
-VALID: list[tuple[str, bytes | None, bytes, Stream]] = [
-    ("nothing yet", b"{}", b"[]", Stream(0, None, ())),
-    ("one event", b"{}", array(EVENT), Stream(1, "2026-01-31 12:00:00.0", (TURN,))),
+VALID: list[tuple[str, bytes | None, bytes, tuple[int, str | None, tuple[str, ...]]]] = [
+    ("nothing yet", b"{}", b"[]", (0, None, ())),
+    ("one event", b"{}", array(EVENT), (1, "2026-01-31 12:00:00.0", (TURN,))),
     (
         "edge 37: a legacy stream, its leading base counts but is no event",
         None,
         array(DELTA, EVENT),
-        Stream(2, "2026-01-31 12:00:00.0", (TURN,)),
+        (2, "2026-01-31 12:00:00.0", (TURN,)),
     ),
-    ("edge 37: nothing but the base", None, array(DELTA), Stream(1, "2026-01-31 11:00:00.5", ())),
+    ("edge 37: nothing but the base", None, array(DELTA), (1, "2026-01-31 11:00:00.5", ())),
     (
         "edge 38: the base delta is still there beside the file: an ordinary delta",
         b"{}",
         array(DELTA, EVENT),
-        Stream(2, "2026-01-31 12:00:00.0", (BASE_DELTA, TURN)),
+        (2, "2026-01-31 12:00:00.0", (BASE_DELTA, TURN)),
     ),
     (
         "a later delta is an event in either form",
         None,
         array(DELTA, EVENT, DELTA),
-        Stream(3, "2026-01-31 11:00:00.5", (TURN, BASE_DELTA)),
+        (3, "2026-01-31 11:00:00.5", (TURN, BASE_DELTA)),
     ),
     (
         "edge 40: a time and a type of any kind",
         b"{}",
         b'[{"timestamp": 1, "type": null}]',
-        Stream(1, None, ("1 None",)),
+        (1, None, ("1 None",)),
     ),
     (
         "the last time cannot be read",
         b"{}",
         b'[{"timestamp": "yesterday", "type": "x"}]',
-        Stream(1, None, ("yesterday x",)),
+        (1, None, ("yesterday x",)),
     ),
     (
         "a type that JP does not know, a key twice, an escaped key",
         b"{}",
         rb'[{"timestamp": "2026-01-31 12:00:00.0", "\u0074ype": "new", "a": 1, "a": 2}]',
-        Stream(1, "2026-01-31 12:00:00.0", ("2026-01-31 12:00:00 new",)),
+        (1, "2026-01-31 12:00:00.0", ("2026-01-31 12:00:00 new",)),
     ),
 ]
 
@@ -75,10 +75,65 @@ def contents(base: bytes | None, events: bytes | None) -> dict[str, bytes]:
     return {name: content for name, content in pairs if content is not None}
 
 
-@pytest.mark.parametrize(("base", "events", "stream"), [row[1:] for row in VALID], ids=[row[0] for row in VALID])
-def test_valid(base: bytes | None, events: bytes, stream: Stream) -> None:
-    assert JP.read_stream(contents(base, events), events=True) == stream
-    assert JP.read_stream(contents(base, events), events=False) == Stream(stream.count, stream.last)
+@pytest.mark.parametrize(("base", "events", "found"), [row[1:] for row in VALID], ids=[row[0] for row in VALID])
+def test_valid(base: bytes | None, events: bytes, found: tuple[int, str | None, tuple[str, ...]]) -> None:
+    count, last, ids = found
+    stream = JP.read_stream(contents(base, events), events=True)
+    assert isinstance(stream, Stream)
+    assert (stream.count, stream.last) == (count, last)
+    assert stream.events is not None
+    assert tuple(event.id for event in stream.events) == ids
+    assert JP.read_stream(contents(base, events), events=False) == Stream(count, last)
+
+
+def content_of(element: bytes) -> str:
+    stream = JP.read_stream({BASE: b"{}", EVENTS: array(element)}, events=True)
+    assert isinstance(stream, Stream)
+    assert stream.events is not None
+    return stream.events[0].content
+
+
+SAID = b'{"timestamp": "2026-01-31 12:00:00.0", "type": "x", "content": "\xc3\xa9", "more": {"a": 1, "b": [2]}}'
+SAYS = {
+    "formatted in another way": (SAID.replace(b" ", b"").replace(b"3112", b"31 12"), True),
+    "its keys in another order": (
+        b'{"more": {"b": [2], "a": 1}, "content": "\xc3\xa9", "type": "x", "timestamp": "2026-01-31 12:00:00.0"}',
+        True,
+    ),
+    "the text escaped": (SAID.replace(b"\xc3\xa9", rb"\u00e9"), True),
+    "the time in another form": (SAID.replace(b"2026-01-31 12:00:00.0", b"2026-01-31T12:00:00Z"), True),
+    "another text": (SAID.replace(b"\xc3\xa9", b"e"), False),
+    "another value far inside": (SAID.replace(b"[2]", b"[3]"), False),
+    "a key more": (SAID.replace(b'"more"', b'"metadata": {}, "more"'), False),
+    "another type": (SAID.replace(b'"x"', b'"y"'), False),
+    "a number that is out of range": (SAID.replace(b"[2]", b"[1e999]"), False),
+    "an integer of many digits": (SAID.replace(b"[2]", b"[" + b"2" * 400 + b"]"), False),
+}
+
+
+@pytest.mark.parametrize(("other", "same"), SAYS.values(), ids=SAYS)
+def test_an_event_says_the_same_however_it_is_written(other: bytes, same: bool) -> None:
+    assert (content_of(SAID) == content_of(other)) is same
+    assert content_of(other) == content_of(other)
+
+
+def test_a_base_configuration_is_named_as_the_event_that_it_was() -> None:
+    for value in (b"{}", b'{"a": {"b": 1, "c": 2}}', b'{"a": %s}' % (b"1" * 300)):
+        delta = b'{"type": "config_delta", "timestamp": "2026-01-31 11:00:00.5", "delta": %s}' % value
+        split, legacy, twice = (
+            JP.read_stream(files, events=True)
+            for files in (
+                {BASE: value, EVENTS: array(EVENT)},
+                {EVENTS: array(delta, EVENT)},
+                {BASE: value.replace(b" ", b"\n"), EVENTS: array(delta, EVENT)},
+            )
+        )
+        assert isinstance(split, Stream)
+        assert isinstance(legacy, Stream)
+        assert isinstance(twice, Stream)
+        assert twice.events is not None
+        assert split.base == legacy.base == twice.base == twice.events[0].content
+        assert split.events == legacy.events == twice.events[1:]
 
 
 def fault(file: str, found: str, *, incomplete: bool = False) -> Fault:
@@ -241,7 +296,10 @@ def test_the_split_of_a_legacy_stream_keeps_its_events() -> None:
     split = JP.read_stream({BASE: b"{}", EVENTS: array(EVENT, EVENT)}, events=True)
     assert isinstance(legacy, Stream)
     assert isinstance(split, Stream)
-    assert legacy.events == split.events == (TURN, TURN)
+    assert legacy.events is not None
+    assert legacy.events == split.events
+    assert [event.id for event in legacy.events] == [TURN, TURN]
+    assert legacy.base == split.base
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

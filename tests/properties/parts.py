@@ -179,7 +179,9 @@ def _without_events(look: Look) -> Look:
 
 
 def _bare(copy: Copy) -> Copy:
-    return replace(copy, stream=replace(copy.stream, events=None)) if isinstance(copy.stream, Stream) else copy
+    if not isinstance(copy.stream, Stream):
+        return copy
+    return replace(copy, stream=replace(copy.stream, events=None, base=None))
 
 
 def _with_events(look: Look, store: Snapshot, workspace: Snapshot) -> Look:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.git_world import CHILD, OTHER, PARENT, check_git, check_private, commit, git, place
-from tests.support.world import LONG_AGO, SECOND, append, contents, digest_of, listing, set_key
+from tests.support.world import LONG_AGO, SECOND, append, contents, digest_of, events, listing, set_key, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +107,48 @@ def test_stashed_and_popped(story: World) -> None:
     found = json.loads(story.reconcile("--json").stdout)
     assert found["summary"] == {"in-sync": 3, "available": 1, "held": 0, "aside": 0}
     assert story.event_count(OTHER) == 9
+
+
+def split(directory: Path, config: object, mtime_ns: int) -> None:
+    """Have JP write an old stream in its new form, with two events more; the configuration is one that it completed."""
+    elements = json.loads((directory / "events.json").read_bytes())
+    if elements[0]["type"] == "config_delta":
+        elements = elements[1:]
+    write_json(directory / "base_config.json", config, mtime_ns)
+    write_json(directory / "events.json", [*elements, *events(2, "n")], mtime_ns)
+
+
+@pytest.mark.parametrize("layout", ["nested", "flat"])
+@pytest.mark.parametrize("way", [["checkout", "-q", "--", ".jp"], ["stash", "-q"], ["stash", "-qu"]])
+def test_a_legacy_stream_that_jp_has_split_and_git_puts_back(
+    story: World, way: list[str], layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git puts back events.json alone, or takes base_config.json away with it: either is the older version."""
+    monkeypatch.setenv("RECONCILE_LAYOUT", layout)
+    story.reconcile()
+    directory = place(story, CHILD)
+    config = json.loads((directory / "base_config.json").read_bytes())
+    (directory / "base_config.json").unlink()
+    lead = {"type": "config_delta", "timestamp": "2025-01-01 00:00:00.0", "delta": config}
+    elements = json.loads((directory / "events.json").read_bytes())
+    write_json(directory / "events.json", [lead, *elements], LONG_AGO + 100 * SECOND)
+    story.reconcile("resolve", str(CHILD), "--take", "workspace")
+    commit(story, "in the legacy form")
+    (stored,) = story.store.glob(f"{CHILD}*")
+    for each in (stored, directory):
+        split(each, config | {"since": "2026"}, LONG_AGO + 200 * SECOND)
+    found = json.loads(story.reconcile("--json").stdout)
+    assert found["actions"] == []
+    git(story.project, *way)
+    before = contents(story.store)
+    found = json.loads(story.reconcile("--json").stdout)
+    assert [item["reason"] for item in found["aside"]] == ["behind-aside"]
+    assert contents(story.store) == before
+    if way[0] == "stash":
+        git(story.project, "stash", "pop", "-q")
+        found = json.loads(story.reconcile("--json").stdout)
+        assert (found["actions"], found["aside"]) == ([], [])
+        assert contents(story.store) == before
 
 
 def test_a_clone_and_a_jp_directory_made_anew_publish_nothing(story: World, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ EVENTS = "events.json"
 
 _ACTIVE = "2025-01-01 00:00:00.0"
 _EVENT = re.compile(r"(\d+)([a-z]*)")
+_LEADING = ("legacy", "twice")
+"""The forms whose first element is the base configuration."""
 _BASE = r"b(\d+)(?:@(\S+))?(?=\s|$)"
 _ID = re.compile(r"jp-c(\d+|new\d*)")
 
@@ -95,7 +97,7 @@ def _show_parent(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StreamText:
-    """A stream as it is written in a listing: ``[legacy|nobase] [EVENTS] [bN[@TIME]]``."""
+    """A stream as it is written in a listing: ``[legacy|nobase|twice] [EVENTS] [bN[@TIME]]``."""
 
     events: str
     base: int = 0
@@ -105,10 +107,10 @@ class StreamText:
     def files(self) -> dict[str, bytes]:
         """Return the files that it stands for."""
         elements = [_element(event) for event in self.events.split()]
-        if self.form == "legacy":
+        if self.form in _LEADING:
             elements.insert(0, _leading_base(self.base))
         files = {EVENTS: written(elements)}
-        return files if self.form else {BASE: written(_config(self.base))} | files
+        return files if self.form in ("legacy", "nobase") else {BASE: written(_config(self.base))} | files
 
     def __str__(self) -> str:
         base = f"b{self.base}" if self.base else ""
@@ -119,7 +121,7 @@ class StreamText:
 
 def read_stream(words: Words) -> StreamText:
     """Read what follows ``stream TIME``."""
-    form = next((form for form in ("legacy", "nobase") if words.take(form)), "")
+    form = next((form for form in ("legacy", "nobase", "twice") if words.take(form)), "")
     events = words.match(r"\[([^\]]*)\]", "events such as [1 2 3]")[1].split()
     if wrong := [event for event in events if not _EVENT.fullmatch(event)]:
         raise ScenarioError(f"found the event {wrong[0]!r}, expected a number, or one and a letter: 3x")
@@ -136,9 +138,9 @@ def show_stream(files: Mapping[str, bytes], base_time: int | None) -> StreamText
         elements = json.loads(files[EVENTS])
         form = "" if BASE in files else "nobase"
         base = json.loads(files[BASE]).get("base", 0) if BASE in files else 0
-        if form and elements and elements[0]["type"] == "config_delta":
-            form, base = "legacy", elements[0]["delta"].get("base", 0)
-        events = " ".join(element["content"].removeprefix("Message ") for element in elements[form == "legacy" :])
+        if elements and elements[0]["type"] == "config_delta":
+            form, base = "legacy" if form else "twice", elements[0]["delta"].get("base", 0)
+        events = " ".join(element["content"].removeprefix("Message ") for element in elements[form in _LEADING :])
         text = StreamText(events, base, form, base_time)
         return text if text.files() == dict(files) else None
     except (AttributeError, KeyError, TypeError, ValueError):
