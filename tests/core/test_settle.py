@@ -130,9 +130,10 @@ def test_files_that_the_winner_lacks_go() -> None:
 
 def test_a_file_that_the_winner_lacks_goes_also_where_the_others_are_equal() -> None:
     more = [LEGACY.replace("09:30", "09:00"), '1-a/base_config.json  09:00 "{}"']
-    (copy,) = of(plan_of(stored(*more), here(LEGACY)), Kind.COPY)
+    taken = [Policy(decisions={"jp-c1": take}) for take in (Take.WORKSPACE, Take.STORE)]
+    (copy,) = of(plan_of(stored(*more), here(LEGACY), policy=taken[0]), Kind.COPY)
     assert [place.path for place in copy.removes] == ["1-a/base_config.json"]
-    (project,) = of(plan_of(stored(LEGACY), here(*more)), Kind.PROJECT)
+    (project,) = of(plan_of(stored(LEGACY), here(*more), policy=taken[1]), Kind.PROJECT)
     assert [place.path for place in project.removes] == ["1-a/base_config.json"]
 
 
