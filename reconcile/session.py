@@ -14,6 +14,7 @@ from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
 from reconcile.core.decisions import decide
+from reconcile.core.guards import has_lost_all
 from reconcile.core.look import Look
 from reconcile.core.model import Fault, Side
 from reconcile.core.planner import make_plan, needs_events
@@ -286,6 +287,7 @@ class Session:
         """
         outcome, after = Outcome(), look
         if not plan.quiet:
+            plan = replace(plan, store_lost=has_lost_all(look.store, look.memory, self.format))
             outcome = self.carry_out(plan, look, command, progress)
             if plan.actions:
                 copies = (*look.store.copies, *look.workspace.copies)

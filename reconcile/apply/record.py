@@ -8,6 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome, Result
+from reconcile.core.fold import brought
+from reconcile.core.memory import LOST
 from reconcile.core.model import METADATA, WHOLE, Side
 from reconcile.core.parents import stated_alone
 from reconcile.disk.journal import ROOTS, Journal, Step
@@ -110,6 +112,9 @@ def decided_ahead(plan: Plan, look: Look, run: str) -> Fold:
         intents=intents,
         asides=dict(plan.asides),
         tombstones=dict(plan.tombstones),
+        store_identity=LOST if plan.store_lost and look.memory.agreed and look.memory.store_identity else None,
+        store_lost=plan.store_lost,
+        brought=brought(plan),
         # An absent key would mean the known parent to whoever comes after a kill. Where the store's file still states
         # one, it is known until that is written: else that would look like a change.
         parents={
@@ -135,5 +140,6 @@ def learned(changes: Changes, run: str | None) -> Fold:
         tombstones={key: None for key, digests in changes.tombstones.items() if digests is None},
         run=run,
         store_identity=changes.store_identity,
+        store_lost=changes.store_lost,
         layout=changes.layout,
     )

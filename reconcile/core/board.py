@@ -11,6 +11,7 @@ from reconcile.core.draft import Draft
 from reconcile.core.edits import Edits
 from reconcile.core.model import METADATA, WHOLE, Metadata, Place, joined
 from reconcile.core.plan import Item, Note, Preserve
+from reconcile.core.presence import Goal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +89,7 @@ class Board(Struct, kw_only=True):
     def is_void(self, view: View) -> bool:
         """Tell whether the baseline ends, because the store that it spoke of is no more: the workspace's is new."""
         gone = view.agreed is not None and view.store.main is None and view.workspace.main is not None
-        return gone and self.sides.store_renewed
+        return gone and self.sides.store_renewed and self.presences[view.id].goal is not Goal.REMOVE
 
     def container_of(self, conversation: str) -> str | None:
         """Return the conversation in whose directory the layout places this one, None for the top."""

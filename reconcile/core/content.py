@@ -72,11 +72,29 @@ def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tu
     names = sorted(set(view.store.units) | set(view.workspace.units), key=_unit_order)
     verdicts = [decide_unit(view, name, memory, policy) for name in names]
     assert view.store.main is not None  # noqa: S101 - it is on both sides
-    if not sides.believes_absence(view.store.main.path):
+    if sides.store_renewed:
+        verdicts = [_refilled(view, verdict, memory) for verdict in verdicts]
+    elif not sides.believes_absence(view.store.main.path):
         verdicts = [_kept(verdict) if verdict.outcome is Outcome.DROP else verdict for verdict in verdicts]
     if _is_partly_here(view, policy):
         verdicts = [_kept(verdict) if verdict.outcome is Outcome.TO_WORKSPACE else verdict for verdict in verdicts]
     return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
+
+
+def _refilled(view: View, verdict: Verdict, memory: Memory) -> Verdict:
+    """Decide a unit where the store is not the one that was agreed with: an extra that it lacks was not removed, and a
+    version older than the workspace's, which it has got from a copy of that time, was not written.
+    """
+    name = verdict.unit
+    if verdict.outcome is Outcome.DROP:
+        return Verdict(name, verdict.case, Outcome.TO_STORE, Reason.REFILL)
+    asked = verdict.reason in (Reason.DECIDED, Reason.PREFERRED)
+    if asked or verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.BEHIND):
+        return verdict
+    known, workspace = memory.history.get((view.id, name), ()), view.workspace.digest(name)
+    older = known[: known.index(workspace)] if workspace in known else known[:-1]
+    sound = workspace is not None and view.store.digest(name) in older
+    return Verdict(name, verdict.case, Outcome.TO_STORE, Reason.REFILL) if sound else verdict
 
 
 def _kept(verdict: Verdict) -> Verdict:

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.core.guards import look_at_whole
-from reconcile.core.memory import Agreed, Intent, IntentKind
+from reconcile.core.memory import LOST, Agreed, Intent, IntentKind
 from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Side, joined
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
@@ -40,6 +40,8 @@ class Changes(Struct):
     asides: Mapping[tuple[str, str], AsideRecord | None] = field(default_factory=dict)
     tombstones: dict[str, tuple[Digest, ...] | None] = field(default_factory=dict)
     store_identity: str | None = None
+    store_lost: bool = False
+    """The store that other checkouts know is no more."""
     layout: str | None = None
 
 
@@ -59,9 +61,9 @@ def fold(
     ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
     ``whole`` is given where the scans and the memory are those of a part.
     """
-    run = _run_of(plan, undone, memory, (store, workspace), rules)
-    changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     sides = (whole or look_at_whole(store, workspace, memory, rules.format)).sides
+    run = _run_of(plan, undone, memory, (store, workspace), rules, sides)
+    changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
     touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
     found = unsettled(store, workspace, memory, rules) | (touched & there)
@@ -81,9 +83,16 @@ def fold(
             _fold_one(view, run, changes)
     saved = {copy.conversation for copy in store.copies}
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
-    _fold_whole(store, memory, plan, changes)
+    _fold_whole(store, memory, plan, sides, changes)
     changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes
+
+
+def brought(plan: Plan) -> frozenset[str]:
+    """Return the conversations that a plan saves into a store that lacks them."""
+    return frozenset(
+        action.conversation for action in plan.actions if action.kind is Kind.COPY and action.unit == WHOLE
+    )
 
 
 def _is_about(plan: Plan, conversation: str) -> bool:
@@ -91,10 +100,18 @@ def _is_about(plan: Plan, conversation: str) -> bool:
     return (plan.about is None or conversation in plan.about) and conversation not in plan.moving
 
 
-def _fold_whole(store: Snapshot, memory: Memory, plan: Plan, changes: Changes) -> None:
-    """Remember what concerns a side as a whole; a limited run has not carried it out for the others."""
-    if memory.store_identity != store.identity and store.exists and (plan.about is None or not memory.store_identity):
-        changes.store_identity = store.identity
+def _fold_whole(store: Snapshot, memory: Memory, plan: Plan, sides: Sides, changes: Changes) -> None:
+    """Remember what concerns a side as a whole; a limited run has not carried it out for the others.
+
+    A store that is lost still, is lost for every checkout. One that was renewed is known once nothing was left out.
+    """
+    changes.store_lost = sides.store_emptied
+    whole = plan.about is None and not (sides.store_renewed and plan.moving)
+    if whole or memory.store_identity is None or sides.store_emptied:
+        known = memory.store_identity is not None
+        identity = store.identity if store.exists and not sides.store_emptied else LOST if known else None
+        if identity != memory.store_identity:
+            changes.store_identity = identity
     if memory.layout != plan.layout and plan.about is None:
         changes.layout = plan.layout
 
@@ -203,6 +220,8 @@ class _Run(Struct, frozen=True, kw_only=True):
     unmoved: frozenset[str]
     carried: frozenset[str]
     """Conversations of which a directory was to be moved, written or removed, alone or with the one that it is in."""
+    renewed: bool
+    """The store isn't the one that was agreed with: what it lacks was never agreed on."""
 
     @property
     def special(self) -> frozenset[str]:
@@ -221,8 +240,10 @@ class _Run(Struct, frozen=True, kw_only=True):
         return digest not in known or (chosen and known[-1] != digest)
 
 
-def _run_of(plan: Plan, undone: Collection[str], memory: Memory, sides: Sequence[Snapshot], rules: Rules) -> _Run:
-    store, workspace = sides
+def _run_of(
+    plan: Plan, undone: Collection[str], memory: Memory, snapshots: Sequence[Snapshot], rules: Rules, sides: Sides
+) -> _Run:
+    store, workspace = snapshots
     left = [action for action in plan.actions if action.id in undone]
     return _Run(
         memory=memory,
@@ -238,6 +259,7 @@ def _run_of(plan: Plan, undone: Collection[str], memory: Memory, sides: Sequence
         doubled=frozenset(action.conversation for action in left if action.kind is Kind.REMOVE_STALE),
         carried=frozenset(each for action in plan.actions for each in action.touches),
         unmoved=frozenset(action.conversation for action in left if action.kind is Kind.MOVE),
+        renewed=sides.store_renewed,
     )
 
 
@@ -315,6 +337,7 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
     before_it = _units_before(view)
     lasts = run.rules.format.places is not None
     there = {n for n in before_it if n in theirs or (n in ours and (lasts or not n.startswith(EXTRA)))}
+    there = there & ours.keys() if run.renewed else there
     units = {name: digest for name, digest in before_it.items() if name in there}
     for name, unit in theirs.items():
         said = {unit.digest, view.store.raw(name), view.workspace.raw(name)}

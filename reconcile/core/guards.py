@@ -24,7 +24,8 @@ class Sides(Struct, frozen=True):
     """How the sides as wholes stand against what is remembered.
 
     ``store_emptied``, ``workspace_emptied``: nothing is there where the baseline knows some; never read as deletions.
-    ``store_replaced``: another directory than last time (wiped, restored, merged, another ``--store``).
+    ``store_replaced``: another directory than last time (wiped, restored, merged, another ``--store``), or one that was
+    lost since, as a run in another checkout has found.
     """
 
     store_emptied: bool
@@ -46,9 +47,13 @@ class Sides(Struct, frozen=True):
         """The store isn't the one that the baseline speaks of: absence there is no removal."""
         return self.store_emptied or self.store_replaced
 
-    def believes_removal(self, conversation: str) -> bool:
-        """Tell whether a conversation that is absent from the store was removed from it (row 7)."""
-        return not (self.store_renewed or self.store_hidden or self.store_doubtful or conversation in self.linked)
+    def believes_removal(self, conversation: str, *, buried: bool = False) -> bool:
+        """Tell whether a conversation that is absent from the store was removed from it (row 7).
+
+        ``buried``: a run has removed it on purpose, which holds whatever became of the store.
+        """
+        renewed = self.store_renewed and not buried
+        return not (renewed or self.store_hidden or self.store_doubtful or conversation in self.linked)
 
     def believes_absence(self, store_path: str) -> bool:
         """Tell whether a file that is absent from a store directory was removed from it."""
@@ -92,8 +97,8 @@ def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: For
     names = [(path, path.rpartition("/")[2]) for path in links]
     theirs = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
-        store_emptied=bool(memory.agreed) and not holds_any(store.copies, fmt),
-        store_replaced=memory.store_identity is not None and memory.store_identity != store.identity,
+        store_emptied=bool(memory.agreed) and has_lost_all(store, memory, fmt),
+        store_replaced=memory.store_identity not in (None, store.identity),
         workspace_emptied=expected and not holds_any(workspace.copies, fmt),
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
         store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),
@@ -112,6 +117,17 @@ def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:
         return ()
     files = {joined(copy.path, file.name) for copy in snapshot.copies for file in copy.files}
     return tuple(problem.path for problem in snapshot.problems if problem.path not in files)
+
+
+def has_lost_all(store: Snapshot, memory: Memory, fmt: Format) -> bool:
+    """Tell whether nothing is in the store, or none of several conversations that were agreed on.
+
+    Where others are in it, somebody has begun anew there.
+    """
+    if not holds_any(store.copies, fmt):
+        return True
+    missing = [each for each in memory.agreed if each not in memory.tombstones]
+    return len(missing) > 1 and memory.agreed.keys().isdisjoint(copy.conversation for copy in store.copies)
 
 
 def _expected_here(memory: Memory, conversation: str) -> bool:

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from reconcile.core.model import Digest, Side
 
 
+LOST = "lost"
+"""In the place of a store's identity: a run has found since that the store was lost, so that no directory is the one
+that this checkout knew."""
+
+
 class IntentKind(StrEnum):
     """What belongs in a workspace (section 5)."""
 
@@ -78,7 +83,7 @@ class Memory(Struct, frozen=True):
     """Everything remembered that a plan depends on.
 
     ``checkout_known``: this checkout has a baseline; ``layout`` is the one it was last written with.
-    ``store_identity``: see `Snapshot.identity`; None where nothing is known.
+    ``store_identity``: see `Snapshot.identity`; None where nothing is known, `LOST` where that store is no more.
     ``history``: per id and unit, oldest first, the digests that were in sync in any checkout.
     ``parents``: the last parent known of each conversation, from any checkout; JP strips it from the files.
     ``tombstones``: per id, the unit digests of what was removed on purpose.

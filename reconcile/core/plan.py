@@ -186,6 +186,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     voided: tuple[str, ...] = ()
     """Conversations whose baseline ends, because the store that it spoke of is no more: what is left of them in the
     workspace is saved anew, however many runs that takes."""
+    store_lost: bool = False
+    """It begins with a store that has lost all: no checkout believes any more what it knew of it, from before the first
+    step on."""
     policy: Policy = field(default_factory=Policy)
     """What was asked for, so that a saved plan can be compared with one made later."""
     now_ns: int = 0

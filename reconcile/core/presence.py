@@ -99,7 +99,8 @@ def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) ->
         return Presence(Goal.HELD, _case(view), "invalid", Reason.INVALID)
     if policy.decisions.get(view.id) is Take.WORKSPACE:
         return Presence(Goal.IMPORT, 2, "external", Reason.DECIDED)
-    if view.agreed is not None and sides.store_renewed:
+    buried = _is_buried(view, memory)
+    if view.agreed is not None and sides.store_renewed and not buried:
         return Presence(Goal.IMPORT, 2, "external", Reason.REFILL)
     if _is_old(view, memory):
         return Presence(Goal.REMOVED_BEFORE, _case(view), "removed-before")
@@ -109,7 +110,7 @@ def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) ->
         return Presence(Goal.IMPORT, 2, "external", Reason.EXTERNAL)
     if _is_edited(view, view.agreed):
         return Presence(Goal.IMPORT, 8, "external", Reason.EDIT_WINS)
-    if not sides.believes_removal(view.id):
+    if not sides.believes_removal(view.id, buried=buried):
         return Presence(Goal.NOTHING, _case(view), "unreadable")
     if view.local and view.workspace.stale:
         return Presence(Goal.NOTHING, 7, "local")  # only one of its directories speaks; another may have been edited
@@ -120,13 +121,18 @@ def _is_edited(view: View, agreed: Agreed) -> bool:
     return any(unit.digest != agreed.units.get(name) for name, unit in view.workspace.units.items())
 
 
+def _is_buried(view: View, memory: Memory) -> bool:
+    """Tell whether the workspace has what a removal on purpose left a tombstone of."""
+    buried = memory.tombstones.get(view.id, frozenset())
+    required = view.format.required
+    return bool(required) and all(view.workspace.digest(name) in buried for name in required)
+
+
 def _is_old(view: View, memory: Memory) -> bool:
     """Tell whether the workspace has a version that a removal left a tombstone of, or one replaced long ago."""
     if view.agreed is not None and not _is_edited(view, view.agreed):
         return False  # row 7: still to be removed here, though the tombstone was written ahead, or by another checkout
-    buried = memory.tombstones.get(view.id, frozenset())
-    required = view.format.required
-    if required and all(view.workspace.digest(name) in buried for name in required):
+    if _is_buried(view, memory):
         return True
     if view.agreed is None:
         return False

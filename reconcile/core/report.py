@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome
-from reconcile.core.memory import AsideKind, Intent, IntentKind
+from reconcile.core.memory import LOST, AsideKind, Intent, IntentKind
 from reconcile.core.model import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, joined
 from reconcile.core.nodes import owner_of
 from reconcile.core.placement import is_complete, is_sound
@@ -245,7 +245,7 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
         reason = Reason.WORKSPACE_EMPTIED
         board.held.append(_whole_side(reason, message, "reconcile recover", *again))
     if board.sides.store_replaced:
-        board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
+        _note_replaced(board, store)
     for cycle in board.tree.cycles:
         chain = " > ".join((*cycle, cycle[0]))
         board.note(cycle[0], Reason.CYCLE, f"parents form a cycle: {chain}; {cycle[0]} is placed as a root")
@@ -263,6 +263,15 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
         for problem in side.problems:
             message = f"{side.side}:{problem.path or '.'}: {problem.message}; nothing is inferred from what isn't seen"
             board.held.append(_whole_side(Reason.UNREADABLE, message))
+
+
+def _note_replaced(board: Board, store: Snapshot) -> None:
+    """Say it once: of a store that isn't there it is remembered that it was lost, until there is one again."""
+    if board.memory.store_identity != LOST:
+        board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
+    elif store.exists:
+        message = "the store has lost conversations since the last run here; what it lacks does not count as removed"
+        board.note(None, Reason.STORE_REPLACED, message)
 
 
 def _goes_along(board: Board, side: Side, path: str, going: Collection[str]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
+from reconcile.core.memory import LOST, Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
 from reconcile.core.model import METADATA, Side
 from reconcile.disk.state_schema import LIBRARY, encoded, select
 
@@ -29,7 +29,8 @@ class Fold(Struct, frozen=True, kw_only=True):
     ``agreed``, ``intents``, ``asides``, ``tombstones``: None takes the entry out. ``history``: digests that
     become the newest entries, oldest first; one that is known already moves to the end. ``parents``: None is
     a root. ``tombstones`` are added to the others and carry ``run``. ``store_identity``, ``layout``:
-    None keeps them.
+    None keeps them. ``store_lost``: no other checkout believes any more what it knows of the store. Nor does it where
+    one of ``brought`` was agreed on in another checkout: they are saved into a store that lacks them.
     """
 
     agreed: Mapping[str, Agreed | None] = field(default_factory=dict)
@@ -40,6 +41,8 @@ class Fold(Struct, frozen=True, kw_only=True):
     tombstones: Mapping[str, Collection[Digest] | None] = field(default_factory=dict)
     run: str | None = None
     store_identity: str | None = None
+    store_lost: bool = False
+    brought: Collection[str] = ()
     layout: str | None = None
 
     def without(self, conversations: Collection[str]) -> Fold:
@@ -66,7 +69,8 @@ class Fold(Struct, frozen=True, kw_only=True):
     def empty(self) -> bool:
         """There is nothing to write."""
         changes = (self.agreed, self.history, self.parents, self.intents, self.asides, self.tombstones)
-        return not any(changes) and self.store_identity is None and self.layout is None
+        lost = self.store_lost or self.brought
+        return not (any(changes) or lost) and self.store_identity is None and self.layout is None
 
 
 def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None = None) -> Memory:
@@ -219,6 +223,13 @@ def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
             OR store_identity IS NOT coalesce(:store, store_identity))""",
         {"id": checkout, "layout": fold.layout, "store": fold.store_identity},
     )
+    if fold.store_lost or _are_believed(connection, checkout, fold.brought):
+        connection.execute(
+            """UPDATE checkout SET store_identity = ?1 WHERE id <> ?2 AND store_identity <> ?1 AND EXISTS (
+                SELECT 1 FROM agreed WHERE agreed.checkout = checkout.id
+                AND conversation NOT IN (SELECT conversation FROM tombstone))""",
+            (LOST, checkout),
+        )
     _save_agreed(connection, checkout, fold.agreed)
     _save_history(connection, fold.history)
     connection.executemany(
@@ -231,6 +242,14 @@ def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
     _save_tombstones(connection, fold)
     if connection.total_changes > before:
         note_changed(connection, fold.conversations)
+
+
+def _are_believed(connection: sqlite3.Connection, checkout: int, conversations: Collection[str]) -> bool:
+    """Tell whether another checkout believes of one of these that the store has it."""
+    sql = "SELECT id FROM checkout WHERE id <> ? AND store_identity <> ?"
+    others = select(connection, sql, (checkout, LOST))
+    sql = "SELECT conversation FROM agreed WHERE checkout = ?"
+    return any(_about(connection, some, sql, other) for (other,) in others for some in _fews(conversations))
 
 
 def note_changed(connection: sqlite3.Connection, conversations: Iterable[str]) -> None:

@@ -1,6 +1,8 @@
-"""JP merges the stores of one workspace whenever it starts: directory by directory, without a lock (formats/jp.md 1.5).
+"""Stores from which a watcher concludes nothing: one that JP merges into another, and one that was lost.
 
-What is carried over into another store on the way has not been removed.
+JP merges the stores of one workspace whenever it starts: directory by directory, without a lock (formats/jp.md 1.5).
+What is carried over into another store on the way has not been removed. A disk that isn't mounted, a directory that was
+moved away: what is in the store's place then is not to be filled unless a person says so, by running a command.
 """
 
 from __future__ import annotations
@@ -8,6 +10,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from reconcile.core.guards import has_lost_all
+from reconcile.core.memory import LOST
 from reconcile.core.model import ARCHIVE
 from reconcile.core.names import CHILDREN
 from reconcile.errors import ReconcileError
@@ -24,6 +28,31 @@ class MergingError(ReconcileError):
     """Conversations that have gone from the store lie in another one of the same workspace."""
 
     exit_code = 4
+
+
+class LostError(ReconcileError):
+    """The store is gone, empty, or another directory that lacks what was in it."""
+
+    exit_code = 4
+
+
+def refuse_lost(look: Look, roots: Roots, fmt: Format) -> None:
+    """Fill no store that was lost, until it is back or a run that a person began has filled it.
+
+    Raises:
+        LostError: it was.
+    """
+    store, memory = look.store, look.memory
+    there = {copy.conversation for copy in store.copies}
+    lacking = memory.agreed.keys() - there - memory.tombstones.keys()
+    replaced = memory.store_identity not in (None, LOST, store.identity)
+    if not lacking or not (replaced or has_lost_all(store, memory, fmt)):
+        return
+    found = "another directory" if store.copies else "an empty directory" if store.exists else "nothing"
+    raise LostError(
+        f"{roots.store_conversations}: found {found}, expected the store with {len(lacking)} {roots.noun}s that it "
+        "lacks; nothing is copied until it is back; if it is lost, `reconcile` fills it again from the workspace"
+    )
 
 
 def refuse_merging(look: Look, roots: Roots, fmt: Format) -> None:

@@ -8,17 +8,19 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.apply.site import MovedError
 from reconcile.core.model import Side
 from reconcile.core.reasons import Reason
+from reconcile.core.withholding import without_moving
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.own_lock import LockedError
 from reconcile.disk.roots import identity_of
 from reconcile.errors import ReconcileError
 from reconcile.passes import Passes
 from reconcile.watch.ears import DeafError, Ears
-from reconcile.watch.merging import refuse_merging
+from reconcile.watch.merging import refuse_lost, refuse_merging
 from reconcile.watch.news import News, What
 from reconcile.watch.places import heard
 from reconcile.watch.settling import Settling
@@ -99,6 +101,9 @@ class Round:
         """Since when there is no sign of that any more."""
         self._locked_at: int | None = None
         """Since when another reconcile has the lock on the store."""
+        self._going: frozenset[str] = frozenset()
+        """What the last pass has found to be gone from the store, and since when it is just that."""
+        self._going_at = 0
         self._heard = 0
         """Events since the last rest."""
         self._all_at = 0
@@ -228,6 +233,7 @@ class Round:
                 found = self._passes.some(policy, places, settling.moving)
             if found.full:
                 self._look_closer(found)
+            found = self._without_going(found, now)
             if any(item.reason is Reason.GIT_BUSY for item in found.plan.held):
                 self._all_at = now  # it has begun since, and nothing is done before its end
                 return
@@ -242,16 +248,29 @@ class Round:
         if found.full:
             end = time.monotonic_ns()
             self._heard, self._all_at = 0, end + self._pause(end - now)
+        if not self._going.isdisjoint(found.moving):
+            self._all_at = min(self._all_at, self._going_at + self._pace.at_most)
         if any(item.reason is Reason.PROGRAM_BUSY for item in found.plan.held):
             self._all_at = min(self._all_at, time.monotonic_ns() + _BUSY_NS)  # its lock may go without an event of ours
         self._teller.go_on()
         self._tell(found, outcome)
+
+    def _without_going(self, found: Pass, now: int) -> Pass:
+        """Leave out what has gone from the store as long as more goes: all of it may be going, which is no removal."""
+        going = frozenset(each.conversation for each in found.plan.actions if each.reason is Reason.REMOVED_IN_STORE)
+        if going != self._going:
+            self._going, self._going_at = going, now
+        if not going or now >= self._going_at + self._pace.at_most:
+            return found
+        moving = found.moving | going
+        return replace(found, plan=without_moving(found.plan, moving), moving=moving)
 
     def _look_closer(self, found: Pass) -> None:
         """Make sure that both sides are the right ones still, and that events come from all of them."""
         if (roots := self._watched.find()) != self._session.roots:
             raise MovedError(f"{roots.store}: it is another one now")
         refuse_merging(found.look, roots, self._session.format)
+        refuse_lost(found.look, roots, self._session.format)
         if self._deaf_until is None:
             self._listen(self._ears.check)
 

@@ -287,17 +287,65 @@ def test_an_extra_that_the_store_no_longer_has_stays_in_a_local_copy() -> None:
     ("sides", "outcome"),
     [
         (CLEAR, Outcome.DROP),
-        (replace(CLEAR, store_replaced=True), Outcome.WAIT),
+        (replace(CLEAR, store_replaced=True), Outcome.TO_STORE),
+        (replace(CLEAR, store_emptied=True), Outcome.TO_STORE),
         (replace(CLEAR, store_hidden=True), Outcome.WAIT),
         (replace(CLEAR, store_doubtful=("1-a/sub",)), Outcome.WAIT),
         (replace(CLEAR, store_doubtful=("2-b/sub",)), Outcome.DROP),
     ],
-    ids=["seen", "another store", "a store that can't be read", "a directory of it that can't be read", "another's"],
+    ids=[
+        "seen",
+        "another store",
+        "an empty store",
+        "a store that can't be read",
+        "a directory of it that can't be read",
+        "another's",
+    ],
 )
 def test_an_extra_that_the_store_seems_to_lack_goes_only_where_that_was_seen(sides: Sides, outcome: Outcome) -> None:
     memory = Memory(agreed={"jp-c1": Agreed({NOTE: digest_of(NOTE, '"x"')}, None, None, None, "1-a")})
     view = view_of(stored(SOUND), here(SOUND, '1-a/NOTE.md  09:00 "x"'), memory)
     assert decide_units(view, memory, Policy(), sides)[-1].outcome is outcome
+
+
+SPENT = digest_of(STREAM, "[1]"), digest_of(STREAM, "[1 2]"), digest_of(STREAM, "[1 2 3]")
+OUTDATED: dict[str, tuple[str, str, Prefer, tuple[Outcome, Reason | None]]] = {
+    "the version before": ("[1 2]", "[1 2 3]", Prefer.NEWEST, (Outcome.TO_STORE, Reason.REFILL)),
+    "the version before, asked for": ("[1 2]", "[5]", Prefer.STORE, (Outcome.TO_WORKSPACE, Reason.PREFERRED)),
+    "an older one than an old one": ("[1]", "[1 2]", Prefer.NEWEST, (Outcome.TO_STORE, Reason.REFILL)),
+    "an older one than an edit": ("[1 2]", "[5]", Prefer.NEWEST, (Outcome.TO_STORE, Reason.REFILL)),
+    "the newest, against an old one": ("[1 2 3]", "[1]", Prefer.NEWEST, (Outcome.BEHIND, Reason.BEHIND)),
+    "one that isn't known": ("[1 2 3 4]", "[1 2 3]", Prefer.NEWEST, (Outcome.TO_WORKSPACE, Reason.EDITED_STORE)),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "prefer", "expected"), OUTDATED.values(), ids=OUTDATED)
+def test_an_older_version_in_another_store(
+    store: str, workspace: str, prefer: Prefer, expected: tuple[Outcome, Reason | None]
+) -> None:
+    """It is older by what was agreed on, whatever the times are: these are the same."""
+    agreed = Agreed({STREAM: SPENT[2]}, None, None, None, "1-a")
+    memory = Memory(agreed={"jp-c1": agreed}, history={("jp-c1", STREAM): SPENT})
+    view = view_of(stored(f"1-a  stream 09:00 {store}"), here(f"1-a  stream 09:00 {workspace}"), memory)
+    policy = Policy(prefer=prefer, stream=StreamRule.NEWEST)
+    (verdict,) = decide_units(view, memory, policy, replace(CLEAR, store_replaced=True))
+    assert (verdict.outcome, verdict.reason) == expected
+
+
+def test_the_newest_version_in_another_store_is_judged_against_an_edit_of_an_older_one() -> None:
+    agreed = Agreed({STREAM: SPENT[1]}, None, None, None, "1-a")
+    memory = Memory(agreed={"jp-c1": agreed}, history={("jp-c1", STREAM): SPENT})
+    view = view_of(stored("1-a  stream 09:00 [1 2 3]"), here("1-a  stream 09:00 [5]"), memory)
+    (verdict,) = decide_units(view, memory, Policy(stream=StreamRule.NEWEST), replace(CLEAR, store_replaced=True))
+    assert (verdict.outcome, verdict.reason) == (Outcome.TO_WORKSPACE, Reason.TIE)
+
+
+def test_a_decision_is_carried_out_in_another_store_too() -> None:
+    memory = Memory(history={("jp-c1", STREAM): SPENT})
+    view = view_of(stored("1-a  stream 09:00 [1]"), here("1-a  stream 09:00 [1 2]"), memory)
+    policy = Policy(decisions={"jp-c1": Take.STORE})
+    (verdict,) = decide_units(view, memory, policy, replace(CLEAR, store_replaced=True))
+    assert (verdict.outcome, verdict.reason) == (Outcome.TO_WORKSPACE, Reason.DECIDED)
 
 
 def test_bytes_that_are_equal_have_nothing_to_lose_in_a_local_copy() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.fold import Changes, fold
+from reconcile.core.fold import Changes, brought, fold
 from reconcile.core.guards import Sides, Whole
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.memory import LOST, Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
 from reconcile.core.plan import Action, Kind, Plan, Write
 from reconcile.core.reasons import Reason
@@ -213,9 +213,48 @@ def test_another_store_and_another_layout_are_remembered() -> None:
     assert (first.store_identity, first.layout) == ("store:1", None)
 
 
-def test_a_store_that_is_not_there_is_not_remembered() -> None:
-    gone = Snapshot(Side.STORE, exists=False, identity="", copies=())
-    assert folded(gone, here(ONE), agreed_on(ONE)).store_identity is None
+GONE = Snapshot(Side.STORE, exists=False, identity="", copies=())
+EMPTY = stored()
+MISSED = replace(agreed_on(ONE), store_identity=LOST)
+LOSSES: dict[str, tuple[Snapshot, Memory, frozenset[str] | None, tuple[str | None, bool]]] = {
+    "it isn't there": (GONE, agreed_on(ONE), None, (LOST, True)),
+    "it isn't there, and nothing was agreed on": (GONE, Memory(store_identity="store:0"), None, (LOST, False)),
+    "it wasn't there before": (GONE, Memory(), None, (None, False)),
+    "it is empty": (EMPTY, agreed_on(ONE), None, (LOST, True)),
+    "it is empty, of which a part of the plan knows": (EMPTY, agreed_on(ONE), frozenset({"jp-c1"}), (LOST, True)),
+    "it was lost, and is refilled": (stored(ONE), MISSED, None, ("store:0", False)),
+    "it was lost, and is refilled in part": (stored(ONE), MISSED, frozenset({"jp-c1"}), (None, False)),
+}
+
+
+@pytest.mark.parametrize(("store", "memory", "about", "expected"), LOSSES.values(), ids=LOSSES)
+def test_what_is_remembered_of_a_lost_store(
+    store: Snapshot, memory: Memory, about: frozenset[str] | None, expected: tuple[str | None, bool]
+) -> None:
+    changes = folded(store, here(ONE), memory, replace(PLAN, about=about))
+    assert (changes.store_identity, changes.store_lost) == expected
+
+
+def test_another_store_is_not_known_as_long_as_something_was_left_out() -> None:
+    other, moving = seen(Side.STORE, [ONE], identity="store:1"), replace(PLAN, moving=frozenset({"jp-c1"}))
+    assert folded(other, here(ONE), agreed_on(ONE), moving).store_identity is None
+    assert folded(stored(ONE), here(ONE), replace(agreed_on(ONE), store_identity=None), moving).store_identity
+
+
+def test_what_another_store_lacks_is_not_agreed_on_any_more() -> None:
+    noted = '1-a/NOTE.md  09:00 "x"'
+    memory = agreed_on(ONE, noted)
+    assert folded(stored(ONE), here(ONE, noted), memory).agreed == {}
+    changes = folded(seen(Side.STORE, [ONE], identity="store:1"), here(ONE, noted), memory)
+    (agreed,) = changes.agreed.values()
+    assert agreed is not None
+    assert agreed.units.keys() == {METADATA, STREAM}
+
+
+def test_what_a_plan_brings_to_the_store() -> None:
+    plan = plan_of(stored(TWO), here(ONE, TWO.replace("09:00", "09:30", 1).replace("B", "C")))
+    assert {action.conversation for action in plan.actions} == {"jp-c1", "jp-c2"}
+    assert brought(plan) == {"jp-c1"}
 
 
 def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baseline() -> None:

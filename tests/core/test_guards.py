@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.guards import Sides, hidden_directories, is_bulk, look_at_sides
-from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.memory import LOST, Intent, IntentKind, Memory
 from reconcile.core.model import Foreign, Problem, Side, Snapshot
 from tests.support.building import agreed_on, here, seen, stored
 from tests.support.pure_level import FORMAT
@@ -92,6 +92,22 @@ def test_sides_as_wholes(store: list[str], workspace: list[str], sides: Sides) -
     assert look_at_sides(stored(*store), here(*workspace), agreed_on(ONE), FORMAT) == sides
 
 
+TWO, THREE = ONE.replace("1-a", "2-b"), ONE.replace("1-a", "3-c")
+ANEW: dict[str, tuple[list[str], list[str], list[str], bool]] = {
+    "none of several, beside others": ([ONE, TWO], [], [THREE], True),
+    "the only one, beside others": ([ONE], [], [THREE], False),
+    "one of two": ([ONE, TWO], [], [TWO, THREE], False),
+    "both, of which a run has removed one": ([ONE, TWO], ["jp-c1"], [THREE], False),
+    "one is in the trash": ([ONE, TWO], [], [f".trash/{ONE}", THREE], False),
+}
+
+
+@pytest.mark.parametrize(("known", "buried", "store", "emptied"), ANEW.values(), ids=ANEW)
+def test_a_store_that_was_begun_anew(known: list[str], buried: list[str], store: list[str], emptied: bool) -> None:
+    memory = replace(agreed_on(*known), tombstones={each: frozenset({"digest"}) for each in buried})
+    assert look_at_sides(stored(*store), here(*known), memory, FORMAT).store_emptied is emptied
+
+
 def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:
     assert look_at_sides(stored(), here(), Memory(), FORMAT) == CLEAR
 
@@ -115,6 +131,8 @@ def test_an_empty_workspace_is_strange_only_where_something_was_there(intent: In
 
 
 def test_another_directory_than_last_time_is_another_store() -> None:
+    lost = replace(agreed_on(ONE), store_identity=LOST)
+    assert look_at_sides(stored(ONE), here(ONE), lost, FORMAT) == replace(CLEAR, store_replaced=True)
     store = seen(Side.STORE, [ONE], identity="store:1")
     assert look_at_sides(store, here(ONE), agreed_on(ONE), FORMAT) == replace(CLEAR, store_replaced=True)
 

@@ -187,6 +187,17 @@ def test_in_doubt_nothing_is_removed_and_it_is_said_so() -> None:
     assert renewed == Presence(Goal.IMPORT, 2, "external", Reason.REFILL)
 
 
+def test_what_was_removed_on_purpose_is_removed_although_the_store_was_lost_since() -> None:
+    buried = replace(KNOWN, tombstones={"jp-c1": frozenset(KNOWN.agreed["jp-c1"].units.values())})
+    for store in (stored(), seen(Side.STORE, [BESIDE], identity="store:1")):
+        assert presence(store, here(ONE, BESIDE), buried) == Presence(
+            Goal.REMOVE, 7, "removed-in-store", Reason.REMOVED_IN_STORE
+        )
+        assert presence(store, here(EDITED, BESIDE), buried).reason is Reason.REFILL
+    hidden = replace(stored(BESIDE), problems=(Problem("7-g", "denied"),))
+    assert presence(hidden, here(ONE, BESIDE), buried).goal is Goal.NOTHING
+
+
 def test_of_several_directories_of_a_local_one_none_is_removed_after_it_left_the_store() -> None:
     twice = here(ONE, ONE.replace("1-a", "1-z"), BESIDE)
     local = presence(stored(BESIDE), twice, intending(Intent(IntentKind.LOCAL)))

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.choices import Diverged, Take
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, WHOLE, Foreign, Side
+from reconcile.core.memory import LOST, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, WHOLE, Foreign, Side, Snapshot
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Localize, Project, Remove
@@ -52,6 +52,16 @@ def test_what_is_to_be_taken_from_a_side_that_lacks_it() -> None:
     assert said(found.held) == [(WHOLE, Reason.UNSETTLED, message, (TAKE_WORKSPACE,))]
     removed = plan([], [A], policy=Policy(decisions={"jp-c1": Take.STORE}))
     assert (said(removed.held), [action.reason for action in removed.actions]) == ([], [Reason.REMOVED_IN_STORE])
+
+
+def test_another_store_is_told_once() -> None:
+    gone = Snapshot(Side.STORE, exists=False, identity="", copies=())
+    lost = replace(KNOWN, store_identity=LOST)
+    assert (None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words) in notes(plan_of(gone, here(Z), KNOWN))
+    assert not [reason for _, reason, _ in notes(plan_of(gone, here(Z), lost)) if reason is Reason.STORE_REPLACED]
+    ((_, reason, message),) = notes(plan([A], [A], lost))
+    assert reason is Reason.STORE_REPLACED
+    assert message.startswith("the store has lost conversations since")
 
 
 def test_a_local_one_that_is_here() -> None:

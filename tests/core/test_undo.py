@@ -386,7 +386,7 @@ def test_many_directories_go_or_come_back_only_when_that_is_accepted() -> None:
 
 def test_of_a_bulk_that_goes_and_comes_back_the_removals_are_named_first() -> None:
     lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in range(1, 9)]
-    memory = agreed_on(*lines[:4])
+    memory = agreed_on(*lines[:5])
     memory = replace(memory, intents={f"jp-c{number}": Intent(IntentKind.PROJECTED) for number in range(5, 9)})
     before = stored(*lines[4:]), here(*lines[:4])
     plan = plan_of(*before, memory, Policy(accept_bulk=True))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
+from reconcile.core.memory import LOST, Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
 from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.disk.generation import generation
 from reconcile.disk.journal import IntentChange, Step, StepState
@@ -462,6 +462,30 @@ def test_history_has_each_digest_once_the_newest_last(
     state.save_fold(here, Fold(history={("1", "stream"): ("b",)}))
     state.save_fold(here, Fold(history={("1", "stream"): added}))
     assert state.load(here).history == {("1", "stream"): expected, ("1", "metadata"): ("z",)}
+
+
+def test_a_store_that_was_lost_is_lost_for_every_checkout_that_has_agreed_on_what_was_in_it(
+    state: State, here: int
+) -> None:
+    others = {name: state.checkout(f"/home/me/{name}", "8:1", NOW) for name in ("second", "empty", "buried", "new")}
+    for name, other in others.items():
+        assert other is not None
+        state.save_fold(other, Fold(store_identity=None if name == "new" else "8:55"))
+        if name != "empty":
+            state.save_fold(other, Fold(agreed={"7" if name == "buried" else "2": AGREED}))
+    state.save_fold(here, Fold(agreed={"3": AGREED}, tombstones={"7": ["x"]}, store_identity="8:55"))
+
+    def known() -> dict[str, str | None]:
+        return {name: state.load(other).store_identity for name, other in (*others.items(), ("own", here))}
+
+    before = {"second": "8:55", "empty": "8:55", "buried": "8:55", "new": None, "own": "8:55"}
+    state.save_fold(here, Fold(brought=["3", "4"]))
+    assert known() == before, "no other has agreed on those"
+    state.save_fold(here, Fold(brought=["2"]))
+    assert known() == before | {"second": LOST}
+    state.save_fold(others["second"], Fold(store_identity="8:56"))  # type: ignore[arg-type]
+    state.save_fold(here, Fold(store_lost=True, store_identity=LOST))
+    assert known() == before | {"second": LOST, "own": LOST}
 
 
 def test_saving_the_same_again_writes_nothing(place: Path, state: State, here: int) -> None:

@@ -15,8 +15,10 @@ from reconcile.core.branching import plan_branch
 from reconcile.core.choices import Prefer
 from reconcile.core.decisions import decide
 from reconcile.core.edits import RefusedError
-from reconcile.core.fold import Changes, fold
+from reconcile.core.fold import Changes, brought, fold
+from reconcile.core.guards import has_lost_all
 from reconcile.core.look import Look
+from reconcile.core.memory import LOST
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events, plan_by_rules
 from reconcile.core.recover import absent, coming, offers, remembering, taken_unasked
@@ -115,7 +117,7 @@ def _due(plan: Plan) -> frozenset[tuple[str, ...]]:
     return frozenset(steps | {(conversation, "is remembered") for conversation, _ in plan.intents})
 
 
-def _ahead(plan: Plan) -> Changes:
+def _ahead(plan: Plan, memory: Memory) -> Changes:
     """Return what a plan has remembered before its first step."""
     return Changes(
         agreed=dict.fromkeys(plan.voided),
@@ -123,6 +125,8 @@ def _ahead(plan: Plan) -> Changes:
         asides=dict(plan.asides),
         tombstones=dict(plan.tombstones),
         parents=dict.fromkeys(plan.rooted),
+        store_identity=LOST if plan.store_lost and memory.agreed and memory.store_identity else None,
+        store_lost=plan.store_lost,
     )
 
 
@@ -200,7 +204,8 @@ class PureLevel:
         self.trees |= {"store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
         self.memories.put_back(command.workspace, dict(plan.remembered))
         run = str(self.now_ns)
-        self.memories.remember(command.workspace, _ahead(plan), run)
+        plan = replace(plan, store_lost=not plan.quiet and has_lost_all(store, memory, FORMAT))
+        self.memories.remember(command.workspace, _ahead(plan, memory), run, brought(plan))
         memory = self.memories.of(command.workspace)
         found = self._scan(command)
         self.memories.remember(command.workspace, self._learned(*found, memory, plan), run)

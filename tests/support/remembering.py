@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from reconcile.core.fold import Changes
-from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.memory import LOST, Intent, IntentKind, Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from reconcile.core.memory import Remembered
     from reconcile.core.model import Digest
@@ -57,8 +57,13 @@ class Memories:
             tombstones=dict(self.tombstones),
         )
 
-    def remember(self, workspace: str, changes: Changes, run: str | None = None) -> None:
-        """Take in what a run has changed; new intents say which one it was."""
+    def remember(self, workspace: str, changes: Changes, run: str | None = None, brought: Collection[str] = ()) -> None:
+        """Take in what a run has changed; new intents say which one it was. ``brought``: see `Fold`."""
+        others = {name: each for name, each in self.own.items() if name != workspace}
+        if changes.store_lost or any(not each.agreed.keys().isdisjoint(brought) for each in others.values()):
+            for name, each in others.items():
+                if each.agreed.keys() - self.tombstones.keys():
+                    self.own[name] = replace(each, store_identity=each.store_identity and LOST)
         own = self.own.get(workspace, _NOTHING)
         new = {key: each and replace(each, run=each.run or run) for key, each in changes.intents.items()}
         intents = _updated(own.intents, new)

@@ -1,0 +1,214 @@
+"""A store that is lost, moved away, unmounted or begun anew, with several checkouts and watchers: real processes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.stories.test_mounts import mount, mounted
+from tests.support.faults import dies_at
+from tests.support.three import FIRST, SECOND_ID, THIRD
+from tests.support.watching import Watching, grow, until
+from tests.support.world import ID_FILE, World, events, make_project, write_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+ONLY_THERE = (17500000011, 17500000012)
+"""Conversations of the other checkout alone."""
+
+
+def names(side: Path) -> set[str]:
+    return {path.name.partition("-")[0] for path in side.rglob("*") if path.is_dir() and path.name[:1] == "1"}
+
+
+@pytest.fixture
+def other(watched: World, tmp_path: Path, run: Run) -> World:
+    """Return another checkout of the same store, with two conversations more, one with a note."""
+    found = make_project(tmp_path / "other", run)
+    (found.project / ".jp" / ".id").write_text(ID_FILE)
+    for number in ONLY_THERE:
+        write_conversation(found.workspace / f"{number}-it", "It", events(3))
+    shutil.copytree(watched.workspace / f"{FIRST}-it", found.workspace / f"{FIRST}-it")
+    (found.workspace / f"{FIRST}-it" / "NOTE.md").write_text("only there")
+    found.reconcile()
+    watched.reconcile()
+    assert found.store == watched.store
+    return found
+
+
+def wipe(store: Path) -> None:
+    """Remove all that is in it; the directory stays what it is."""
+    for path in store.iterdir():
+        shutil.rmtree(path)
+
+
+def replace(store: Path) -> None:
+    """Have another directory in its place."""
+    store.rename(store.with_name("away"))
+    store.mkdir()
+
+
+def remove(store: Path) -> None:
+    shutil.rmtree(store)
+
+
+def begin_anew(store: Path) -> None:
+    """Wipe it, and have JP write there before anything else does."""
+    wipe(store)
+    write_conversation(store / "17500000099-it", "It", events(1))
+
+
+LOSSES = [wipe, replace, remove, begin_anew]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+@pytest.mark.parametrize("limited", [False, True])
+def test_what_only_another_checkout_has_is_not_removed(
+    watched: World, other: World, lose: Callable[[Path], None], limited: bool
+) -> None:
+    before = names(other.workspace)
+    lose(watched.store)
+    watched.reconcile(*(("--only", str(FIRST)) if limited else ()), settled=not limited)
+    other.reconcile()
+    watched.reconcile()
+    assert names(other.workspace) == before
+    assert names(watched.store) >= before | names(watched.workspace)
+    assert (other.workspace / f"{FIRST}-it" / "NOTE.md").exists()
+    assert (other.store / f"{FIRST}-it" / "NOTE.md").exists()
+
+
+def test_a_refill_that_is_killed_at_any_step(watched: World, other: World) -> None:
+    """What is remembered of the loss comes before the first file."""
+    before, step = names(other.workspace), 0
+    while True:
+        step += 1
+        wipe(watched.store)
+        died = dies_at(step, lambda: watched.run("--workspace", watched.project))
+        other.reconcile(settled=False)
+        assert names(other.workspace) == before, f"killed at step {step}"
+        assert names(other.store) >= before
+        watched.reconcile()
+        if not died:
+            break
+        step += step // 4
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_watchers_wait_until_a_person_says_that_it_is_lost(
+    watched: World, other: World, lose: Callable[[Path], None]
+) -> None:
+    before, store = names(watched.workspace) | names(other.workspace), watched.store
+    kept = names(other.workspace)
+    with Watching(watched) as one, Watching(other) as two:
+        lose(store)
+        grow(watched.workspace, FIRST)
+        for watcher in (one, two):
+            watcher.hears("waiting", str(store))
+        time.sleep(3)
+        assert not one.done()
+        assert not two.done()
+        assert not names(store) & before
+        watched.reconcile(settled=False)
+        for watcher in (one, two):
+            watcher.hears("resumed")
+        until(lambda: names(store) >= before, "both have saved what they have")
+        until((store / f"{FIRST}-it" / "NOTE.md").exists, f"{one.events} {two.events}")
+        assert names(other.workspace) == kept
+        assert one.stop() == two.stop() == 0
+    other.reconcile()
+    watched.reconcile()
+
+
+@pytest.mark.parametrize("how", ["moved", "moved, and an empty one there", "its silo was moved"])
+def test_a_store_that_comes_back_is_gone_on_with(watched: World, how: str) -> None:
+    store = watched.silo if how == "its silo was moved" else watched.store
+    away, inside = store.with_name("away"), watched.store.relative_to(store)
+    with Watching(watched) as watcher:
+        store.rename(away)
+        if "empty" in how:
+            store.mkdir()
+        grow(watched.workspace, FIRST)
+        watcher.hears("waiting")
+        grow(away / inside, SECOND_ID)
+        time.sleep(3)
+        assert not watcher.done()
+        if "empty" in how:
+            store.rmdir()
+        assert not store.exists(), "it was made again"
+        away.rename(store)
+        watcher.hears("resumed")
+        until(lambda: watched.event_count(FIRST) == 5 and watched.event_count(SECOND_ID, watched.workspace) == 5)
+        assert watcher.stop() == 0
+    assert {kind for kind, _, _ in watcher.done()} == {"copy", "project"}
+    watched.check_settled()
+
+
+@pytest.mark.parametrize("inner", ["", "conversations"])
+def test_an_unmounted_store_is_waited_for_and_its_mount_point_left_alone(world: World, inner: str) -> None:
+    """What is below a mount point while nothing is mounted there is nobody's store."""
+    write_conversation(world.workspace / f"{FIRST}-it", "It", events(3))
+    world.reconcile()
+    point = world.silo / inner if inner else world.silo
+    disk = world.project.with_name("disk")
+    with mounted(disk):
+        shutil.copytree(point, disk, dirs_exist_ok=True)
+        shutil.rmtree(point)
+        point.mkdir()
+        with ExitStack() as stack:
+            if complaint := mount("--bind", str(disk), str(point)):
+                pytest.skip(f"nothing may be mounted here: {complaint}")
+            stack.callback(lambda: mount_off(point))
+            world.reconcile()
+            with Watching(world) as watcher:
+                mount_off(point)
+                grow(world.workspace, FIRST)
+                watcher.hears("waiting")
+                time.sleep(3)
+                assert not list(point.iterdir()), "the mount point was filled"
+                assert not mount("--bind", str(disk), str(point))
+                watcher.hears("resumed")
+                until(lambda: world.event_count(FIRST) == 5)
+                assert watcher.stop() == 0
+            world.reconcile()
+
+
+def mount_off(point: Path) -> None:
+    subprocess.run(["umount", "--lazy", str(point)], check=False, capture_output=True)
+
+
+def test_a_removal_takes_as_long_as_it_likes(watched: World) -> None:
+    """Somebody removes one after the other: none of them counts as removed before it is clear that all go."""
+    before = names(watched.workspace)
+    for number in range(20):
+        write_conversation(watched.workspace / f"{17500000100 + number}-it", "It", events(1))
+    watched.reconcile()
+    before = names(watched.workspace)
+    with Watching(watched) as watcher:
+        for path in sorted(watched.store.iterdir()):
+            shutil.rmtree(path)
+            time.sleep(0.3)
+        watcher.hears("waiting")
+        assert names(watched.workspace) == before
+        assert watcher.stop() == 0
+    watched.reconcile()
+    assert names(watched.store) == before
+
+
+def test_one_that_is_removed_is_removed(watched: World, other: World) -> None:
+    """Waiting for more to go ends."""
+    with Watching(watched) as one, Watching(other) as two:
+        shutil.rmtree(watched.store / f"{THIRD}-it")
+        until(lambda: not (watched.workspace / f"{THIRD}-it").exists())
+        until(lambda: one.done() == [("remove-stale", f"jp-c{THIRD}", "conversation")])
+        shutil.rmtree(watched.store / f"{ONLY_THERE[0]}-it")
+        until(lambda: not (other.workspace / f"{ONLY_THERE[0]}-it").exists())
+        assert one.stop() == two.stop() == 0
