@@ -326,25 +326,33 @@ def test_an_older_version_in_another_store(
     """It is older by what was agreed on, whatever the times are: these are the same."""
     agreed = Agreed({STREAM: SPENT[2]}, None, None, None, "1-a")
     memory = Memory(agreed={"jp-c1": agreed}, history={("jp-c1", STREAM): SPENT})
-    view = view_of(stored(f"1-a  stream 09:00 {store}"), here(f"1-a  stream 09:00 {workspace}"), memory)
+    view = view_of(
+        stored(f"1-a  metadata 09:00  stream 09:00 {store}"),
+        here(f"1-a  metadata 09:00  stream 09:00 {workspace}"),
+        memory,
+    )
     policy = Policy(prefer=prefer, stream=StreamRule.NEWEST)
-    (verdict,) = decide_units(view, memory, policy, replace(CLEAR, store_replaced=True))
+    _, verdict = decide_units(view, memory, policy, replace(CLEAR, store_replaced=True))
     assert (verdict.outcome, verdict.reason) == expected
 
 
 def test_the_newest_version_in_another_store_is_judged_against_an_edit_of_an_older_one() -> None:
     agreed = Agreed({STREAM: SPENT[1]}, None, None, None, "1-a")
     memory = Memory(agreed={"jp-c1": agreed}, history={("jp-c1", STREAM): SPENT})
-    view = view_of(stored("1-a  stream 09:00 [1 2 3]"), here("1-a  stream 09:00 [5]"), memory)
-    (verdict,) = decide_units(view, memory, Policy(stream=StreamRule.NEWEST), replace(CLEAR, store_replaced=True))
+    view = view_of(
+        stored("1-a  metadata 09:00  stream 09:00 [1 2 3]"), here("1-a  metadata 09:00  stream 09:00 [5]"), memory
+    )
+    _, verdict = decide_units(view, memory, Policy(stream=StreamRule.NEWEST), replace(CLEAR, store_replaced=True))
     assert (verdict.outcome, verdict.reason) == (Outcome.TO_WORKSPACE, Reason.TIE)
 
 
 def test_a_decision_is_carried_out_in_another_store_too() -> None:
     memory = Memory(history={("jp-c1", STREAM): SPENT})
-    view = view_of(stored("1-a  stream 09:00 [1]"), here("1-a  stream 09:00 [1 2]"), memory)
+    view = view_of(
+        stored("1-a  metadata 09:00  stream 09:00 [1]"), here("1-a  metadata 09:00  stream 09:00 [1 2]"), memory
+    )
     policy = Policy(decisions={"jp-c1": Take.STORE})
-    (verdict,) = decide_units(view, memory, policy, replace(CLEAR, store_replaced=True))
+    _, verdict = decide_units(view, memory, policy, replace(CLEAR, store_replaced=True))
     assert (verdict.outcome, verdict.reason) == (Outcome.TO_WORKSPACE, Reason.DECIDED)
 
 
