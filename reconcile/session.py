@@ -14,6 +14,7 @@ from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
 from reconcile.core.decisions import decide
+from reconcile.core.doubts import doubts_of
 from reconcile.core.guards import has_lost_all
 from reconcile.core.look import Look
 from reconcile.core.model import Fault, Side
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from reconcile.core.board import Board
     from reconcile.core.format import Format
     from reconcile.core.guards import Whole
-    from reconcile.core.model import Content, Copy, File
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Content, Copy, File, Snapshot
     from reconcile.core.part import Part
     from reconcile.core.plan import Plan
     from reconcile.core.policy import Policy
@@ -135,13 +137,22 @@ class Session:
         return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
 
     def with_events(self, look: Look) -> Look:
-        """Return a look with the events of the streams that differ."""
+        """Return a look with the events of the streams that differ, and what git knows of what is in doubt."""
         differ = needs_events(look.store, look.workspace, self.rules)
         store, workspace = (
             inspect(each, self.site.conversations(each.side), self.format, differ)
             for each in (look.store, look.workspace)
         )
-        return Look(store, workspace, look.memory)
+        return Look(store, workspace, self._with_outdated(store, workspace, look.memory))
+
+    def _with_outdated(self, store: Snapshot, workspace: Snapshot, memory: Memory) -> Memory:
+        doubts = doubts_of(store, workspace, memory, self.rules)
+        if not doubts:
+            return memory
+        from reconcile.disk.outdated import outdated_of  # here: most runs are in no doubt
+
+        places = {side: self.site.conversations(side) for side in Side}
+        return replace(memory, outdated=outdated_of(doubts, places, self.format))
 
     def now_ns(self) -> int:
         """Return what time it is for this session."""

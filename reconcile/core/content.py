@@ -160,15 +160,16 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     take = policy.decisions.get(view.id)
     if take is not None:
         return _taken(view, name, case, take)
-    remembered = memory.asides.get((view.id, name))
-    if remembered is not None and _still_holds(remembered, view.store.raw(name), view.workspace.raw(name)):
-        outcome = Outcome.BEHIND if remembered.kind is AsideKind.BEHIND else Outcome.ASIDE
-        return Verdict(name, case, outcome, record=remembered)
-    if case != 13 and memory.superseded(view.id, name, workspace):
-        return _behind(name, case, view.workspace.raw(name))
+    settled = _known(view, name, case, memory)
+    if isinstance(settled, Verdict):
+        return settled
     if name == STREAM and (lacking := _lacks_configuration(base, store, workspace)) is not None:
         return _won_by(lacking.other, name, case, Reason.INCOMPLETE)
-    settled = case == 13 and _is_newest(memory, view.id, name, store)
+    outdated = None if settled else _outdated(view, name, memory)
+    if outdated is Side.STORE:
+        return _won_by(Side.WORKSPACE, name, case, Reason.LATER_COMMIT)
+    if outdated is Side.WORKSPACE and case != 13:
+        return _behind(name, case, view.workspace.raw(name))
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
         return _directed(view, case, policy)
     if (
@@ -180,6 +181,34 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
         if united is not None:
             return united
     return _by_case(view, name, case, policy)
+
+
+def _known(view: View, name: str, case: int, memory: Memory) -> Verdict | bool:
+    """Return what earlier runs say of two contents: a verdict, or whether the store has settled for its own."""
+    remembered = memory.asides.get((view.id, name))
+    if remembered is not None and _still_holds(remembered, view.store.raw(name), view.workspace.raw(name)):
+        outcome = Outcome.BEHIND if remembered.kind is AsideKind.BEHIND else Outcome.ASIDE
+        return Verdict(name, case, outcome, record=remembered)
+    if case != 13 and memory.superseded(view.id, name, view.workspace.digest(name)):
+        return _behind(name, case, view.workspace.raw(name))
+    return case == 13 and _is_newest(memory, view.id, name, view.store.digest(name))
+
+
+def is_in_doubt(view: View, name: str, memory: Memory) -> bool:
+    """Tell whether both sides have a valid version of a unit, two different ones, of which no run knows the older."""
+    base = view.agreed.units.get(name) if view.agreed else None
+    store, workspace = view.store.digest(name), view.workspace.digest(name)
+    if store is None or workspace is None or store == workspace or view.store.raw(name) == view.workspace.raw(name):
+        return False
+    return _known(view, name, case_of(base, store, workspace), memory) is False
+
+
+def _outdated(view: View, name: str, memory: Memory) -> Side | None:
+    """Return the side that has the older content by the order of commits; None where that isn't known of these two."""
+    found = memory.outdated.get((view.id, name))
+    if found is None or (found.store, found.workspace) != (view.store.raw(name), view.workspace.raw(name)):
+        return None
+    return found.side
 
 
 def _loses(view: View, case: int) -> bool:

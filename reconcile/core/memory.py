@@ -79,6 +79,14 @@ class AsideRecord(Struct, frozen=True):
     workspace: Digest | None
 
 
+class Outdated(Struct, frozen=True):
+    """A side whose content of a unit is the older one by the order of commits, bound to the two contents."""
+
+    side: Side
+    store: Digest
+    workspace: Digest
+
+
 class Memory(Struct, frozen=True):
     """Everything remembered that a plan depends on.
 
@@ -92,6 +100,7 @@ class Memory(Struct, frozen=True):
     ``localizing``: those whose directory it was to take out of the workspace for good, alone or with another's, and
     didn't.
     ``former``: for `recover`, what earlier records of this checkout say of conversations that this one doesn't know.
+    ``outdated``: what git remembers, by id and unit, of those in doubt (`reconcile.core.doubts`) that it knows.
     """
 
     checkout_known: bool = False
@@ -106,6 +115,7 @@ class Memory(Struct, frozen=True):
     renames: frozenset[tuple[Side, str]] = frozenset()
     localizing: frozenset[str] = frozenset()
     former: Mapping[str, Intent] = field(default_factory=dict)
+    outdated: Mapping[tuple[str, str], Outdated] = field(default_factory=dict)
 
     def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
         """Tell whether the history has replaced a content by a newer one.

@@ -34,6 +34,7 @@ class Reason(Enum):
     PREFERRED = "preferred", "both differ, chosen by --prefer"
     AHEAD_WORKSPACE = "ahead-workspace", "the workspace continues the store's events"
     AHEAD_STORE = "ahead-store", "the store continues the workspace's events"
+    LATER_COMMIT = "later-commit", "both differ, the workspace's is of a later commit"
     DIVERGED = "diverged", "two continuations of one conversation"
     INCOMPLETE = "incomplete", "a file is missing, refilled from the other side"
     DECIDED = "decided", "decided with resolve"

@@ -39,15 +39,28 @@ def git_dir(project_dir: str) -> str | None:
     In a linked worktree that is ``.git/worktrees/<name>`` of the main one. What is shared by all worktrees
     (``commondir``) holds none of the files looked for: a merge next door is no business of this checkout.
     """
+    found = _checkout(project_dir)
+    return found[1] if found is not None else None
+
+
+def top_of(project_dir: str) -> str | None:
+    """The directory of the checkout around ``project_dir`` that git's paths are relative to; None: no git."""
+    found = _checkout(project_dir)
+    return found[0] if found is not None else None
+
+
+def _checkout(project_dir: str) -> tuple[str, str] | None:
+    """The top of a checkout, and the directory that holds its state."""
     at = os.path.realpath(project_dir)
     while True:
         entry = os.path.join(at, ".git")
         if os.path.isdir(entry):
             # git passes over a .git that is no repository, and so does this.
             if os.path.lexists(os.path.join(entry, "HEAD")):
-                return entry
+                return at, entry
         elif os.path.isfile(entry):
-            return _pointed_to(at, entry)
+            directory = _pointed_to(at, entry)
+            return (at, directory) if directory is not None else None
         above = os.path.dirname(at)
         if above == at:
             return None

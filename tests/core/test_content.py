@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconcile.core.choices import Diverged, Missing, Prefer, StreamRule, Take
 from reconcile.core.content import Outcome, decide_carried, decide_unit, decide_units
 from reconcile.core.guards import Sides
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Outdated
 from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
@@ -58,7 +58,7 @@ def digest_of(unit: str, text: str) -> str:
     return digest
 
 
-def check(unit: str, row: Row) -> None:
+def check(unit: str, row: Row, outdated: Side | None = None) -> None:
     units = {unit: digest_of(unit, row.base)} if row.base else {}
     history = tuple(digest_of(unit, text) for text in (*row.past, *filter(None, [row.base]), *row.future))
     memory = Memory(
@@ -66,6 +66,9 @@ def check(unit: str, row: Row) -> None:
         history={("jp-c1", unit): history},
     )
     view = view_of(stored(*lines(unit, row.store)), here(*lines(unit, row.workspace)), memory)
+    if outdated is not None:
+        known = Outdated(outdated, str(view.store.raw(unit)), str(view.workspace.raw(unit)))
+        memory = replace(memory, outdated={("jp-c1", unit): known})
     found = decide_unit(view, unit, memory, row.policy)
     assert (found.case, found.outcome, found.reason) == (row.case, row.outcome, row.reason)
     assert (found.forks, found.conflict) == (row.forks, row.conflict)
@@ -198,6 +201,51 @@ def test_extra(row: Row) -> None:
 @pytest.mark.parametrize("row", METADATA_ROWS.values(), ids=METADATA_ROWS)
 def test_metadata(row: Row) -> None:
     check(METADATA, row)
+
+
+NEW, OLD = "[1 2]", "[1 3]"
+BY_COMMITS = {
+    "5: the workspace's is older": (Row("", f"08:00 {NEW}", f"09:00 {OLD}", 5, BACK, Reason.BEHIND), Side.WORKSPACE),
+    "5: the store's is older": (Row("", f"09:00 {OLD}", f"08:00 {NEW}", 5, IN, Reason.LATER_COMMIT), Side.STORE),
+    "11: an older version checked out": (
+        Row(NEW, f"08:00 {NEW}", f"09:00 {OLD}", 11, BACK, Reason.BEHIND),
+        Side.WORKSPACE,
+    ),
+    "11: a newer one": (Row(OLD, f"09:00 {OLD}", f"08:00 {NEW}", 11, IN, Reason.LATER_COMMIT), Side.STORE),
+    "13: the store has gone on": (
+        Row("[1]", "09:00 [1 2]", "08:00 [1]", 13, OUT, Reason.EDITED_STORE),
+        Side.WORKSPACE,
+    ),
+    "13: the store has gone back": (Row(NEW, f"09:00 {OLD}", f"08:00 {NEW}", 13, IN, Reason.LATER_COMMIT), Side.STORE),
+    "13: another checkout has settled for it": (
+        Row(NEW, f"09:00 {OLD}", f"08:00 {NEW}", 13, OUT, Reason.EDITED_STORE, future=(OLD,)),
+        Side.STORE,
+    ),
+    "15: an older one checked out, and the store has gone on": (
+        Row(NEW, "08:00 [1 2 4]", f"09:00 {OLD}", 15, BACK, Reason.BEHIND),
+        Side.WORKSPACE,
+    ),
+    "the history of runs knows better": (
+        Row("", f"08:00 {NEW}", f"09:00 {OLD}", 5, BACK, Reason.BEHIND, past=(OLD, "[7]")),
+        Side.STORE,
+    ),
+    "a decision is one": (
+        Row("", f"09:00 {NEW}", f"08:00 {OLD}", 5, IN, Reason.DECIDED, policy=take(Take.WORKSPACE)),
+        Side.WORKSPACE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("row", "outdated"), BY_COMMITS.values(), ids=BY_COMMITS)
+def test_the_order_of_commits_comes_before_events_and_times(row: Row, outdated: Side) -> None:
+    check(STREAM, row, outdated)
+
+
+def test_the_order_of_two_commits_says_nothing_of_other_contents() -> None:
+    view = view_of(stored(f"1-a  stream 09:00 {NEW}"), here(f"1-a  stream 08:00 {OLD}"))
+    for known in (("0", str(view.workspace.raw(STREAM))), (str(view.store.raw(STREAM)), "0")):
+        memory = Memory(outdated={("jp-c1", STREAM): Outdated(Side.STORE, *known)})
+        assert decide_unit(view, STREAM, memory, Policy()).reason is Reason.DIVERGED
 
 
 BROKEN = '1-a/events.json  09:00 "{"'

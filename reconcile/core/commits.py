@@ -1,0 +1,109 @@
+"""The order of versions by the commits of a repository: which of two contents of one file replaced the other.
+
+It goes by who descends from whom, never by a time. A content may come more than once (a revert, a cherry-pick, a
+rebase), and where one commit speaks for an order and another one against it, there is none.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FileOf: TypeAlias = tuple[str, str]
+"""A conversation and the name of one of its files, wherever its directory lies and whatever that is called."""
+
+PARTITION = ""
+"""The name that stands for where the directory lies, whose contents are those of `Partition`."""
+
+
+class Order(Enum):
+    """How a content relates to another one."""
+
+    OLDER = auto()
+    NEWER = auto()
+
+
+class Change(Struct, frozen=True):
+    """What a commit has changed of a file, compared with one of its parents: contents that came, and that went."""
+
+    commit: str
+    file: FileOf
+    came: frozenset[str]
+    went: frozenset[str]
+
+
+class Commits:
+    """The commits that changed the files of a directory, and who descends from whom among them."""
+
+    def __init__(
+        self, parents: Mapping[str, tuple[str, ...]], changes: Iterable[Change], head: Iterable[str] = ()
+    ) -> None:
+        """Take the ``parents`` of each commit, children first, and ``head``: those of them that HEAD descends from."""
+        self._above: dict[str, int] = {}
+        """For each commit a set of those that it descends from, as bits."""
+        self._bits = {commit: 1 << index for index, commit in enumerate(parents)}
+        for commit in reversed(tuple(parents)):
+            above = 0
+            for parent in parents[commit]:
+                above |= self._bits[parent] | self._above[parent]
+            self._above[commit] = above
+        self._came: dict[tuple[FileOf, str], set[str]] = {}
+        self._went: dict[tuple[FileOf, str], set[str]] = {}
+        for change in changes:
+            for content in change.came:
+                self._came.setdefault((change.file, content), set()).add(change.commit)
+            for content in change.went:
+                self._went.setdefault((change.file, content), set()).add(change.commit)
+        known = [each for each in head if each in self._bits]
+        self._head = self._as_bits(known)
+        for commit in known:
+            self._head |= self._above[commit]
+
+    def contents(self, file: FileOf) -> frozenset[str]:
+        """Return every content that a file has had."""
+        return frozenset(content for found, content in self._came if found == file)
+
+    def order(self, file: FileOf, content: str, other: str, *, at_head: bool) -> Order | None:
+        """Tell whether a content is older or newer than another one; None: the commits don't say.
+
+        ``at_head``: it is the content that HEAD has. Then what HEAD descends from was replaced on the way to it, and
+        what only others descend from is newer if it replaced the version that HEAD has. Where that says nothing, and
+        for a content that HEAD doesn't have, each commit that brought the one counts against each that brought the
+        other.
+        """
+        ours, theirs = self._came.get((file, content), set()), self._came.get((file, other), set())
+        if at_head:
+            past = {commit for commit in theirs if self._bits[commit] & self._head}
+            newer = bool(past)
+            older = self._any_follows(theirs - past, self._since(file, content))
+            if newer or older:
+                return _one_of(older=older, newer=newer)
+        return _one_of(older=self._any_follows(theirs, ours), newer=self._any_follows(ours, theirs))
+
+    def _since(self, file: FileOf, content: str) -> set[str]:
+        """Return the commits since which HEAD has had a content: those that no later one on the way undid."""
+        came = {commit for commit in self._came.get((file, content), ()) if self._bits[commit] & self._head}
+        went = {commit for commit in self._went.get((file, content), ()) if self._bits[commit] & self._head}
+        return {commit for commit in came if not self._any_follows(went, {commit})}
+
+    def _any_follows(self, later: set[str], earlier: set[str]) -> bool:
+        """Tell whether one of these commits descends from one of the others."""
+        bits = self._as_bits(earlier)
+        return any(self._above[commit] & bits for commit in later)
+
+    def _as_bits(self, commits: Iterable[str]) -> int:
+        bits = 0
+        for commit in commits:
+            bits |= self._bits[commit]
+        return bits
+
+
+def _one_of(*, older: bool, newer: bool) -> Order | None:
+    if older == newer:
+        return None
+    return Order.OLDER if older else Order.NEWER

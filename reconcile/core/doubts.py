@@ -1,0 +1,66 @@
+"""What another witness than the runs has to be asked about: contents of both sides, of which no run knows the older."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconcile.core.content import is_in_doubt
+from reconcile.core.views import views_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.core.memory import Memory
+    from reconcile.core.model import Copy, Digest, Snapshot
+    from reconcile.core.units import Rules, Unit
+
+
+class Doubt(Struct, frozen=True):
+    """Two valid versions of one unit. ``past`` are those that were in sync before, oldest first."""
+
+    store: Unit
+    workspace: Unit
+    past: tuple[Digest, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The conversation and the unit."""
+        return self.store.copy.conversation, self.store.name
+
+
+def doubts_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> tuple[Doubt, ...]:
+    """Return every unit of which the two sides differ, and no run knows which of the two is older.
+
+    Of records with fixed places there are none: their programs' own rules tell which has more.
+    """
+    if rules.format.places is not None:
+        return ()
+    differ = _differing(store, workspace)
+    if not differ:
+        return ()
+    views = views_of(store, workspace, memory, rules, differ).values()
+    return tuple(
+        Doubt(view.store.units[name], view.workspace.units[name], memory.history.get((view.id, name), ()))
+        for view in views
+        for name in view.store.units
+        if is_in_doubt(view, name, memory)
+    )
+
+
+def _differing(store: Snapshot, workspace: Snapshot) -> set[str]:
+    """Return the conversations of which a copy on one side differs from one on the other."""
+    theirs: dict[str, list[Copy]] = {}
+    for copy in workspace.copies:
+        theirs.setdefault(copy.conversation, []).append(copy)
+    return {
+        copy.conversation
+        for copy in store.copies
+        for other in theirs.get(copy.conversation, ())
+        if dict(_contents(copy)) != dict(_contents(other))
+    }
+
+
+def _contents(copy: Copy) -> Iterator[tuple[str, Digest | None]]:
+    return ((file.name, file.digest) for file in copy.files)

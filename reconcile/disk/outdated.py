@@ -1,0 +1,225 @@
+"""Which of two contents in doubt is the older one, by the history of the repository that the workspace lies in.
+
+git is only run where there is a doubt, and then for all doubts of a look together. Its whole history is only asked for
+where a file of the workspace is a committed one. There is no order where git has no answer (`reconcile.disk.git`),
+where a file was never committed, where git keeps other bytes than the file has (a filter, line ends), and where commits
+speak for both orders.
+
+A version of the store that was never committed (somebody went on with it) is at least as new as the last committed
+one that was in sync: what is older than that is older than the store's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconcile.core.commits import PARTITION, Change, Commits, Order
+from reconcile.core.memory import Outdated
+from reconcile.core.model import ARCHIVE, TRASH, Partition, Side, joined
+from reconcile.core.names import CHILDREN
+from reconcile.disk.git import Git, NoAnswerError
+from reconcile.disk.gitstate import top_of
+from reconcile.disk.hashing import digest
+from reconcile.disk.reading import read_files
+from reconcile.disk.tree import Directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from reconcile.core.commits import FileOf
+    from reconcile.core.doubts import Doubt
+    from reconcile.core.format import Format
+    from reconcile.core.model import Digest, File
+    from reconcile.core.units import Unit
+
+LARGE = 64 << 20
+"""Bytes of a file from which on git isn't asked about it."""
+_ALGORITHMS = {40: "sha1", 64: "sha256"}
+"""How a repository names its objects, by the length of the names."""
+_PARTITIONS = {ARCHIVE: Partition.ARCHIVE, TRASH: Partition.TRASH}
+
+
+def outdated_of(
+    doubts: Sequence[Doubt], conversations: Mapping[Side, str], fmt: Format
+) -> dict[tuple[str, str], Outdated]:
+    """Return the older sides of those that git knows, by conversation and unit.
+
+    ``conversations`` are the directories of both sides.
+    """
+    top = top_of(conversations[Side.WORKSPACE]) if doubts else None
+    if top is None:
+        return {}
+    try:
+        return _Witness(top, conversations, fmt).hear(doubts)
+    except NoAnswerError:
+        return {}
+
+
+class _Committed(Struct, frozen=True):
+    """A file of the workspace with the name that git has for its content; ``at_head``: HEAD has the same."""
+
+    blob: str
+    at_head: bool
+
+
+class _Witness:
+    """The history of one repository, for the doubts of one look."""
+
+    def __init__(self, top: str, conversations: Mapping[Side, str], fmt: Format) -> None:
+        self._git = Git(top)
+        self._conversations = conversations
+        self._below = os.path.relpath(os.path.realpath(conversations[Side.WORKSPACE]), top)
+        self._format = fmt
+        self._algorithm = ""
+        self._digests: dict[str, Digest] = {}
+
+    def hear(self, doubts: Sequence[Doubt]) -> dict[tuple[str, str], Outdated]:
+        committed = self._committed(doubts)
+        if not committed:
+            return {}
+        commits = history_of(self._git, self._below, self._format)
+        found = {}
+        for doubt in doubts:
+            order = self._order(doubt, committed, commits)
+            if order is not None:
+                side = Side.WORKSPACE if order is Order.OLDER else Side.STORE
+                assert doubt.store.raw and doubt.workspace.raw  # noqa: S101, PT018 - they are valid
+                found[doubt.key] = Outdated(side, doubt.store.raw, doubt.workspace.raw)
+        return found
+
+    def _committed(self, doubts: Sequence[Doubt]) -> dict[FileOf, _Committed]:
+        """Return the files of the workspace in doubt that git has, each as it is."""
+        asked: dict[FileOf, tuple[str, dict[str, str]]] = {}
+        for doubt in doubts:
+            for file, content in self._read(doubt.workspace, _differing(doubt)):
+                path = os.path.normpath(os.path.join(self._below, joined(doubt.workspace.copy.path, file.name)))
+                if "\n" not in path:
+                    asked[doubt.workspace.copy.conversation, file.name] = path, _names_of(content)
+        queries = ["HEAD"]
+        for path, names in asked.values():
+            queries += (f"HEAD:{path}", *names.values())
+        head, *answers = self._git.names(queries)
+        if head is None:
+            return {}
+        self._algorithm = _ALGORITHMS[len(head)]
+        found = {}
+        for index, (key, (_, names)) in enumerate(asked.items()):
+            step = 1 + len(_ALGORITHMS)
+            at_head, *known = answers[index * step : (index + 1) * step]
+            name = names[self._algorithm]
+            if name in known:
+                found[key] = _Committed(name, at_head == name)
+        return found
+
+    def _order(self, doubt: Doubt, committed: Mapping[FileOf, _Committed], commits: Commits) -> Order | None:
+        """Return how the workspace's version relates to the store's; each of its files that differ says the same."""
+        names = _differing(doubt)
+        theirs = {file.name: _names_of(content)[self._algorithm] for file, content in self._read(doubt.store, names)}
+        orders = set()
+        for name in names:
+            key = doubt.key[0], name
+            mine = committed.get(key)
+            if mine is None or name not in theirs:
+                return None
+            orders.add(self._compared(commits, key, mine, theirs[name], doubt))
+        return orders.pop() if len(orders) == 1 else None
+
+    def _compared(self, commits: Commits, key: FileOf, mine: _Committed, stored: str, doubt: Doubt) -> Order | None:
+        known = commits.contents(key)
+        if stored in known:
+            return commits.order(key, mine.blob, stored, at_head=mine.at_head)
+        last = self._last_committed(key[1], known, doubt)
+        if last is None or commits.order(key, mine.blob, last, at_head=mine.at_head) is not Order.OLDER:
+            return None
+        return Order.OLDER
+
+    def _last_committed(self, name: str, known: Iterable[str], doubt: Doubt) -> str | None:
+        """Return the newest committed content of a file among those that were in sync before."""
+        wanted = [blob for blob in known if blob not in self._digests]
+        self._digests |= {blob: digest(content) for blob, content in self._git.blobs(wanted).items()}
+        blobs = {self._digests[blob]: blob for blob in known if blob in self._digests}
+        names = [file.name for file in doubt.store.files]
+        for version in reversed(doubt.past):
+            parts = version.split("+")
+            # A version that has fewer files has the last of them.
+            part = dict(zip(reversed(names), reversed(parts), strict=False)).get(name)
+            if part in blobs:
+                return blobs[part]
+        return None
+
+    def _read(self, unit: Unit, names: Iterable[str]) -> Iterator[tuple[File, bytes]]:
+        """Read files of a unit, those that are still as they were seen."""
+        files = [file for file in unit.files if file.name in names and file.size <= LARGE]
+        try:
+            with (
+                Directory.open_root(self._conversations[unit.copy.side]) as root,
+                root.below(unit.copy.path) as directory,
+            ):
+                for file in files:
+                    read = read_files(directory, [file.name])
+                    if isinstance(read, dict) and digest(read[file.name][0]) == file.digest:
+                        yield file, read[file.name][0]
+        except OSError:
+            return
+
+
+def history_of(git: Git, directory: str, fmt: Format) -> Commits:
+    """Return the history of the conversations in a directory of a repository, relative to the top of that.
+
+    Of each file of a conversation `Commits.order` tells which of two contents is older, and of the conversation itself
+    (`PARTITION`, by where its metadata lies) which of two partitions it was in before.
+
+    Raises:
+        NoAnswerError: git has none.
+    """
+    parents = git.parents(directory)
+    above = "" if directory == "." else f"{directory}/"
+    changes = []
+    for commit, entries in git.changes(parents, directory):
+        came: dict[FileOf, set[str]] = {}
+        went: dict[FileOf, set[str]] = {}
+        for path, before, after in entries:
+            found = file_at(os.fsdecode(path).removeprefix(above), fmt)
+            if found is None:
+                continue
+            conversation, name, partition = found
+            for contents, blob in ((went, before), (came, after)):
+                if blob.strip("0"):
+                    contents.setdefault((conversation, name), set()).add(blob)
+                    if name == fmt.metadata_file:
+                        contents.setdefault((conversation, PARTITION), set()).add(partition)
+        for file in came.keys() | went.keys():
+            new, old = came.get(file, set()), went.get(file, set())
+            if new != old:
+                changes.append(Change(commit, file, frozenset(new - old), frozenset(old - new)))
+    return Commits(parents, changes, git.behind_head(directory))
+
+
+def file_at(path: str, fmt: Format) -> tuple[str, str, Partition] | None:
+    """Return the conversation that a path is of, the file's name in its directory, and the partition that is in."""
+    found, partition, names = None, Partition.LIVE, path.split("/")
+    while names:
+        inner = names[1:] if names[0] in _PARTITIONS else names
+        conversation = fmt.id_of(inner[0]) if len(inner) > 1 else None
+        if conversation is None:
+            break
+        partition = _PARTITIONS.get(names[0], partition)
+        found = conversation, "/".join(inner[1:]), partition
+        names = inner[2:] if inner[1] == CHILDREN else []
+    return found
+
+
+def _differing(doubt: Doubt) -> list[str]:
+    """Return the files that both versions have, with other contents."""
+    theirs = {file.name: file.digest for file in doubt.workspace.files}
+    return [file.name for file in doubt.store.files if theirs.get(file.name, file.digest) != file.digest]
+
+
+def _names_of(content: bytes) -> dict[str, str]:
+    """Return the names that git may have for a content, by the algorithm."""
+    whole = b"blob %d\0" % len(content) + content
+    return {name: hashlib.new(name, whole, usedforsecurity=False).hexdigest() for name in _ALGORITHMS.values()}

@@ -1,0 +1,61 @@
+"""What another witness than the runs is asked about."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from reconcile.core.doubts import doubts_of
+from reconcile.core.memory import AsideKind, AsideRecord, Memory
+from reconcile.core.model import METADATA, STREAM
+from tests.support.building import agreed_on, here, stored, unreadable, view_of
+from tests.support.notes import RULES as FIXED
+from tests.support.pure_level import RULES
+
+A = "1-a  metadata 07:00  stream 07:00 [1 2]"
+TITLED = '1-a  metadata 08:00 title "B"  stream 07:00 [1 2]'
+EDITED = "1-a  metadata 07:00  stream 08:00 [1 2 3]"
+NOTED = [A, '1-a/NOTE.md 08:00 "x"']
+
+
+def asked(ours: list[str], theirs: list[str], memory: Memory | None = None) -> list[str]:
+    found = doubts_of(stored(*ours), here(*theirs), memory or Memory(), RULES)
+    assert all(doubt.key == ("jp-c1", doubt.workspace.name) for doubt in found)
+    return [doubt.store.name for doubt in found]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "found"),
+    [
+        ([A], [A], []),
+        ([A], [], []),
+        ([A], [EDITED], [STREAM]),
+        ([TITLED], [EDITED], [METADATA, STREAM]),
+        (NOTED, [A], []),
+        (NOTED, [A, '1-a/NOTE.md 08:00 "y"'], ["extra:NOTE.md"]),
+        ([A], ["1-a  stream 07:00 [1 2]"], []),
+    ],
+)
+def test_what_differs_is_in_doubt(ours: list[str], theirs: list[str], found: list[str]) -> None:
+    assert asked(ours, theirs) == found
+    assert asked(ours, theirs, agreed_on(A)) == found
+
+
+def test_what_cannot_be_read_is_not() -> None:
+    assert not doubts_of(stored(A), unreadable(here(EDITED), "1-a/events.json"), Memory(), RULES)
+
+
+def test_what_an_earlier_run_knows_is_not() -> None:
+    memory = agreed_on(A)
+    key = "jp-c1", STREAM
+    old, new = (str(view_of(stored(line), here()).store.digest(STREAM)) for line in (A, EDITED))
+    behind = AsideRecord(AsideKind.BEHIND, None, new)
+    assert asked([A], [EDITED], replace(memory, asides={key: behind})) == []
+    assert asked([A], [EDITED], replace(memory, history={key: (new, old)})) == []
+    assert asked([EDITED], [A], replace(memory, history={key: (old, new)})) == []
+    (doubt,) = doubts_of(stored(A), here(EDITED), replace(memory, history={key: ("0", old)}), RULES)
+    assert doubt.past == ("0", old)
+
+
+def test_records_with_fixed_places_have_rules_of_their_own() -> None:
+    assert not doubts_of(stored(A), here(EDITED), Memory(), FIXED)
