@@ -102,6 +102,6 @@ def _first_line(path: str) -> str:
     """The first line of a small file, empty where there is none to read."""
     try:
         with open(path, "rb") as file:
-            return os.fsdecode(file.read(_FILE_LIMIT).partition(b"\n")[0]).rstrip("\r")
+            return os.fsdecode(file.read(_FILE_LIMIT).partition(b"\n")[0].partition(b"\0")[0]).rstrip("\r")
     except OSError:
         return ""

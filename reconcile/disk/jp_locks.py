@@ -5,13 +5,18 @@ of each run unlinks every lock file that it found free a moment earlier. So a na
 holder, and another process then locks a new file of the same name. Therefore the inode is compared with the
 name after locking and again before each commit, and a second hard link keeps the inode alive, so that a name
 that was swept away can be put back.
+
+A pulled repository brings its ``.jp/locks`` along. So the root may be a symbolic link, which somebody here has made;
+``locks`` itself and the files in it are never followed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import stat
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,15 +25,17 @@ from typing import TYPE_CHECKING, Protocol, Self
 from msgspec import Struct
 
 from reconcile.disk.posix import (
+    MOST_PID,
     O_CLOEXEC,
     O_NOFOLLOW,
     lock_exclusively,
     process_lives,
     raise_descriptor_limit,
 )
+from reconcile.disk.tree import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
 
 ATTEMPTS = 20
@@ -36,6 +43,7 @@ ATTEMPTS = 20
 _CONTENT_BYTES = 4096
 _FLAGS, _MODE = os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o666
 """The mode less the umask is what JP makes."""
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_NOFOLLOW | O_CLOEXEC
 _LINK_PREFIX, _LINK_SUFFIX = ".reconcile-", ".held"
 
 
@@ -118,21 +126,22 @@ class HeldLock:
             if path is None:
                 return Busy(name, None, "there is neither a store nor a workspace to lock in", impossible=True)
             try:
-                lock = cls(name, roots, path, _open(path))
+                directory, fd = _open(path)
             except OSError as error:
-                return Busy(name, None, f"{path}: {error.strerror}", impossible=True)
-            taken = False
+                return Busy(name, None, _in_the_way(path) or f"{path}: {error.strerror}", impossible=True)
+            lock, taken = cls(name, roots, path, fd), False
             try:
-                lock_exclusively(lock._fd)
-                taken = lock._settle(session)
+                lock_exclusively(fd)
+                taken = lock._settle(directory, session)
             except BlockingIOError:
-                pid = _holder(lock._fd)
+                pid = _holder(fd)
                 return Busy(name, pid, f"{path}: held by {f'process {pid}' if pid else 'another process'}")
             except OSError as error:
                 return Busy(name, None, f"{path}: {error.strerror}")
             finally:
+                os.close(directory)
                 if not taken:
-                    os.close(lock._fd)
+                    os.close(fd)
             if taken:
                 return lock
         return Busy(name, None, f"{name}: the file kept changing under its name")
@@ -149,8 +158,9 @@ class HeldLock:
         there = _inode_at(self._path)
         if there is None and self._link is not None:
             # FileExistsError: somebody was faster, and the comparison below says so.
-            with contextlib.suppress(OSError):
-                os.link(self._link, self._path)
+            with contextlib.suppress(OSError), _directory_of(self._path) as directory:
+                name = os.path.basename(self._path)
+                os.link(self._link, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
             there = _inode_at(self._path)
         return there == self._inode and self._roots.leads_to(self._path, self.name)
 
@@ -162,24 +172,24 @@ class HeldLock:
         if self._fd < 0:
             return
         if self._link is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self._link)
+            with contextlib.suppress(OSError), _directory_of(self._path) as directory:
+                os.unlink(self._link, dir_fd=directory)
         # Forgotten first: who is interrupted in between must not close what has that number by then.
         fd, self._fd = self._fd, -1
         os.close(fd)
 
-    def _settle(self, session: str | None = None) -> bool:
+    def _settle(self, directory: int, session: str | None) -> bool:
         """After flock: whether the name still is ours; if so, say who holds it and make the second link."""
         status = os.fstat(self._fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, f"found {kind_of(status.st_mode)}, expected a file")
         self._inode = (status.st_dev, status.st_ino)
         if _inode_at(self._path) != self._inode or not self._roots.leads_to(self._path, self.name):
             return False
         # A file system without hard links leaves us with noticing.
         with contextlib.suppress(OSError):
-            self._link = self._second_link()
-        if self._link is not None and _inode_at(self._link) != self._inode:  # the name changed before we linked it
-            os.unlink(self._link)
-            return False
+            if not self._has_second_link(directory):
+                return False
         # Diagnostic, and best effort as in JP.
         with contextlib.suppress(OSError):
             content = _content(session)
@@ -189,16 +199,22 @@ class HeldLock:
                 os.ftruncate(self._fd, len(content))
         return True
 
-    def _second_link(self) -> str:
-        directory, name = os.path.split(self._path)
+    def _has_second_link(self, directory: int) -> bool:
+        """Give the file a second name; False where the first one is another file's by now. Raises `OSError`."""
+        name = os.path.basename(self._path)
         stem = name.removesuffix(".lock")  # JP looks at every name that ends in .lock
-        link = os.path.join(directory, f"{_LINK_PREFIX}{os.getpid()}-{stem}{_LINK_SUFFIX}")
+        link = f"{_LINK_PREFIX}{os.getpid()}-{stem}{_LINK_SUFFIX}"
         try:
-            os.link(self._path, link)
+            os.link(name, link, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
         except FileExistsError:  # a dead process's that had our number
-            os.unlink(link)
-            os.link(self._path, link)
-        return link
+            os.unlink(link, dir_fd=directory)
+            os.link(name, link, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+        status = os.stat(link, dir_fd=directory, follow_symlinks=False)
+        if (status.st_dev, status.st_ino) != self._inode:
+            os.unlink(link, dir_fd=directory)
+            return False
+        self._link = link
+        return True
 
 
 class Acquired:
@@ -274,13 +290,12 @@ class LockSet:
         for root in (self._roots.user, self._roots.workspace):
             if root is None:
                 continue
-            directory = os.path.join(root, "locks")
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), _directory_of(f"{root}/locks/") as directory:
                 for name in os.listdir(directory):
                     pid = name.removeprefix(_LINK_PREFIX).partition("-")[0]
                     ours = name.startswith(_LINK_PREFIX) and name.endswith(_LINK_SUFFIX) and pid.isdecimal()
                     if ours and not process_lives(int(pid)):
-                        os.unlink(os.path.join(directory, name))
+                        os.unlink(name, dir_fd=directory)
 
 
 class LentLocks(Struct, frozen=True):
@@ -321,14 +336,40 @@ class NullLockSet:
         return Acquired()
 
 
-def _open(path: str) -> int:
-    """Open the file as JP does, and make ``locks/``, but never the root: a silo that is gone stays gone."""
+def _open(path: str) -> tuple[int, int]:
+    """Open the directory and the file as JP does, and make ``locks/``, but never the root: a silo that is gone stays
+    gone.
+    """
+    above, name = os.path.split(path)
     try:
-        return os.open(path, _FLAGS, _MODE)
+        directory = os.open(above, _DIRECTORY)
     except FileNotFoundError:
         with contextlib.suppress(FileExistsError):
-            os.mkdir(os.path.dirname(path))
-        return os.open(path, _FLAGS, _MODE)
+            os.mkdir(above)
+        directory = os.open(above, _DIRECTORY)
+    try:
+        return directory, os.open(name, _FLAGS, _MODE, dir_fd=directory)
+    except BaseException:
+        os.close(directory)
+        raise
+
+
+@contextlib.contextmanager
+def _directory_of(path: str) -> Iterator[int]:
+    """Open the directory that a lock file is in, unless it is a symbolic link."""
+    directory = os.open(os.path.dirname(path), _DIRECTORY)
+    try:
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def _in_the_way(path: str) -> str | None:
+    """Say which part of a lock file's path is a symbolic link; None where none is."""
+    for each, expected in ((os.path.dirname(path), "a directory"), (path, "a file")):
+        if os.path.islink(each):
+            return f"{each}: found a symbolic link, expected {expected}; it is never followed: put {expected} there"
+    return None
 
 
 def _inode_at(path: str) -> tuple[int, int] | None:
@@ -357,6 +398,6 @@ def _holder(fd: int) -> int | None:
     try:
         os.lseek(fd, 0, os.SEEK_SET)
         pid = json.loads(os.read(fd, _CONTENT_BYTES))["pid"]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-    return pid if isinstance(pid, int) else None
+    return pid if type(pid) is int and 0 < pid <= MOST_PID else None

@@ -34,7 +34,9 @@ def held_locks(roots: Iterable[str]) -> dict[str, int]:
 
 
 def _held_in(directory: str, holders: dict[tuple[int, int], int]) -> dict[str, int]:
-    found = {}
+    found: dict[str, int] = {}
+    if os.path.islink(directory):  # a pulled repository may bring one along
+        return found
     try:
         with os.scandir(directory) as entries:
             for entry in entries:

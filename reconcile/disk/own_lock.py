@@ -12,11 +12,16 @@ from msgspec import Struct
 
 from reconcile.disk.file_lock import acquire
 from reconcile.disk.hashing import digest
+from reconcile.disk.posix import MOST_PID
 from reconcile.disk.private import make_private_directory, replace_private_file
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+_LIMIT = 65536
+"""Bytes of who holds it that are read."""
 
 
 class LockedError(ReconcileError):
@@ -56,10 +61,13 @@ def read_holder(directory: str) -> Holder | None:
 def _read_holder(directory: str, name: _Name) -> Holder | None:
     try:
         with open(os.path.join(directory, name.holder), "rb") as file:
-            found = json.loads(file.read())
-        return Holder(pid=int(found["pid"]), command=str(found["command"]), since=str(found["since"]))
-    except (OSError, ValueError, TypeError, KeyError):
+            found = json.loads(file.read(_LIMIT))
+        pid, command, since = found["pid"], found["command"], found["since"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
+    if type(pid) is not int or not 0 < pid <= MOST_PID or not isinstance(command, str) or not isinstance(since, str):
+        return None
+    return Holder(pid, command, since)
 
 
 def own_lock(

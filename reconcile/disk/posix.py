@@ -22,6 +22,9 @@ O_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 O_CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 O_BINARY: int = getattr(os, "O_BINARY", 0)
 
+MOST_PID = 2**31 - 1
+"""The largest number that a process can have; what says another one is no process."""
+
 
 def lock_exclusively(fd: int) -> None:
     """Take ``flock(LOCK_EX | LOCK_NB)``.

@@ -41,9 +41,13 @@ def staging_directories(side: Side, conversations: str) -> Iterator[Finding]:
 def orphaned_locks(
     roots: Collection[str], known: Collection[str], parse: Callable[[str], str | None]
 ) -> Iterator[Finding]:
-    """Lock files that nobody holds, of conversations that there aren't."""
+    """Lock files that nobody holds, of conversations that there aren't; and where a link is in their place."""
     held = held_locks(roots)
     for root in roots:
+        if os.path.islink(os.path.join(root, _LOCKS)):
+            words, way_on = "a symbolic link, never followed", ("put a directory there",)
+            yield Finding(Ailment.FOREIGN, os.path.join(root, _LOCKS), words, mend=way_on)
+            continue
         for name in _names(os.path.join(root, _LOCKS)):
             conversation = parse(name.removesuffix(".lock")) if name.endswith(".lock") else None
             if conversation is not None and conversation not in known and name not in held:

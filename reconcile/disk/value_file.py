@@ -44,7 +44,7 @@ def load_values(path: str, kind: str) -> list[Any] | None:
             magic = _magic(kind)
             whole = file.read(len(magic)) == magic
             found = _values(file, os.fstat(file.fileno()).st_size - len(magic)) if whole else None
-    except OSError:
+    except (OSError, EOFError, ValueError, TypeError):
         return None
     return found[1:] if found and found[0] == len(found) - 1 else None
 

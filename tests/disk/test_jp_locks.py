@@ -125,7 +125,12 @@ def test_what_jp_holds_is_busy_and_says_who(silo: Path, locks: LockSet) -> None:
         assert acquired.busy == ()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"pid":"x"}', b"\xff"])
+NESTED = b'{"pid":' + b"[" * 4000
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1]", b'{"pid":"x"}', b'{"pid":true}', b'{"pid":-1}', b"\xff", NESTED]
+)
 def test_a_holder_that_says_nothing_readable(silo: Path, locks: LockSet, content: bytes) -> None:
     (silo / "locks").mkdir()
     jp = Jp(silo / "locks" / NAME)
@@ -204,6 +209,48 @@ def test_a_link_to_nowhere_is_not_written_through_either(
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.parametrize("which", ["silo", "dot_jp"])
+def test_a_link_in_the_place_of_the_locks_is_never_followed(
+    silo: Path, dot_jp: Path, locks: LockSet, tmp_path: Path, which: str
+) -> None:
+    """It may come with a pulled repository: what lies behind it is neither written, nor removed, nor made."""
+    root = silo if which == "silo" else dot_jp
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    for name in (NAME, f".reconcile-{dead.pid}-jp-c5.held", "jp-c5.lock"):
+        (outside / name).write_text("content")
+    (root / "locks").symlink_to(outside)
+    before = {path.name: (path.read_text(), path.stat().st_ino) for path in outside.iterdir()}
+    with locks.acquire([NAME]) as acquired:
+        assert acquired.held == ()
+        (busy,) = acquired.busy
+        assert busy.impossible
+        assert busy.detail.startswith(f"{root}/locks: found a symbolic link, expected a directory")
+    with locks.acquire([OTHER]) as acquired:  # nobody locks that behind the link
+        assert len(acquired.held) == (which == "dot_jp")
+    assert {path.name: (path.read_text(), path.stat().st_ino) for path in outside.iterdir()} == before
+
+
+def test_a_link_that_takes_the_place_of_the_locks_meanwhile(silo: Path, mine: Acquired, tmp_path: Path) -> None:
+    """The lock is lost then, or still ours behind the link; neither its name is put back there, nor is one removed."""
+    (silo / "locks").rename(tmp_path / "away")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / link_of(NAME)).write_text("content")
+    (silo / "locks").symlink_to(tmp_path / "outside")
+    assert mine.lost() == (NAME,)
+    mine.release()
+    assert [path.name for path in (tmp_path / "outside").iterdir()] == [link_of(NAME)]
+
+
+def test_a_pipe_in_the_place_of_a_lock_is_no_lock(silo: Path, locks: LockSet) -> None:
+    (silo / "locks").mkdir()
+    os.mkfifo(silo / "locks" / NAME)
+    (busy,) = locks.acquire([NAME]).busy
+    assert "found a named pipe, expected a file" in busy.detail
+
+
 # Names that vanish
 
 
@@ -221,7 +268,9 @@ def test_a_file_that_lost_its_name_while_it_was_locked_is_no_lock(silo: Path, do
         path.unlink()
     if what == "another file":
         path.touch()
-    assert not lock._settle()
+    directory = os.open(path.parent, os.O_RDONLY)
+    assert not lock._settle(directory, None)
+    os.close(directory)
     os.close(fd)
     assert not [name for root in (silo, dot_jp) for name in names(root) if name.endswith(".held")]
 

@@ -106,7 +106,19 @@ def test_it_goes_with_an_exception_too(tmp_path: Path) -> None:
     Other(tmp_path).let_go()
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", "{", '{"pid": "x", "command": 1, "since": 2}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        "[]",
+        "{",
+        '{"pid": "x", "command": 1, "since": 2}',
+        '{"pid": 1e999, "command": "a", "since": "b"}',
+        '{"pid": -1, "command": "a", "since": "b"}',
+        '{"pid": ' + "[" * 20_000,
+    ],
+)
 def test_an_unreadable_account_is_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "lock.json").write_text(content)
     assert read_holder(str(tmp_path)) is None

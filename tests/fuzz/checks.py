@@ -6,6 +6,8 @@ exception. The checks of bytes are also run by atheris, which looks for inputs t
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import json
 import os
 import re
@@ -20,10 +22,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from hypothesis import strategies as st
 
+from reconcile.checkups import CHECKUPS
 from reconcile.config import ConfigError, load_settings
 from reconcile.core.format import Part
 from reconcile.core.model import Fault, Metadata, ParentKind, ParentRef, Stream
+from reconcile.disk.gitstate import git_busy, in_repository
 from reconcile.disk.index import Index, make_row
+from reconcile.disk.jp_locks import Busy, HeldLock, LockRoots
+from reconcile.disk.jp_roots import read_id
+from reconcile.disk.own_lock import read_holder
+from reconcile.disk.posix import process_lives
+from reconcile.disk.roots import LocateError
 from reconcile.disk.sessions import active_conversations
 from reconcile.formats import FORMATS, get_format, ids, times
 from reconcile.formats.jp import JpFormat
@@ -317,6 +326,92 @@ def sessions(content: bytes) -> None:
     path.write_bytes(content)
     found = active_conversations(_directory().name, {"jp-c17500000001", "jp-c17500000002"}, JP.parse_id)
     assert found in ((), ("jp-c17500000001",), ("jp-c17500000002",))
+
+
+@check(json_like(seeds.holders), seeds=seeds.holders)
+def lock_holders(content: bytes) -> None:
+    """Who holds JP's lock of a conversation: the number of a process, or none; and nothing is written."""
+    path = Path(_directory().name, "locks", "jp-c17500000001.lock")
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        found = HeldLock.take(path.name, LockRoots(_directory().name, None))
+    assert isinstance(found, Busy)
+    assert found.pid is None or 0 < found.pid < 2**31
+    one_line(found.detail, str(path))
+    assert path.read_bytes() == content
+
+
+@check(json_like(seeds.holders), seeds=seeds.holders)
+def own_lock_holders(content: bytes) -> None:
+    """Who holds reconcile's own lock, or nobody that can be told."""
+    Path(_directory().name, "lock.json").write_bytes(content)
+    found = read_holder(_directory().name)
+    if found is not None:
+        process_lives(found.pid)
+        assert str(found)
+
+
+@check(st.binary(max_size=200) | st.binary(max_size=8).map(lambda cut: b"ab1cd" + cut), examples=40)
+def workspace_ids(content: bytes) -> None:
+    """An id of five characters, or one line that says what is wrong."""
+    Path(_directory().name, ".id").write_bytes(content)
+    try:
+        assert re.fullmatch("[0-9a-z]{5}", read_id(_directory().name))
+    except LocateError as error:
+        one_line(error.message, _directory().name)
+
+
+@check(
+    st.sampled_from([b"gitdir: ", b"gitdir: ..", b"../..", b"pick a", b""]).flatmap(
+        lambda start: st.binary(max_size=40).map(lambda rest: start + rest)
+    )
+)
+def git_files(content: bytes) -> None:
+    """What git's own files say, or that they say nothing."""
+    project = Path(_directory().name, "project")
+    worktree = project / ".git" / "worktrees" / "one"
+    (worktree / "sequencer").mkdir(parents=True, exist_ok=True)
+    (worktree / "sequencer" / "todo").write_bytes(content)
+    for name in ("HEAD", "commondir"):
+        (worktree / name).write_bytes(content)
+    linked = Path(_directory().name, "linked")
+    linked.mkdir(exist_ok=True)
+    for text in (content, f"gitdir: {worktree}".encode()):
+        (linked / ".git").write_bytes(text)
+        git_busy(str(linked))
+        assert os.path.isabs(in_repository(str(linked)))
+
+
+@check(json_like(seeds.leslie_files), seeds=seeds.leslie_files)
+def leslie_files(content: bytes) -> None:
+    """Leslie's control files: findings, each in a line."""
+    directory = Path(_directory().name, ".leslie")
+    directory.mkdir(exist_ok=True)
+    for names in itertools.permutations(("thread_relations.json", "objectives.json")):
+        (directory / names[0]).write_bytes(content)
+        (directory / names[1]).write_bytes(json.dumps(seeds.leslie_files()[names[1] == "objectives.json"]).encode())
+        for ill in CHECKUPS["leslie"](_directory().name, NOW_NS):
+            assert ill.kind
+
+
+@check(json_like(seeds.claudesidian_files), seeds=seeds.claudesidian_files)
+def claudesidian_files(content: bytes) -> None:
+    """Claudesidian's records, indexes, event files and status: findings, each with its kind."""
+    root = Path(_directory().name)
+    for name in (
+        ".workspaces/ws_a.json",
+        ".workspaces/index.json",
+        ".conversations/conv_a.json",
+        ".conversations/index.json",
+        ".nexus/workspaces/ws_a.jsonl",
+        ".nexus/migration-status.json",
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    for ill in CHECKUPS["claudesidian"](_directory().name, NOW_NS):
+        assert ill.kind
 
 
 TIMESTAMP = st.sampled_from([number for number in NUMBERS if isinstance(number, int)]) | st.integers()

@@ -16,6 +16,8 @@ from reconcile.core.policy import Policy
 from reconcile.core.requests import Branch, Children, Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
 from reconcile.planjson import plan_to_json
 from tests.support.building import agreed_on, here, plan_of, stored
+from tests.support.claudesidian import conversation, session, workspace
+from tests.support.leslie import Leslie
 
 SCENARIOS = Path(__file__).parents[2] / "fixtures" / "scenarios"
 _CHOSEN = ("cases/11*", "cases/15*", "commands/*rm*", "archive/*", "safety/*killed*", "names/*", "undo/*", "silos/*")
@@ -146,3 +148,30 @@ CONFIG_WORDS = (
     "x" * 5000,
     "x = [" + "1," * 2000 + "]", ".".join(["a"] * 1500) + " = 1",
 )  # fmt: skip
+
+
+@cache
+def holders() -> list[Any]:
+    """Return who holds a lock, as JP's file and reconcile's own say it."""
+    return [
+        {"pid": 4711, "session": "7", "acquired_at": "2026-11-21T20:30:30.0+00:00"},
+        {"pid": 4711, "command": "reconcile watch", "since": "2026-11-21T20:30:30+00:00"},
+    ]
+
+
+@cache
+def leslie_files() -> list[Any]:
+    """Return Leslie's two control files, of a small workspace."""
+    played = Leslie()
+    for number in range(4):
+        played.spawn(number, number, 1)
+    return [json.loads(played.relations_file()), json.loads(played.objectives_file())]
+
+
+@cache
+def claudesidian_files() -> list[Any]:
+    """Return a record of each kind, an index, and a status."""
+    record = workspace("ws_a", "A", sessions={"s": session("s", "t")})
+    talk = conversation("conv_a", "Hello")
+    index = {"workspaces": {"ws_a": {"id": "ws_a", "name": "A"}}, "byName": {"a": "ws_a"}, "lastUpdated": 1}
+    return [record, talk, index, {"version": 1, "completed": True}]

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from reconcile.disk.tree import Directory
-from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, write_conversation
+from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, listing, set_key, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,3 +265,23 @@ def test_names_that_differ_in_case_alone(world: World) -> None:
     world.reconcile()
     assert before <= world.kept()
     assert len(files(world.store / NAME)) == 5
+
+
+def test_a_link_in_the_place_of_the_locks(world: World) -> None:
+    """What a pulled repository has as `.jp/locks` isn't followed: the run says so, does the rest, and ends well."""
+    world.reconcile()
+    lock = f"jp-c{NAME.partition('-')[0]}.lock"
+    (outside(world) / lock).write_text("{" + '"pid":' + "[" * 5000)
+    before = listing(outside(world))
+    shutil.rmtree(world.silo / "locks")  # as JP's sweep removes what is in it
+    (world.project / ".jp" / "locks").symlink_to(outside(world))
+    (path,) = world.workspace.rglob(NAME)
+    set_key(path, "title", "Another", LONG_AGO + 10**12)
+    result = world.run("--workspace", world.project)
+    assert result.exit_code == 4, result.output
+    assert "found a symbolic link, expected a directory" in result.output
+    assert listing(outside(world)) == before
+    found = world.run("doctor", "--workspace", world.project)
+    assert ".jp/locks" in found.output
+    (world.project / ".jp" / "locks").unlink()
+    world.reconcile()

@@ -123,8 +123,7 @@ def test_a_first_run_reads_each_file_once(
     assert each.get("read", 0) <= 2 * 3 + 0.1, each
 
 
-CHANGING = ("link", "mkdirat", "openat O_CREAT", "renameat2", "unlink", "utimensat", "write")
-PROJECTED = {"link": 1, "mkdirat": 1, "openat O_CREAT": 4, "renameat2": 1, "unlink": 1, "utimensat": 3, "write": 4}
+PROJECTED = {"linkat": 1, "mkdirat": 1, "openat O_CREAT": 4, "renameat2": 1, "unlinkat": 1, "utimensat": 3, "write": 4}
 """What projecting one conversation with three files changes: its lock, the lock's second name, and the files."""
 
 
@@ -138,12 +137,15 @@ def made(project: Path, count: int, run: Run) -> World:
 
 
 @pytest.mark.parametrize(
-    ("few", "many", "looks"), [(40, 140, 85), (300, 400, 89)], ids=["one process", "two processes"]
+    ("few", "many", "looks"), [(40, 140, 89), (300, 400, 93)], ids=["one process", "two processes"]
 )
 def test_a_projection_costs_what_it_writes_and_two_readings(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, few: int, many: int, looks: int
 ) -> None:
-    """``looks``: all that it costs besides, to look at both sides, read twice, take the lock, and look again."""
+    """``looks``: all that it costs besides, to look at both sides, read twice, take the lock, and look again.
+
+    Four of them open and close the directory of the locks, which is never followed as a link.
+    """
     if words := unusable():
         pytest.skip(words)
     monkeypatch.setenv("RECONCILE_MISSING", "reproject")
@@ -154,7 +156,7 @@ def test_a_projection_costs_what_it_writes_and_two_readings(
         found[count] = calls(made(tmp_path / str(count) / "project", count, run))
     found[many].subtract(found[few])
     each = {name: number / (many - few) for name, number in found[many].items() if number and name not in MEMORY}
-    changing = {name: each.pop(name, 0) for name in CHANGING}
+    changing = {name: each.pop(name, 0) for name in PROJECTED}
     assert all(number <= PROJECTED[name] + 0.1 for name, number in changing.items()), changing
     assert sum(each.values()) <= looks, each
     assert each.get("read", 0) <= 2 * 3 + 0.1, "each file is read to be planned, and once more to be written"
