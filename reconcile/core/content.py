@@ -172,13 +172,10 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
         return _behind(name, case, view.workspace.raw(name))
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
         return _directed(view, case, policy)
-    if (
-        name == METADATA
-        and policy.prefer is Prefer.NEWEST
-        and (case in (5, 15) or (_loses(view, case) and not settled))
-    ):
-        united = _united(view, case)
-        if united is not None:
+    if name == METADATA:
+        lost = case in (11, 13) and not settled and _loses(view, case)
+        judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
+        if (lost or judged) and (united := _united(view, case, lost=lost)) is not None:
             return united
     return _by_case(view, name, case, policy)
 
@@ -212,7 +209,7 @@ def _outdated(view: View, name: str, memory: Memory) -> Side | None:
 
 
 def _loses(view: View, case: int) -> bool:
-    """Tell whether the one edit there was has lost what the format never removes: it isn't just newer then."""
+    """Tell whether the one edit there was has lost what its program never removes: it isn't just newer then."""
     sides = view.store.metadata, view.workspace.metadata
     before, after = sides if case == 11 else sides[::-1]
     places = view.format.places
@@ -221,22 +218,26 @@ def _loses(view: View, case: int) -> bool:
     return places.loses(view.id, before.content, after.content)
 
 
-def _united(view: View, case: int) -> Verdict | None:
-    """Make one version of two, where the format can; a version that has all of the other wins whatever the times."""
+def _united(view: View, case: int, *, lost: bool) -> Verdict | None:
+    """Make one version of two, where the format can; a version that has all of the other wins whatever the times.
+
+    ``lost``: the one edit there was has lost something. Where that can't be put back, a person decides.
+    """
     store, workspace = view.store.metadata, view.workspace.metadata
     if view.format.places is None or store is None or workspace is None:
         return None
     found = view.format.places.unite(view.id, store.content, workspace.content)
     if found is None:
-        return None
+        words = "found an edit that lacks what the other side has, and two versions that can't be made one"
+        return Verdict(METADATA, case, Outcome.HELD, Reason.LOSING, words=words) if lost else None
     if isinstance(found, Fault):
         words = f"found {found.found}, expected {found.expected}"
         return Verdict(METADATA, case, Outcome.HELD, Reason.CONTRADICTING, words=words)
     if found == store.content:
-        return _won_by(Side.STORE, METADATA, case, Reason.AHEAD_STORE)
+        return _won_by(Side.STORE, METADATA, case, Reason.PUT_BACK if lost else Reason.AHEAD_STORE)
     if found == workspace.content:
-        return _won_by(Side.WORKSPACE, METADATA, case, Reason.AHEAD_WORKSPACE)
-    return Verdict(METADATA, case, Outcome.UNITED, Reason.UNITED, content=found)
+        return _won_by(Side.WORKSPACE, METADATA, case, Reason.PUT_BACK if lost else Reason.AHEAD_WORKSPACE)
+    return Verdict(METADATA, case, Outcome.UNITED, Reason.PUT_BACK if lost else Reason.UNITED, content=found)
 
 
 def _damaged(view: View, name: str, case: int, policy: Policy) -> Verdict | None:

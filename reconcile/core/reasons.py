@@ -36,13 +36,14 @@ class Reason(Enum):
     AHEAD_STORE = "ahead-store", "the store continues the workspace's events"
     LATER_COMMIT = "later-commit", "both differ, the workspace's is of a later commit"
     DIVERGED = "diverged", "two continuations of one conversation"
-    INCOMPLETE = "incomplete", "a file is missing, refilled from the other side"
+    INCOMPLETE = "incomplete", "a file is missing or empty, refilled from the other side"
     DECIDED = "decided", "decided with resolve"
     PROJECTED = "projected", "projected here, and absent"
     ANCESTOR_RETURNED = "ancestor-returned", "its parent is in the workspace again"
     ANCESTOR_LEFT = "ancestor-left", "its parent left the tree, projected as a root"
     SHARED = "shared", "new in the store, from another checkout"
     UNITED = "united", "edited on both sides, made one of both"
+    PUT_BACK = "put-back", "an edit lost entries, they are put back"
     REBUILT = "rebuilt", "derived, and not as what it follows from says"
     REPROJECTED = "reprojected", "absent, configured to be projected again"
     REMOVED_IN_STORE = "removed-in-store", "removed from the store"
@@ -87,6 +88,7 @@ class Reason(Enum):
     WRITTEN_SINCE = "written-since", "not as the run left it, so that can't be taken back"
 
     CONTRADICTING = "contradicting", "both sides say something else of the same thing"
+    LOSING = "losing", "an edit lost entries, and they can't be put back"
     PROGRAM_BUSY = "program-busy", "the program that it belongs to is at work"
 
     # why something is set aside

@@ -174,7 +174,7 @@ def _report_held(board: Board, view: View, verdict: Verdict) -> None:
         both = f"reconcile resolve {view.id} --take both"
         board.hold(view, verdict.unit, Reason.DIVERGED_HELD, Reason.DIVERGED_HELD.words, *take, both)
         return
-    if verdict.reason is Reason.CONTRADICTING:
+    if verdict.reason in (Reason.CONTRADICTING, Reason.LOSING):
         board.hold(view, verdict.unit, verdict.reason, verdict.words, *take)
         return
     if verdict.reason is Reason.NOT_ROUND_TRIP:

@@ -28,6 +28,11 @@ _OURS = re.compile(r"(?:.*/)?\.reconcile-.*", re.DOTALL)
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
+def is_blank(content: bytes) -> bool:
+    """Tell whether nothing is written there: an interrupted write leaves an empty file, or one of zeros."""
+    return not content.strip(b"\0 \t\r\n")
+
+
 def is_odd(path: str) -> bool:
     """Tell whether there are control characters in it, or bytes that are not UTF-8."""
     return _ODD.search(path) is not None
@@ -156,12 +161,14 @@ class FixedPlaces(ABC):
         return False
 
     def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:  # noqa: ARG002
-        """The table decides, unless a format says otherwise."""
-        return None
+        """Return the version that isn't empty where the other is; else the table decides, unless a format differs."""
+        if is_blank(store) == is_blank(workspace):
+            return None
+        return workspace if is_blank(store) else store
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:  # noqa: ARG002
-        """Whatever is gone was removed, unless a format says otherwise."""
-        return False
+        """Tell whether a file was emptied; whatever else is gone was removed, unless a format says otherwise."""
+        return is_blank(after) and not is_blank(before)
 
     def busy(self, found: object) -> str:  # noqa: ARG002
         """Nobody, as far as can be told, unless a format says otherwise."""

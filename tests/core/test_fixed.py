@@ -261,12 +261,50 @@ def test_two_edits_are_made_one() -> None:
 
 def test_one_edit_that_has_lost_something_is_none() -> None:
     for which, step in (
-        (Side.WORKSPACE, "project workspace:log ahead-store"),
-        (Side.STORE, "copy store:log ahead-workspace"),
+        (Side.WORKSPACE, "project workspace:log put-back"),
+        (Side.STORE, "copy store:log put-back"),
     ):
         world = in_sync({"log": b"1\n2\n", "INDEX": b""})
         world.files[which]["log"] = b"1\n"
         assert world.run() == [step]
+
+
+class Stubborn(notes.NotesFormat):  # type: ignore[misc, name-defined]
+    """The same where two logs can't be made one."""
+
+    def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | None:  # noqa: ARG002
+        return None
+
+
+def test_an_edit_that_has_lost_something_for_good_is_for_a_person() -> None:
+    rules = Rules(Stubborn(), RULES.digest)
+    for which in Side:
+        for prefer in Prefer:
+            world = World({}, {"log": b"1\n2\n", "INDEX": b""}, rules)
+            world.run()
+            world.files[which]["log"] = b"1\n3\n"
+            world.policy = Policy(prefer=prefer)
+            plan = world.plan()
+            (held,) = plan.held
+            assert (plan.actions, held.reason) == ((), Reason.LOSING)
+            assert (
+                held.words
+                == "found an edit that lacks what the other side has, and two versions that can't be made one"
+            )
+    world.files[Side.STORE]["log"] = world.files[Side.WORKSPACE]["log"] + b"4\n"
+    assert [action.reason for action in world.plan().actions] == [Reason.EDITED_STORE]
+
+
+def test_to_prefer_a_side_is_no_reason_to_lose_something() -> None:
+    world = in_sync({"log": b"1\n2\n", "INDEX": b""})
+    world.files[Side.WORKSPACE]["log"] = b"1\n3\n"
+    for prefer in Prefer:
+        world.policy = Policy(prefer=prefer)
+        found = [action.reason for action in world.plan().actions]
+        assert found == [Reason.PUT_BACK, Reason.PUT_BACK]
+    world.files[Side.STORE]["log"] = b"1\n2\n4\n"
+    world.policy = Policy(prefer=Prefer.STORE)
+    assert [each.reason for each in world.plan().actions] == [Reason.PREFERRED]
 
 
 def test_what_another_checkout_has_agreed_to_lose_is_lost_here_too() -> None:
@@ -620,9 +658,9 @@ def test_the_example_is_short() -> None:
 def test_a_log_that_has_lost_lines_gets_them_back_though_only_that_side_was_edited() -> None:
     world = in_sync({**BOTH, "log": b"one\ntwo\n"})
     world.files[Side.WORKSPACE]["log"] = b"one\nthree\n"
-    assert world.run() == ["copy store:log united", "project workspace:log united"]
+    assert world.run() == ["copy store:log put-back", "project workspace:log put-back"]
     assert world.files[Side.WORKSPACE]["log"] == b"one\ntwo\nthree\n"
     world.files[Side.STORE]["log"] = b"one\ntwo\n"
-    assert world.run() == ["copy store:log ahead-workspace"]
+    assert world.run() == ["copy store:log put-back"]
     world.files[Side.WORKSPACE]["log"] = b"one\nfour\n"
-    assert world.run() == ["copy store:log united", "project workspace:log united"]
+    assert world.run() == ["copy store:log put-back", "project workspace:log put-back"]

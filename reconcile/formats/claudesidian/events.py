@@ -6,19 +6,21 @@ without being known: what is torn or unreadable is kept apart, so that it can be
 
 from __future__ import annotations
 
-from collections import deque
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from reconcile.formats import javascript
+from reconcile.formats.growing import Line, merged
 from reconcile.formats.strict import InvalidContentError, kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     from reconcile.formats.claudesidian.items import Value
+
+_MARKS = (b"<<<<<<< ", b"=======", b">>>>>>> ")
 
 
 class Event(Struct, frozen=True):
@@ -121,13 +123,20 @@ def holds_events(content: bytes) -> bool:
 
 def is_held_by(mine: EventFile, theirs: EventFile) -> bool:
     """Tell whether their version lacks none of my events, each as it is."""
-    return _texts(mine.events).items() <= _texts(theirs.events).items()
+    return _texts(mine.events) <= _texts(theirs.events)
+
+
+def lacks_events(before: EventFile, after: EventFile) -> bool:
+    """Tell whether an edit has lost events. One that has another text under its id was edited, not lost."""
+    known, left = _texts(before.events), _texts(after.events)
+    edited = {event.key for event in after.events if event.text not in known}
+    return any(event.text not in left and event.key not in edited for event in before.events)
 
 
 def clashing(mine: EventFile, theirs: EventFile) -> list[str]:
-    """The ids of events that both have and that differ."""
-    others = _texts(theirs.events)
-    return [str(key) for key, text in _texts(mine.events).items() if others.get(key, text) != text]
+    """The ids of events that both have, of which they have no text in common."""
+    ours, others = _by_key(mine.events), _by_key(theirs.events)
+    return [str(key) for key, texts in ours.items() if key in others and texts.isdisjoint(others[key])]
 
 
 def relation(mine: EventFile, theirs: EventFile) -> Relation:
@@ -143,22 +152,20 @@ def relation(mine: EventFile, theirs: EventFile) -> Relation:
 
 
 def unite(mine: EventFile, theirs: EventFile) -> bytes | None:
-    """One file with the events of both: what they share, then both tails, each in its own order, by time.
+    """One file with the events of both (`growing.merged`), each once. The same bytes whichever of the two comes first.
 
-    The same bytes whichever of the two comes first. None where that can't be told: an event that both have and that
-    differs, or a line in the middle that can't be read. A torn last line is left out.
+    A line in between that is no event stays where it was: the program skips it, and nobody knows what it was. A torn
+    last line is left out. None where that can't be told: an event that both have and that differs, or lines that git
+    has put around a conflict.
     """
-    broken = [line for line in (*mine.unreadable, *theirs.unreadable) if not line.torn]
-    if broken or clashing(mine, theirs):
+    if clashing(mine, theirs) or any(is_marked(each) for each in (mine, theirs)):
         return None
-    ours, others = _texts(mine.events), _texts(theirs.events)
-    left = [event for event in _once(mine.events) if event.key not in others]
-    right = [event for event in _once(theirs.events) if event.key not in ours]
-    shared = [event for event in _once(mine.events) if event.key in others]
-    if [event.key for event in shared] != [event.key for event in _once(theirs.events) if event.key in ours]:
-        # Made by an older union elsewhere: what is shared is in the order of the replay.
-        shared.sort(key=lambda event: (event.timestamp, event.text))
-    return joined(event.text for event in (*shared, *_by_time(left, right)))
+    return joined(line.text for line in merged(_lines(mine), _lines(theirs)))
+
+
+def is_marked(file: EventFile) -> bool:
+    """Tell whether git's marks of a conflict are in it."""
+    return any(line.text.startswith(_MARKS) for line in file.unreadable)
 
 
 def joined(texts: Iterable[bytes]) -> bytes:
@@ -180,25 +187,20 @@ def compact(value: object) -> str:
     return javascript.stringify(value).decode()
 
 
-def _texts(events: Iterable[Event]) -> dict[str | bytes, bytes]:
-    found: dict[str | bytes, bytes] = {}
+def _texts(events: Iterable[Event]) -> set[bytes]:
+    return {event.text for event in events}
+
+
+def _by_key(events: Iterable[Event]) -> dict[str | bytes, set[bytes]]:
+    found: dict[str | bytes, set[bytes]] = {}
     for event in events:
-        found.setdefault(event.key, event.text)
+        found.setdefault(event.key, set()).add(event.text)
     return found
 
 
-def _once(events: Iterable[Event]) -> list[Event]:
-    """The events without those that come again: of a duplicate the first counts."""
-    found: dict[str | bytes, Event] = {}
-    for event in events:
-        found.setdefault(event.key, event)
-    return list(found.values())
-
-
-def _by_time(left: Sequence[Event], right: Sequence[Event]) -> Iterator[Event]:
-    """Both sequences in one, the older next event first; neither's own order changes."""
-    first, second = deque(left), deque(right)
-    while first and second:
-        ours, others = first[0], second[0]
-        yield (first if (ours.timestamp, ours.text) <= (others.timestamp, others.text) else second).popleft()
-    yield from first or second
+def _lines(file: EventFile) -> list[Line]:
+    """The lines that a union keeps, in their order, each once."""
+    lines = [(event.number, event.timestamp, event.text) for event in file.events]
+    lines += [(line.number, 0.0, line.text) for line in file.unreadable if not line.torn]
+    found = (Line(text, time, text) for _, time, text in sorted(lines))
+    return list({line.key: line for line in found}.values())

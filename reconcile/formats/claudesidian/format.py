@@ -15,11 +15,11 @@ from reconcile.core.format import Entry
 from reconcile.core.model import Fault
 from reconcile.formats.claudesidian.events import holds_events
 from reconcile.formats.claudesidian.items import Item, Kind, read_item
-from reconcile.formats.claudesidian.joining import join_events, join_items
+from reconcile.formats.claudesidian.joining import join_events, join_items, loses_entries, loses_events
 from reconcile.formats.claudesidian.mends import mended
 from reconcile.formats.claudesidian.places import Place, Role, place_of
 from reconcile.formats.claudesidian.vault import NEXUS, FoundVault, VaultFiles, read_index
-from reconcile.formats.fixed import FixedPlaces, is_odd
+from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -68,19 +68,21 @@ class ClaudesidianFormat(FixedPlaces):
 
         Of an event file one event is enough: a torn line is skipped by the program and named by `doctor`, and a file
         that is kept out for it would keep out everything else that it has. What else there is may be anything.
+        An empty file of these kinds is damage that the other side refills.
         """
         match place_of(conversation):
             case Place(Role.RECORD, kind, name):
                 found = read_item(kind, name, content)
                 if isinstance(found, Fault):
-                    return replace(found, file=conversation)
+                    return replace(found, file=conversation, incomplete=is_blank(content))
                 return self.described(_title(found), content)
             case Place(Role.INDEX, kind, _):
                 _, problem = read_index(kind, content)
                 if problem is not None:
                     return Fault(conversation, problem, f"the index of all {kind}s")
             case Place(Role.EVENTS) if not holds_events(content):
-                return Fault(conversation, "no line that is an event", "one JSON object in each line")
+                expected = "one JSON object in each line"
+                return Fault(conversation, "no line that is an event", expected, incomplete=is_blank(content))
             case _:
                 pass
         return self.described(None, content)
@@ -96,7 +98,17 @@ class ClaudesidianFormat(FixedPlaces):
             case Place(Role.RECORD, kind, name):
                 return join_items(kind, name, store, workspace)
             case _:
-                return None
+                return super().unite(conversation, store, workspace)
+
+    def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
+        """Tell whether a version lacks events or entries of another: event files only ever grow, records in effect."""
+        match place_of(conversation):
+            case Place(Role.EVENTS):
+                return loses_events(before, after)
+            case Place(Role.RECORD, kind, name):
+                return loses_entries(kind, name, before, after)
+            case _:
+                return super().loses(conversation, before, after)
 
     def mend(
         self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()

@@ -1,7 +1,7 @@
 """Leslie's ``.leslie/`` as records with fixed places, each known by its path below it.
 
-The content of ``.leslie/`` is the root of either side. Both control files and whatever else lies at the top is a record
-of one file; each directory below ``threads/`` and ``logs/`` is a record with a unit for every file.
+The content of ``.leslie/`` is the root of either side. Both control files, each file below ``logs/`` and whatever else
+lies at the top is a record of one file; each directory below ``threads/`` is a record with a unit for every file.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from reconcile.core.format import Entry
 from reconcile.core.model import Fault
-from reconcile.formats.fixed import FixedPlaces, is_odd
+from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
+from reconcile.formats.growing import join_lines, lacks_lines
 from reconcile.formats.leslie.derived import mended, with_written
 from reconcile.formats.leslie.document import CONTROL, OBJECTIVES, RELATIONS, THREADS, is_safe, read
 from reconcile.formats.leslie.found import Found
-from reconcile.formats.leslie.joining import join_objectives, join_relations, lacks_operations
+from reconcile.formats.leslie.joining import join_objectives, join_relations, loses_records
 from reconcile.formats.leslie.schema import dotted
 
 if TYPE_CHECKING:
@@ -41,7 +44,10 @@ class LeslieFormat(FixedPlaces):
         return "leslie"
 
     def entry(self, path: str, *, directory: bool) -> Entry:
-        """Tell what lies at the top, or in ``threads/`` or ``logs/``; what nobody knows is a record all the same."""
+        """Tell what lies at the top, in ``threads/`` or below ``logs/``; what nobody knows is a record all the same.
+
+        A log is a record by itself, as it only grows and is united by line.
+        """
         above, _, name = path.rpartition("/")
         if not above and (_PROGRAM.fullmatch(name) or name == RUNTIME or (directory and name.endswith(".lock"))):
             return Entry.IGNORED
@@ -53,7 +59,9 @@ class LeslieFormat(FixedPlaces):
             if name in _DIRECTORIES:
                 return Entry.ENTER if directory else Entry.FOREIGN
             return Entry.FOREIGN if directory and name in CONTROL else Entry.RECORD
-        return Entry.RECORD if above == LOGS or (above == THREADS and directory) else Entry.FOREIGN
+        if path.startswith(f"{LOGS}/"):
+            return Entry.ENTER if directory else Entry.RECORD
+        return Entry.RECORD if above == THREADS and directory else Entry.FOREIGN
 
     def order(self, conversation: str) -> tuple[int, str]:
         """The relations, the objectives, then by path: the order of the locks (7)."""
@@ -69,25 +77,39 @@ class LeslieFormat(FixedPlaces):
         return name if name in CONTROL else None
 
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
-        """A control file must be one that the program reads, or of the older dialect; others may be anything."""
+        """A control file must be one that the program reads, or of the older dialect; others may be anything.
+
+        An empty control file is damage that the other side refills.
+        """
         if conversation in CONTROL:
             found = read(conversation, content)
             if isinstance(found, Fault):
-                return found
+                return replace(found, incomplete=is_blank(content))
             if found.damage:
                 first = found.damage[0]
                 return Fault(conversation, f"{first.found} as {dotted(first.path)}", first.expected)
         return self.described(None, content)
 
     def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
-        """A control file of both sides in one; the table decides about every other record."""
+        """Both sides' control files or logs in one; the table decides about every other record that isn't empty."""
         if conversation == RELATIONS:
             return join_relations(workspace, store)
-        return join_objectives(workspace, store) if conversation == OBJECTIVES else None
+        if conversation == OBJECTIVES:
+            return join_objectives(workspace, store)
+        if conversation.startswith(f"{LOGS}/"):
+            return join_lines(store, workspace)
+        return super().unite(conversation, store, workspace)
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
-        """Operations are only ever appended: where some are missing, the program went back to a backup (8)."""
-        return conversation == RELATIONS and lacks_operations(before, after)
+        """Tell whether operations, threads, objectives or lines of a log are missing: the program removes none of them.
+
+        It goes back to a backup without a word, and makes empty files in the place of those that are gone (8).
+        """
+        if conversation in CONTROL:
+            return loses_records(conversation, before, after)
+        if conversation.startswith(f"{LOGS}/"):
+            return lacks_lines(before, after)
+        return super().loses(conversation, before, after)
 
     def busy(self, found: object) -> str:
         """Why nothing may be written in the workspace now, in words (`Found.busy`)."""

@@ -12,14 +12,15 @@ from msgspec import Struct
 
 from reconcile.core.model import Fault
 from reconcile.formats.leslie.control import listed
-from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, read_objectives, read_relations
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, read_objectives, read_relations, written
 from reconcile.formats.leslie.mending import mend_relations
+from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.union import newness, unite, unite_objectives
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.formats.leslie.document import Object
+    from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
     from reconcile.formats.leslie.union import United
 
 
@@ -50,23 +51,19 @@ def join_relations(workspace: bytes, store: bytes) -> bytes | Fault | None:
     ours, theirs = read_relations(workspace), read_relations(store)
     if isinstance(ours, Fault) or isinstance(theirs, Fault):
         return None
-    here = _Version(workspace, ours.operations, ours.threads)
-    there = _Version(store, theirs.operations, theirs.threads)
+    here, there = _of_relations(ours), _of_relations(theirs)
     found = _joined(RELATIONS, here, there, partial(unite, ours, theirs))
     # Two dialects in one are the program's, and records of the older one get what it asks for.
     mended = mend_relations(found) if isinstance(found, bytes) else None
     return found if mended is None else mended.content
 
 
-def lacks_operations(before: bytes, after: bytes) -> bool:
-    """Tell whether ``after`` has fewer operations, by their ids, than are in ``before``."""
-    versions = read_relations(before), read_relations(after)
-    if any(isinstance(each, Fault) for each in versions):
+def loses_records(name: str, before: bytes, after: bytes) -> bool:
+    """Tell whether an edit of a control file has lost operations, threads or objectives: no command removes one."""
+    old, new = (_version(name, content) for content in (before, after))
+    if old is None or new is None:
         return False
-    known, left = (
-        {each.get("id") for each in version.operations} for version in versions if not isinstance(version, Fault)
-    )
-    return not known <= left
+    return not (_ids(old.operations) <= _ids(new.operations) and old.records.keys() <= new.records.keys())
 
 
 def join_objectives(workspace: bytes, store: bytes) -> bytes | Fault | None:
@@ -74,8 +71,29 @@ def join_objectives(workspace: bytes, store: bytes) -> bytes | Fault | None:
     ours, theirs = read_objectives(workspace), read_objectives(store)
     if isinstance(ours, Fault) or isinstance(theirs, Fault):
         return None
-    here, there = _Version(workspace, [], ours.objectives), _Version(store, [], theirs.objectives)
+    here, there = _of_objectives(ours), _of_objectives(theirs)
     return _joined(OBJECTIVES, here, there, partial(unite_objectives, ours, theirs, {}))
+
+
+def _version(name: str, content: bytes) -> _Version | None:
+    if name == RELATIONS:
+        relations = read_relations(content)
+        return None if isinstance(relations, Fault) else _of_relations(relations)
+    objectives = read_objectives(content)
+    return None if isinstance(objectives, Fault) else _of_objectives(objectives)
+
+
+def _of_relations(document: Document) -> _Version:
+    return _Version(document.content, document.operations, document.threads)
+
+
+def _of_objectives(document: ObjectivesDocument) -> _Version:
+    return _Version(document.content, [], document.objectives)
+
+
+def _ids(operations: list[Object]) -> set[object]:
+    """The operations' ids; an operation without one is known by all that it says."""
+    return {Operation(entry).id or written(entry) for entry in operations}
 
 
 def _joined(name: str, here: _Version, there: _Version, unite: Callable[[], United]) -> bytes | Fault | None:

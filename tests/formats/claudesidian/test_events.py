@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from reconcile.formats.claudesidian.events import Relation, compact, joined, line, read_events, relation, unite
+from reconcile.formats.claudesidian.events import (
+    Relation,
+    compact,
+    joined,
+    lacks_events,
+    line,
+    read_events,
+    relation,
+    unite,
+)
 from tests.support.claudesidian import CORPUS, needs_corpus
 
 
@@ -69,7 +78,36 @@ def test_a_torn_tail_is_left_out_of_the_union() -> None:
 
 def test_what_can_not_be_united() -> None:
     assert unite(read_events(joined([event(1, 5)])), read_events(joined([event(1, 6)]))) is None
-    assert unite(read_events(b"nonsense\n" + event(1) + b"\n"), read_events(file(2))) is None
+    marked = b"<<<<<<< HEAD\n" + event(1) + b"\n=======\n" + event(2) + b"\n>>>>>>> other\n"
+    assert unite(read_events(marked), read_events(file(3))) is None
+
+
+def test_a_line_that_is_no_event_stays_where_it_was() -> None:
+    glued = event(2)[:20] + event(3) + b"\n"
+    united = unite(read_events(file(1) + glued + file(4)), read_events(file(1, 5)))
+    assert united == file(1) + glued + file(4, 5)
+    assert united == unite(read_events(file(1, 5)), read_events(file(1) + glued + file(4)))
+
+
+def test_two_texts_under_one_id_are_both_kept() -> None:
+    twice = joined([event(1, 1), event(1, 2), event(3, 3)])
+    united = unite(read_events(twice), read_events(joined([event(1, 1), event(4, 4)])))
+    assert united == twice + file(4)
+
+
+LOST = [
+    (file(1, 2, 3), file(1, 4), True),
+    (file(1, 2), file(2, 1, 3), False),
+    (file(1), b"", True),
+    (joined([event(1, 5)]), joined([event(1, 6)]), False),
+    (joined([event(1, 5), event(1, 6)]), joined([event(1, 6)]), True),
+    (file(1, 2), file(1) + b"not an event\n" + file(2), False),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "lost"), LOST)
+def test_which_edits_lose_events(before: bytes, after: bytes, lost: bool) -> None:
+    assert lacks_events(read_events(before), read_events(after)) is lost
 
 
 def test_events_of_one_device_keep_their_order_whatever_their_time_says() -> None:

@@ -99,7 +99,6 @@ INVALID = [
     (CONV, b'{"id": "c", "messages": {}}'),
     (INDEXES[0], b"{}"),
     (INDEXES[1], b'{"conversations": {}'),
-    (STREAM, b""),
     (STREAM, b'\n{"torn": \n[1]\n'),
 ]
 VALID = [
@@ -119,6 +118,14 @@ def test_what_is_never_copied(path: str, content: bytes) -> None:
     found = VAULT.read_record(path, content)
     assert isinstance(found, Fault)
     assert (found.file, found.incomplete) == (path, False)
+
+
+@pytest.mark.parametrize("path", [WS, CONV, STREAM])
+@pytest.mark.parametrize("content", [b"", b"\0\0\0", b" \n"])
+def test_what_is_empty_is_refilled_from_the_other_side(path: str, content: bytes) -> None:
+    found = VAULT.read_record(path, content)
+    assert isinstance(found, Fault)
+    assert (found.file, found.incomplete) == (path, True)
 
 
 @pytest.mark.parametrize(("path", "content", "title"), VALID)
@@ -165,9 +172,10 @@ def test_what_only_a_person_can_unite() -> None:
     found = joined(STREAM, one, other)
     assert isinstance(found, Fault)
     assert (found.file, found.found) == (STREAM, 'events that differ between the sides: "s1"')
-    broken = joined(STREAM, events(CREATED) + b"nonsense\n" + events(event("s1", 5)), events(CREATED, event("s2", 6)))
+    marked = b"<<<<<<< HEAD\n" + events(event("s1", 5)) + b"=======\n>>>>>>> other\n"
+    broken = joined(STREAM, events(CREATED) + marked, events(CREATED, event("s2", 6)))
     assert isinstance(broken, Fault)
-    assert broken.found == "no event in line 2, and events that only one side has"
+    assert broken.found == "git's marks of a conflict, and events that only one side has"
 
 
 def test_neither_side_of_a_record_loses_what_it_has() -> None:
@@ -201,6 +209,35 @@ def test_what_the_table_decides() -> None:
     index = javascript.stringify(index_of(Kind.WORKSPACE, {}))
     assert joined(INDEXES[0], index, index + b"\n") is None
     assert joined(".workspaces/.trace-schema.json", b"1", b"2") is None
+
+
+LOST = [
+    (WS, {"s1": ("t1", "t2")}, {"s1": ("t1", "t3")}, True),
+    (WS, {"s1": (), "s2": ()}, {"s1": ()}, True),
+    (WS, {"s1": ("t1",)}, {"s1": ("t1", "t2"), "s2": ()}, False),
+]
+
+
+@pytest.mark.parametrize(("path", "before", "after", "lost"), LOST)
+def test_which_edits_of_a_workspace_lose_something(
+    path: str, before: dict[str, tuple[str, ...]], after: dict[str, tuple[str, ...]], lost: bool
+) -> None:
+    old, new = (
+        javascript.stringify(workspace("ws_a", sessions={key: session(key, *traces) for key, traces in each.items()}))
+        for each in (before, after)
+    )
+    assert VAULT.loses(path, old, new) is lost
+
+
+def test_which_other_edits_lose_something() -> None:
+    one, two = (javascript.stringify(conversation("conv_a", *texts)) for texts in (("one",), ("one", "two")))
+    assert (VAULT.loses(CONV, two, one), VAULT.loses(CONV, one, two)) == (True, False)
+    assert (VAULT.loses(CONV, two, b"{"), VAULT.loses(CONV, b"{", two)) == (False, False)
+    assert VAULT.loses(STREAM, events(CREATED, event("s1", 5)), events(CREATED, event("s2", 6)))
+    status = ".nexus/migration-status.json"
+    assert [VAULT.loses(status, b"{}", after) for after in (b"", b"\0", b"[]")] == [True, True, False]
+    united = [VAULT.unite(status, *each) for each in ((b"{}", b""), (b" ", b"[]"), (b"{}", b"[]"))]
+    assert united == [b"{}", b"[]", None]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -52,10 +52,12 @@ ENTRIES = [
     ("logs", "directory", Entry.ENTER),
     ("threads/thread-1", "directory", Entry.RECORD),
     ("threads/thread_abc123", "directory", Entry.RECORD),
-    ("logs/obj-1", "directory", Entry.RECORD),
-    ("logs/workers", "directory", Entry.RECORD),
-    ("logs/sdk", "directory", Entry.RECORD),
+    ("logs/obj-1", "directory", Entry.ENTER),
+    ("logs/workers", "directory", Entry.ENTER),
+    ("logs/sdk", "directory", Entry.ENTER),
     ("logs/leslie.log", "file", Entry.RECORD),
+    ("logs/obj-1/objective.log", "file", Entry.RECORD),
+    ("logs/workers/deeper/a.ndjson", "file", Entry.RECORD),
     (RELATIONS + ".bak", "file", Entry.IGNORED),
     (RELATIONS + ".lock", "directory", Entry.IGNORED),
     (RELATIONS + ".lock", "file", Entry.IGNORED),
@@ -312,6 +314,42 @@ def test_a_workspace_that_a_command_has_made_empty_loses_nothing() -> None:
     played = Leslie().play([ROOT, CHILD])
     empty = Leslie()
     assert both(played.relations_file(), empty.relations_file()) == played.relations_file()
+
+
+def test_no_command_removes_a_record() -> None:
+    empty, more = Leslie(), Leslie().play([ROOT, CHILD])
+    empty.objectives = {}
+    assert LESLIE.loses(OBJECTIVES, more.objectives_file(), empty.objectives_file())
+    assert not LESLIE.loses(OBJECTIVES, empty.objectives_file(), more.objectives_file())
+    less = Leslie().play([ROOT])
+    assert LESLIE.loses(RELATIONS, more.relations_file(), less.relations_file())
+    assert not LESLIE.loses(RELATIONS, less.relations_file(), more.relations_file())
+    unspawned = more.relations_file(operations=[])
+    assert LESLIE.loses(RELATIONS, unspawned, less.relations_file(operations=[])), "a thread without an operation"
+    unnamed = [{"command": "spawn", "params": {"intent": each}} for each in ("a", "b")]
+    assert LESLIE.loses(RELATIONS, more.relations_file(operations=unnamed), more.relations_file(operations=unnamed[:1]))
+    for name in (RELATIONS, OBJECTIVES):
+        assert not LESLIE.loses(name, b"{", more.relations_file())
+        assert not LESLIE.loses(name, more.relations_file(), b"{")
+
+
+def test_logs_only_grow() -> None:
+    log = "logs/obj-1/objective.log"
+    assert LESLIE.loses(log, b"a\nb\n", b"b\nc\n")
+    assert not LESLIE.loses(log, b"a\n", b"a\nb\n")
+    assert LESLIE.unite(log, b"a\nb\n", b"a\nc\n") == b"a\nb\nc\n"
+
+
+def test_what_was_emptied_is_damage() -> None:
+    for name in (RELATIONS, OBJECTIVES):
+        found = LESLIE.read_record(name, b"\0\0")
+        assert isinstance(found, Fault)
+        assert found.incomplete
+        torn = LESLIE.read_record(name, b"{")
+        assert isinstance(torn, Fault)
+        assert not torn.incomplete
+    assert LESLIE.loses("permissions.json", b"{}", b"")
+    assert LESLIE.unite("permissions.json", b"", b"{}") == b"{}"
 
 
 def with_aim(name: str, title: str = "New", base: Leslie | None = None) -> Leslie:
