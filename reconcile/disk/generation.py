@@ -36,6 +36,15 @@ def generation(directory: str) -> Generation | None:
         return None
 
 
+def mark_of(directory: str) -> bytes | None:
+    """Return the newest mark; None before the first one. Raises `OSError`."""
+    try:
+        with open(os.path.join(directory, NAME), "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
 def _status(path: str) -> tuple[int, ...]:
     """The status of a file; one that is empty is as good as none."""
     try:

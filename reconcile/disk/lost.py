@@ -71,13 +71,15 @@ def _recorded(request: Request) -> Iterator[tuple[str, str]]:
     """Read every state's list of checkouts, as far as it was written out; a look changes nothing there."""
     import sqlite3  # here: only a project that has no .jp of its own asks
 
+    from reconcile.disk.state_file import connect_to_file_alone
+
     states = os.path.dirname(state_directory(f"{_STATE}-", request.environ, request.platform))
     for name in _names(states):
         path = os.path.join(states, name, NAME)
         if name.startswith(_STATE) and os.path.isfile(path):
             with (
                 contextlib.suppress(sqlite3.Error),
-                contextlib.closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True)) as state,
+                contextlib.closing(connect_to_file_alone(path)) as state,
             ):
                 for (project,) in state.execute("SELECT project FROM checkout ORDER BY last_seen DESC"):
                     if isinstance(project, str):
@@ -91,10 +93,6 @@ def _linked(silos: str) -> Iterator[tuple[str, str]]:
             target = os.path.join(silos, name, os.readlink(link))
             if os.path.basename(target) == MARKER:
                 yield os.path.realpath(os.path.dirname(target)), name.rpartition("-")[2]
-
-
-def _quoted(path: str) -> str:
-    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _names(directory: str) -> list[str]:

@@ -7,13 +7,13 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING
 
-from reconcile.disk.generation import generation
+from reconcile.disk.generation import generation, mark_of
+from reconcile.disk.live import Live, StateError
 from reconcile.disk.posix import process_lives
 from reconcile.disk.private import create_private_file, make_private_directory
 from reconcile.disk.state_place import NAME, OVERRIDE
 from reconcile.disk.state_schema import (
     VERSION,
-    StateError,
     is_damage,
     migrate,
     state_errors,
@@ -21,13 +21,16 @@ from reconcile.disk.state_schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from reconcile.disk.generation import Generation
 
 BUSY_SECONDS = 5.0
 _UNFINISHED = f"{NAME}.new-"
 _COMPANIONS = ("-wal", "-shm")
+_LOGS = ("-wal", "-journal")
+"""The second where the file system has no shared memory."""
+_LOG_HEADER = 32
 _READ_ATTEMPTS = 5
 
 
@@ -79,8 +82,12 @@ def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
     path = os.path.join(directory, NAME)
     with state_errors(path):
         try:
-            connection = _copied(path) if os.path.lexists(path) else memory()
+            connection = _copied(path) if _exists(path) else memory()
         except _Damaged as damage:
+            if _has_logs(path):  # which may have what the file lacks: only who writes can tell
+                raise StateError(
+                    f"{path}: {damage}", hint="a run that isn't a dry run repairs or rebuilds it"
+                ) from damage
             connection = memory()
             messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
         except OSError as error:
@@ -89,16 +96,26 @@ def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
     return connection
 
 
+def _exists(path: str) -> bool:
+    """Tell whether there is something of this name; what may not be looked at is not taken for absent."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def memory() -> sqlite3.Connection:
     """An empty state that lives as long as its connection."""
-    connection = _connect(":memory:", BUSY_SECONDS)
+    connection = _connect(":memory:")
     migrate(connection, ":memory:")
     return connection
 
 
-def _connect(path: str, timeout: float) -> sqlite3.Connection:
+def _connect(path: str) -> sqlite3.Connection:
+    """Open a database that nobody else uses."""
     # Transactions are begun by `transaction` alone. One thread at a time uses it, not always the same.
-    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
 
@@ -110,7 +127,7 @@ def _create(path: str) -> None:
         os.unlink(temporary)
     os.close(create_private_file(temporary))
     try:
-        with state_errors(path), contextlib.closing(_connect(temporary, BUSY_SECONDS)) as connection:
+        with state_errors(path), contextlib.closing(_connect(temporary)) as connection:
             # So large that a step of the journal fits into a quarter: what doesn't takes pages of its own.
             connection.execute("PRAGMA page_size = 16384")
             migrate(connection, path)
@@ -140,8 +157,9 @@ def _checked(path: str, timeout: float, sound: Generation | None) -> sqlite3.Con
     """Open an existing database for writing. Raises `_Damaged`, `StateError`."""
     is_sound = _is(path, sound)
     with state_errors(path):
-        connection = _connect(path, timeout)
+        connection = Live(path, timeout)
         try:
+            connection.execute("PRAGMA foreign_keys = ON")
             _check(connection, path, is_sound=is_sound)
             connection.execute("PRAGMA synchronous = FULL")
             # A run's transactions are copied into the database once, at its end, not again and again on the way.
@@ -166,14 +184,10 @@ def _check(connection: sqlite3.Connection, path: str, *, is_sound: bool = False)
     Raises `_Damaged`, `StateError`.
     """
     verdict = "ok"
-    try:
+    with _finding_damage():
         version = version_of(connection)
         if not is_sound:
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
-        if not is_damage(error):
-            raise
-        raise _Damaged(f"damaged ({error})") from error
     if verdict != "ok":
         raise _Damaged(f"damaged ({verdict})")
     if version > VERSION:
@@ -183,6 +197,17 @@ def _check(connection: sqlite3.Connection, path: str, *, is_sound: bool = False)
         )
     if version < 1:  # never true of a file that `_create` made
         raise _Damaged("damaged (an empty or foreign database)")
+
+
+@contextlib.contextmanager
+def _finding_damage() -> Iterator[None]:
+    """Turn what SQLite says of a broken file into `_Damaged`."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        raise _Damaged(f"damaged ({error})") from error
 
 
 def _move_aside(path: str) -> str:
@@ -200,7 +225,7 @@ def _move_aside(path: str) -> str:
 
 
 def _copied(path: str) -> sqlite3.Connection:
-    """Copy a database and what its ``-wal`` adds into memory, unless it changed while being copied."""
+    """Copy a database and what its log adds into memory, unless it changed while being copied."""
     for _ in range(_READ_ATTEMPTS):
         before = _fingerprint(path)
         try:
@@ -217,28 +242,72 @@ def _copied(path: str) -> sqlite3.Connection:
 
 
 def _copied_once(path: str) -> sqlite3.Connection:
-    import shutil  # here: only who writes nothing looks at a copy
-    import tempfile
-
-    connection = _connect(":memory:", BUSY_SECONDS)
+    connection = _connect(":memory:")
     try:
-        with tempfile.TemporaryDirectory(prefix="reconcile-") as place:
-            copy = os.path.join(place, NAME)
-            shutil.copyfile(path, copy)
-            with contextlib.suppress(FileNotFoundError):
-                shutil.copyfile(f"{path}-wal", f"{copy}-wal")
-            with contextlib.closing(_connect(copy, BUSY_SECONDS)) as source:
-                _check(source, path)
+        with contextlib.closing(connect_to_file_alone(path)) as source, _finding_damage():
+            if _has_logs(path):
+                _copy_with_logs(source, path, connection)
+            else:
                 source.backup(connection)
+        _check(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
+def _copy_with_logs(source: sqlite3.Connection, path: str, target: sqlite3.Connection) -> None:
+    """Have SQLite put together, in a directory of its own, what the file and its logs hold."""
+    import shutil  # here: only who writes nothing looks at a copy
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="reconcile-") as place:
+        copy = os.path.join(place, NAME)
+        with contextlib.closing(_connect(copy)) as same:
+            same.execute("PRAGMA synchronous = OFF")
+            source.backup(same)
+        for suffix in _LOGS:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        with contextlib.closing(_connect(copy)) as whole:
+            whole.backup(target)
+
+
+def connect_to_file_alone(path: str) -> sqlite3.Connection:
+    """Open a database as its file is now, without its logs: no lock is taken, nothing is made beside it.
+
+    Also who only wants to read the bytes of a live database has to do it by way of SQLite. The system drops all POSIX
+    locks that a process holds on a file when the process closes any descriptor of it. SQLite alone knows which
+    descriptors it has to keep for that reason. Its logs carry no such locks.
+    """
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return sqlite3.connect(f"file:{quoted}?mode=ro&immutable=1", uri=True, isolation_level=None)
+
+
+def _has_logs(path: str) -> bool:
+    """Tell whether something is written that isn't in the database's own file."""
+    for suffix in _LOGS:
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(f"{path}{suffix}").st_size:
+                return True
+    return False
+
+
 def _fingerprint(path: str) -> tuple[object, ...]:
-    """What changes when somebody writes to the database or its ``-wal``. Raises `FileNotFoundError`."""
-    stats = [os.stat(path)]
-    with contextlib.suppress(FileNotFoundError):
-        stats.append(os.stat(f"{path}-wal"))
-    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
+    """What changes when somebody writes to the database or its logs. Raises `FileNotFoundError`.
+
+    Times alone don't tell: two changes may fall into one tick of the clock. Each transaction leaves a new mark; a log
+    that is begun again has another header.
+    """
+    found: list[object] = [mark_of(os.path.dirname(path)), *_status(path)]
+    for suffix in _LOGS:
+        with contextlib.suppress(FileNotFoundError):
+            found += _status(f"{path}{suffix}")
+            with open(f"{path}{suffix}", "rb") as log:
+                found.append(log.read(_LOG_HEADER))
+    return tuple(found)
+
+
+def _status(path: str) -> tuple[int, ...]:
+    status = os.stat(path)
+    return status.st_ino, status.st_size, status.st_mtime_ns

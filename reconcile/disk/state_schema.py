@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from reconcile.disk.generation import advance
-from reconcile.errors import ReconcileError
+from reconcile.disk.live import Live, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -101,17 +101,6 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _NO_ROOM = "see to permissions and free space there, or set RECONCILE_STATE_DIR to another place"
 
 
-class StateError(ReconcileError):
-    """The state can't be used now; nothing of it was changed by the failing call.
-
-    ``is_damage``: its file is broken, so that another one is made when it is checked next.
-    """
-
-    def __init__(self, message: str, hint: str | None = None, *, is_damage: bool = False) -> None:
-        super().__init__(message, hint)
-        self.is_damage = is_damage
-
-
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether SQLite says that the file itself is broken."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
@@ -146,6 +135,8 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
         yield
         return
     with state_errors(path):
+        if isinstance(connection, Live):
+            connection.demand_place()
         connection.execute("BEGIN IMMEDIATE")
         before = connection.total_changes
         try:

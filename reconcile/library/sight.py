@@ -65,6 +65,7 @@ class Sight:
         """Look at both sides."""
         self.session = session
         self.policy = policy
+        self._pid = os.getpid()
         self._mutex, self._looking = threading.RLock(), threading.RLock()
         self._begun = self._done = 0
         """Looks at everything: how many have begun, and the last one that has ended."""
@@ -181,7 +182,7 @@ class Sight:
     def close(self) -> None:
         """Save what was learned of the files, and close the state."""
         with self._looking, self._mutex:
-            if not self.session.readonly:
+            if not self.session.readonly and self._pid == os.getpid():
                 self.session.scanner.save()
             self._state.close()
             self.session.state.close()

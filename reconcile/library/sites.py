@@ -40,8 +40,6 @@ class Sites:
         """Lend a state and a vault of its own to who writes, with the lock that he has: none is for two threads."""
         mine = self._session.site
         with self._mutex:
-            if self._pid != os.getpid():  # after a fork: a database must not be carried over
-                self._pid, self._idle = os.getpid(), []
             site = self._idle.pop() if self._idle else None
         if site is None:
             directory = self._session.directory
@@ -56,7 +54,7 @@ class Sites:
     def close(self) -> None:
         """Give back what no thread uses now, and remove the staging directory."""
         with self._mutex, ExitStack() as stack:
-            if self._idle:
+            if self._idle and self._pid == os.getpid():  # in a forked child they are the parent's
                 sides = self._session.site.open_sides(stack).values()
                 remove_library_staging(self._idle[0].state.identity(), sides)
             while self._idle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -38,6 +39,9 @@ class Storage(Protocol):
     def backend(self) -> PersistBackend:
         """Where changes go."""
 
+    def is_ours(self) -> bool:
+        """Tell whether this process can use it: a database that is open is not for a forked one."""
+
     def taken(self) -> Collection[str]:
         """Ids that aren't free."""
 
@@ -66,6 +70,7 @@ class Disk:
     def __init__(self, sight: Sight, others: Locks) -> None:
         self._sight = sight
         self._files = FileSystemBackend(sight, others)
+        self._pid = os.getpid()
         self.format = sight.session.format
 
     @property
@@ -77,6 +82,10 @@ class Disk:
     def backend(self) -> PersistBackend:
         """The file system."""
         return self._files
+
+    def is_ours(self) -> bool:
+        """Tell whether this process has opened it."""
+        return self._pid == os.getpid()
 
     def taken(self) -> Collection[str]:
         """Ids that aren't free."""
@@ -121,6 +130,10 @@ class Memory:
         self._changed: dict[str, Contents] = {}
         self.tree: Tree
         self._arrange()
+
+    def is_ours(self) -> bool:
+        """Tell that it is anybody's: no database stays open."""
+        return True
 
     def taken(self) -> Collection[str]:
         """Ids that aren't free."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
-from reconcile.library.errors import BusyError, ReleasedError, UnknownConversationError, UnreadableError
+from reconcile.library.errors import BusyError, MisuseError, ReleasedError, UnknownConversationError, UnreadableError
 from reconcile.library.exclusion import Claim, Exclusions, entered
 from reconcile.library.guards import ConversationHandle, ConversationLock, ConversationMut
 from reconcile.library.locking import NoLocks
@@ -256,6 +256,11 @@ class Workspace:
     def _storage(self) -> Storage:
         if not self._closer.alive:
             raise ReleasedError("the workspace was closed; open it again")
+        if not self._opened.is_ours():
+            raise MisuseError(
+                "the workspace was opened before this process was forked; close it before the fork,"
+                " or start the process in another way (multiprocessing: `spawn`)"
+            )
         return self._opened
 
     def _is_there(self, conversation: str) -> bool:

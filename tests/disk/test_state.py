@@ -22,6 +22,7 @@ from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.disk.generation import generation
 from reconcile.disk.journal import IntentChange, Step, StepState
 from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError
+from reconcile.disk.state_file import connect_to_file_alone
 from reconcile.disk.state_memory import FEW
 from reconcile.disk.state_place import state_directory
 from reconcile.disk.state_schema import LIBRARY, VERSION, migrate, version_of
@@ -187,6 +188,25 @@ def test_a_damaged_file_is_moved_aside_and_told(place: Path, damage: str) -> Non
         assert len(again.checkouts()) == 1
 
 
+def test_a_damaged_file_beside_a_log_is_not_read_as_empty(place: Path) -> None:
+    """A machine that stopped while the log was written back leaves this, and the log repairs it."""
+    with State.open(str(place)) as first:
+        first.checkout("/p", "8:1", NOW)
+        first._connection.execute(f"PRAGMA user_version = {VERSION}")  # the log has the first page by that
+        with contextlib.closing(connect_to_file_alone(str(place / "state.sqlite"))) as alone:
+            content, log = alone.serialize(), (place / "state.sqlite-wal").read_bytes()
+    (place / "state.sqlite").write_bytes(b"\0" * 16 + content[16:])
+    (place / "state.sqlite-wal").write_bytes(log)
+    with pytest.raises(StateError, match="damaged") as caught:
+        State.open(str(place), readonly=True)
+    assert "isn't a dry run" in str(caught.value.hint)
+    with State.open(str(place)) as opened:
+        assert opened.messages == ()
+        assert len(opened.checkouts()) == 1
+    with State.open(str(place), readonly=True) as reading:
+        assert len(reading.checkouts()) == 1
+
+
 def test_what_was_left_sound_is_not_checked_again_while_it_is_the_same(place: Path) -> None:
     with State.open(str(place)) as first:
         first.checkout("/p", "8:1", NOW)
@@ -320,6 +340,7 @@ def test_reading_from_a_directory_that_may_not_be_written(place: Path, log: bool
 
 def test_a_state_that_cannot_be_copied_is_not_taken_for_an_empty_one(place: Path) -> None:
     State.open(str(place)).close()
+    (place / "state.sqlite-wal").write_bytes(b"as a killed run leaves one")
     script = (
         "import sys, tempfile\nfrom reconcile.disk.state import State, StateError\n"
         "tempfile.tempdir = sys.argv[1] + '/nowhere'\n"

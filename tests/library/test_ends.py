@@ -132,15 +132,18 @@ def test_a_traceback_says_what_to_do_next(workspace: Workspace) -> None:
 def test_a_fork_that_ends_says_nothing_of_its_parents_scope(world: World) -> None:
     program = f"""
 import os, sys
-from reconcile import Workspace, new_event
+from reconcile import MisuseError, Workspace, new_event
 workspace = Workspace.open({str(world.project)!r})
 handle = workspace.acquire("{FIRST}")
 mut = workspace.lock_conversation(handle).into_mut()
 mut.update_events(lambda events: events.append(new_event("turn_start")))
 if (pid := os.fork()) == 0:
-    with workspace.create_conversation(title="Of the child"):
-        pass
-    sys.exit(len(workspace.events(handle)))
+    for use in (lambda: workspace.create_conversation(title="Of the child"), lambda: workspace.events(handle)):
+        try:
+            use()
+        except MisuseError as error:
+            assert "before this process was forked" in str(error), error
+    sys.exit(3)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
 mut.close()
 workspace.close()
@@ -149,6 +152,7 @@ workspace.close()
     assert not done.stderr
     assert world.event_count(FIRST) == 4
     check(world)
+    assert len(list(world.store.iterdir())) == 3
 
 
 def append(workspace: Workspace) -> None:

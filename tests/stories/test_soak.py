@@ -20,7 +20,7 @@ import pytest
 from tests.support.git_world import commit, git
 from tests.support.jp_process import JpProcess
 from tests.support.watching import Watching
-from tests.support.world import ID_FILE, event, events, files, make_project, write_conversation
+from tests.support.world import ID_FILE, assert_sound, event, events, files, make_project, write_conversation
 
 if TYPE_CHECKING:
     import subprocess
@@ -196,6 +196,7 @@ def test_all_at_once(world: World, tmp_path: Path, run: Run, record_property: Ca
     (tmp_path / "said").write_text("\n".join(json.dumps(each) for watcher in watchers for each in watcher.events))
     for each in (world, other):
         each.check_settled()
+        assert_sound(each)
     writers = (editor, second, jp_user)
     print({writer.name: len(writer.marks) for writer in writers}, "events were written")
     check_marks((world, other), writers)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile import ConversationLock, ConversationMut, Events, Workspace, new_event
 from tests.support.three import FIRST
+from tests.support.world import assert_sound
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,7 @@ def directory(side: Path, number: int) -> Path:
 
 def check(world: World) -> None:
     """Demand that a run finds nothing to do, and nothing to say; a workspace may be open."""
+    assert_sound(world)
     found = world.run("--workspace", world.project, "--check", "--json")
     plan = json.loads(found.stdout)
     assert (found.exit_code, plan["actions"], plan["held"], plan["notes"]) == (0, [], [], [])
