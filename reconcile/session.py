@@ -18,7 +18,7 @@ from reconcile.core.doubts import doubts_of
 from reconcile.core.guards import has_lost_all
 from reconcile.core.look import Look
 from reconcile.core.model import Fault, Side
-from reconcile.core.planner import make_plan, needs_events
+from reconcile.core.planner import make_plan, needs_contents, needs_events
 from reconcile.core.units import Rules
 from reconcile.disk.durable import Durability
 from reconcile.disk.gitstate import git_busy
@@ -137,13 +137,20 @@ class Session:
         return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
 
     def with_events(self, look: Look) -> Look:
-        """Return a look with the events of the streams that differ, and what git knows of what is in doubt."""
-        differ = needs_events(look.store, look.workspace, self.rules)
+        """Return a look with the events of the streams that differ, the bytes of those that may become one, and what
+        git knows of what is in doubt.
+        """
+        if differ := needs_events(look.store, look.workspace, self.rules):
+            look = self._inspected(look, differ)
+            look = self._inspected(look, needs_contents(look.store, look.workspace), contents=True)
+        return replace(look, memory=self._with_outdated(look.store, look.workspace, look.memory))
+
+    def _inspected(self, look: Look, ids: Collection[str], *, contents: bool = False) -> Look:
         store, workspace = (
-            inspect(each, self.site.conversations(each.side), self.format, differ)
+            inspect(each, self.site.conversations(each.side), self.format, ids, contents=contents)
             for each in (look.store, look.workspace)
         )
-        return Look(store, workspace, self._with_outdated(store, workspace, look.memory))
+        return Look(store, workspace, look.memory)
 
     def _with_outdated(self, store: Snapshot, workspace: Snapshot, memory: Memory) -> Memory:
         doubts = doubts_of(store, workspace, memory, self.rules)

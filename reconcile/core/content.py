@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from reconcile.core.cases import case_of
 from reconcile.core.choices import Diverged, Missing, Prefer, StreamRule, Take
+from reconcile.core.format import Summary
 from reconcile.core.memory import AsideKind, AsideRecord, IntentKind
 from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Side
 from reconcile.core.reasons import Reason
-from reconcile.core.streams import Direction, direction, loses_its_end
+from reconcile.core.streams import Direction, direction, lives_on, loses_its_end
 
 if TYPE_CHECKING:
     from reconcile.core.guards import Sides
@@ -63,6 +64,10 @@ class Verdict(Struct, frozen=True):
     record: AsideRecord | None = None
     content: bytes | None = None
     """Of `Outcome.UNITED`: the version that is made."""
+    count: int = 0
+    """Of a stream that is made: the number of its events."""
+    beside: Side = Side.STORE
+    """Of a stream that is made: the side that its other files come from."""
     words: str = ""
     """What a person has to decide about."""
 
@@ -125,7 +130,7 @@ def decide_carried(view: View, memory: Memory, policy: Policy) -> tuple[Verdict,
     return tuple(
         verdict
         for verdict in verdicts
-        if verdict.outcome in (Outcome.TO_STORE, Outcome.ASIDE) or _is_broken_in_store(verdict)
+        if verdict.outcome in (Outcome.TO_STORE, Outcome.UNITED, Outcome.ASIDE) or _is_broken_in_store(verdict)
     )
 
 
@@ -135,9 +140,11 @@ def _is_broken_in_store(verdict: Verdict) -> bool:
 
 def _unwritten(view: View, verdict: Verdict) -> Verdict:
     """A copy that is never written (local, or in the trash): what lost there stays as it is."""
-    if verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.DROP):
+    if verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.DROP, Outcome.UNITED):
         return verdict
     record = AsideRecord(AsideKind.LOCAL, None, view.workspace.raw(verdict.unit))
+    if verdict.outcome is Outcome.UNITED:
+        return replace(verdict, record=record)
     return replace(verdict, outcome=Outcome.ASIDE, reason=Reason.LOCAL_PRESENT, record=record)
 
 
@@ -171,7 +178,7 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     if outdated is Side.WORKSPACE and case != 13:
         return _behind(name, case, view.workspace.raw(name))
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
-        return _directed(view, case, policy)
+        return _directed(view, case, memory, policy)
     if name == METADATA:
         lost = case in (11, 13) and not settled and _loses(view, case)
         judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
@@ -316,7 +323,7 @@ def _behind(name: str, case: int, workspace: Digest | None) -> Verdict:
     return Verdict(name, case, Outcome.BEHIND, Reason.BEHIND, record=record)
 
 
-def _directed(view: View, case: int, policy: Policy) -> Verdict:
+def _directed(view: View, case: int, memory: Memory, policy: Policy) -> Verdict:
     """Judge two valid streams that differ by their events, before any mtime."""
     store, workspace = view.store.units[STREAM], view.workspace.units[STREAM]
     way = direction(store.stream, workspace.stream)
@@ -326,12 +333,50 @@ def _directed(view: View, case: int, policy: Policy) -> Verdict:
         return _won_by(Side.STORE, STREAM, case, Reason.AHEAD_STORE)
     if way is Direction.WORKSPACE_AHEAD and case in (5, 15):
         return _won_by(Side.WORKSPACE, STREAM, case, Reason.AHEAD_WORKSPACE)
+    two = case in (5, 15)
+    if two and policy.prefer is Prefer.NEWEST and (united := _united_stream(view, case, memory)) is not None:
+        return united
     verdict = _by_case(view, STREAM, case, policy)
     winner = Side.STORE if verdict.outcome is Outcome.TO_WORKSPACE else Side.WORKSPACE
     sides = {Side.STORE: store, Side.WORKSPACE: workspace}
-    if loses_its_end(sides[winner.other].stream, sides[winner].stream):
+    # Of one edit alone the text that it replaces is no continuation.
+    diverges = lives_on if two else loses_its_end
+    if diverges(sides[winner.other].stream, sides[winner].stream):
         return _diverged(view, case, policy)
     return verdict
+
+
+def _united_stream(view: View, case: int, memory: Memory) -> Verdict | None:
+    """Make one stream of two, where one side has edited what both had, and the other has only added to that."""
+    agreed = view.agreed.units.get(STREAM) if view.agreed else None
+    known = {each.rpartition("+")[2] for each in (*memory.history.get((view.id, STREAM), ())[-1:], agreed) if each}
+    beside = _beside(agreed, view.store.digest(STREAM), view.workspace.digest(STREAM))
+    store, workspace = (view.side(side).units[STREAM].stream.content for side in Side)
+    if store is None or workspace is None or beside is None:
+        return None
+    for edited, continued in ((store, workspace), (workspace, store)):
+        found = view.format.unite_events(edited, continued, lambda content: view.rules.digest(content) in known)
+        if found is not None:
+            summary = view.format.summarise([found], events=False)
+            assert isinstance(summary, Summary)  # noqa: S101 - it is made of valid events
+            return Verdict(
+                STREAM,
+                case,
+                Outcome.UNITED,
+                Reason.UNITED,
+                content=found,
+                count=summary.count,
+                beside=beside,
+            )
+    return None
+
+
+def _beside(base: Digest | None, store: Digest | None, workspace: Digest | None) -> Side | None:
+    """Return the side whose base configuration goes with the events of both; None where both have changed it."""
+    before, ours, theirs = (each and each.rpartition("+")[0] for each in (base, store, workspace))
+    if theirs in (ours, before):
+        return Side.STORE
+    return Side.WORKSPACE if ours == before else None
 
 
 def _diverged(view: View, case: int, policy: Policy) -> Verdict:
@@ -340,7 +385,7 @@ def _diverged(view: View, case: int, policy: Policy) -> Verdict:
         return Verdict(STREAM, case, Outcome.HELD, Reason.DIVERGED_HELD)
     winner, _ = _judge(view, STREAM, policy.prefer)
     loser = view.side(winner.other).units[STREAM].stream
-    lost = loses_its_end(loser, view.side(winner).units[STREAM].stream)
+    lost = lives_on(loser, view.side(winner).units[STREAM].stream)
     forks = winner.other if lost and policy.diverged is Diverged.FORK else None
     return _won_by(winner, STREAM, case, Reason.DIVERGED, forks=forks, conflict=True)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.core.model import Event, Fault, Metadata, Stream
 
@@ -182,6 +182,13 @@ class Format(Protocol):
 
     def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
         """Return the files of a part of a valid stream; all of it byte for byte."""
+
+    def unite_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:
+        """Return the events of one file with what another adds to them, in the bytes of both; None where that can't be.
+
+        ``was`` tells whether both sides once had a content. What the other adds to must be one; what the first one has
+        instead of that is an edit of it, which adds nothing at the end.
+        """
 
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
         """The metadata of a fork: that of its source with another parent and title (None: the source's)."""

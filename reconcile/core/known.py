@@ -190,5 +190,5 @@ def _enclosing(path: str) -> str:
 def without_events(copy: Copy) -> Copy:
     """Return a copy as it is known: of its stream, the events are read where they are needed."""
     if isinstance(copy.stream, Stream) and copy.stream.events is not None:
-        return replace(copy, stream=replace(copy.stream, events=None, base=None))
+        return replace(copy, stream=Stream(copy.stream.count, copy.stream.last))
     return copy

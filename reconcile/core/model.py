@@ -147,6 +147,8 @@ class Stream(Struct, frozen=True):
     """Time of the last event as written, or None."""
     events: tuple[Event, ...] | None = None
     base: Digest | None = None
+    content: bytes | None = None
+    """The bytes of its events; None where nothing has needed them (`reconcile.core.planner.needs_contents`)."""
 
 
 class Copy(Struct, frozen=True):

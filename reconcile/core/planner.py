@@ -24,6 +24,7 @@ from reconcile.core.remaining import remaining_of
 from reconcile.core.removal import doomed_copies, inhabitants, remove
 from reconcile.core.report import report_conversation, report_sides
 from reconcile.core.settle import save, set_parents, update_workspace
+from reconcile.core.streams import is_torn
 from reconcile.core.undone import leave_undone
 from reconcile.core.withholding import due, named, renumbered, selected, without_bulk, without_git, without_program
 
@@ -143,6 +144,26 @@ def needs_events(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozense
     theirs = _streams(workspace, {copy.conversation for copy in store.copies}, rules)
     ours = _streams(store, theirs, rules)
     return frozenset(conversation for conversation, found in ours.items() if len(found | theirs[conversation]) > 1)
+
+
+def needs_contents(store: Snapshot, workspace: Snapshot) -> frozenset[str]:
+    """Return the ids of which one side has events that the other lacks, and that has another text of one: the bytes of
+    both can tell what each has done. Both sides have their events (`needs_events`).
+    """
+    theirs = _inspected(workspace)
+    return frozenset(
+        conversation
+        for conversation, found in _inspected(store).items()
+        if any(is_torn(ours, each) for ours in found for each in theirs.get(conversation, ()))
+    )
+
+
+def _inspected(side: Snapshot) -> dict[str, list[Stream]]:
+    found: dict[str, list[Stream]] = {}
+    for copy in side.copies:
+        if isinstance(copy.stream, Stream) and copy.stream.events is not None:
+            found.setdefault(copy.conversation, []).append(copy.stream)
+    return found
 
 
 def _streams(side: Snapshot, conversations: Container[str], rules: Rules) -> dict[str, set[tuple[Digest | None, ...]]]:

@@ -83,7 +83,7 @@ def keeps_directories(verdicts: Iterable[Verdict]) -> bool:
 def _gather(board: Board, view: View, verdicts: Mapping[str, Verdict]) -> None:
     """Bring what another directory of the store holds into the one that stays."""
     for name, unit in view.store.units.items():
-        saved = name in verdicts and verdicts[name].outcome is Outcome.TO_STORE
+        saved = name in verdicts and verdicts[name].outcome in (Outcome.TO_STORE, Outcome.UNITED)
         if unit.digest is not None and not saved:
             reason = Reason.FLATTENED if unit.copy.container else Reason.DUPLICATE
             _copy(board, view, unit, Verdict(name, None, Outcome.TO_STORE, reason), [])
@@ -142,11 +142,17 @@ def _unite(board: Board, view: View, verdict: Verdict) -> None:
     """Write the version that is made of both sides' over the store's; the workspace gets it from there."""
     assert verdict.content is not None  # noqa: S101 - that is what the verdict says
     assert verdict.reason is not None  # noqa: S101 - as above
+    fmt, home, unit = board.rules.format, board.homes[view.id], view.side(verdict.beside).units[verdict.unit]
     time = max(side.units[verdict.unit].mtime_ns for side in (view.store, view.workspace))
-    name = board.rules.format.metadata_file
+    name = fmt.stream_files[-1] if verdict.unit == STREAM else fmt.metadata_file
     file = File(name, len(verdict.content), time, board.rules.digest(verdict.content))
-    step = _step(view, Kind.COPY, verdict.reason, verdict.unit, verdict.case)
-    board.draft.write(step, board.homes[view.id], [Put(file, content=verdict.content)])
+    origin = board.node(unit.copy)
+    others = [Put(origin.files[each.name], origin) for each in unit.files if each.name != name]
+    kept = {name, *(put.file.name for put in others)}
+    gone = [each for each in _files_of(board, verdict.unit) if each in home.files and each not in kept]
+    events = (_count(home), verdict.count) if verdict.unit == STREAM else None
+    step = _step(view, Kind.COPY, verdict.reason, verdict.unit, verdict.case, events)
+    board.draft.write(step, home, [*others, Put(file, content=verdict.content)], removes=gone)
 
 
 def _count(node: Node) -> int:
@@ -318,7 +324,7 @@ def _project_unit(board: Board, view: View, verdict: Verdict, node: Node, home: 
     events = None
     if verdict.unit == STREAM:
         winner = view.store if verdict.outcome is Outcome.TO_WORKSPACE else view.workspace
-        events = (_count(node), winner.units[STREAM].stream.count)
+        events = (_count(node), verdict.count or winner.units[STREAM].stream.count)
     step = _step(view, Kind.PROJECT, verdict.reason or Reason.DUPLICATE, verdict.unit, verdict.case, events)
     after = [index for index in board.draft.steps_of(view.id) if board.draft.action(index).kind is Kind.FORK]
     board.draft.write(step, node, [Put(file, home) for file in wanted], removes=gone, after=after)

@@ -28,6 +28,27 @@ def direction(store: Stream, workspace: Stream) -> Direction:
     return Direction.LEVEL
 
 
+def is_torn(one: Stream, other: Stream) -> bool:
+    """Tell whether one of two streams goes on from where the other ends, and yet doesn't continue it: something before
+    was edited.
+    """
+    return direction(one, other) is Direction.LEVEL and loses_its_end(one, other) != loses_its_end(other, one)
+
+
+def lives_on(loser: Stream, winner: Stream) -> bool:
+    """Tell whether a stream that loses to another has something that isn't in it: its last event, or, where the winner
+    goes on after that, another text of an event.
+
+    Of two that end alike the older text is in the vault.
+    """
+    if loses_its_end(loser, winner):
+        return True
+    theirs = events(winner, loser)
+    known = {event.id for event in theirs}
+    edited = any(event.id in known for event in set(events(loser, winner)).difference(theirs))
+    return edited and loses_its_end(winner, loser)
+
+
 def loses_its_end(loser: Stream, winner: Stream) -> bool:
     """Tell whether the loser's last event isn't in the winner: the two have diverged."""
     lost = events(loser, winner)

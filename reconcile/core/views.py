@@ -84,8 +84,12 @@ class View(Struct, frozen=True):
     base_parent: str | None
     """The parent that both sides agreed on in this checkout; elsewhere the known one."""
     parent_is_known: bool
-    format: Format
-    """Whose conversation it is."""
+    rules: Rules
+
+    @property
+    def format(self) -> Format:
+        """Whose conversation it is."""
+        return self.rules.format
 
     @property
     def title(self) -> str | None:
@@ -155,7 +159,7 @@ def views_of(
             known_parent=known,
             base_parent=base,
             parent_is_known=agreed is not None or conversation in memory.parents,
-            format=rules.format,
+            rules=rules,
         )
     return views
 

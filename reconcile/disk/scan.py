@@ -93,13 +93,22 @@ def _fixed_walk() -> type[Walk]:
     return FixedWalk
 
 
-def inspect(snapshot: Snapshot, conversations_dir: str, fmt: Format, ids: Collection[str]) -> Snapshot:
+def inspect(
+    snapshot: Snapshot, conversations_dir: str, fmt: Format, ids: Collection[str], *, contents: bool = False
+) -> Snapshot:
     """The snapshot with `Stream.events` for these conversations, of the very content that was scanned.
 
-    A stream that is another one by now is a `Fault`: the plan must not mix two moments.
+    A stream that is another one by now is a `Fault`: the plan must not mix two moments. ``contents``: with
+    `Stream.content` as well, but where a file is too large to be held.
     """
     wanted = frozenset(ids)
-    if not any(_lacks_events(copy, wanted) for copy in snapshot.copies):
+
+    def lacks(copy: Copy) -> bool:
+        if copy.conversation not in wanted or not isinstance(copy.stream, Stream):
+            return False
+        return copy.stream.events is None or (contents and copy.stream.content is None)
+
+    if not any(map(lacks, snapshot.copies)):
         return snapshot
     try:
         root = Directory.open_root(conversations_dir)
@@ -107,7 +116,7 @@ def inspect(snapshot: Snapshot, conversations_dir: str, fmt: Format, ids: Collec
         root = None
     try:
         copies = tuple(
-            _with_events(root, fmt, copy) if _lacks_events(copy, wanted) else copy for copy in snapshot.copies
+            _with_events(root, fmt, copy, contents=contents) if lacks(copy) else copy for copy in snapshot.copies
         )
     finally:
         if root is not None:
@@ -133,11 +142,7 @@ def _without_root(side: Side, conversations_dir: str, error: OSError) -> Scanned
     return Scanned(found, Index(), changed=False, read=0)
 
 
-def _lacks_events(copy: Copy, wanted: frozenset[str]) -> bool:
-    return copy.conversation in wanted and isinstance(copy.stream, Stream) and copy.stream.events is None
-
-
-def _with_events(root: Directory | None, fmt: Format, copy: Copy) -> Copy:
+def _with_events(root: Directory | None, fmt: Format, copy: Copy, *, contents: bool) -> Copy:
     """The copy with the events of its stream, or with a fault instead of the stream."""
     expected = {file.name: file.digest for file in copy.files if fmt.unit_of(file.name) == STREAM}
     sizes = {file.name: file.size for file in copy.files if file.name in expected}
@@ -146,7 +151,7 @@ def _with_events(root: Directory | None, fmt: Format, copy: Copy) -> Copy:
         return replace(copy, stream=stale)
     try:
         with root.below(copy.path) as directory:
-            found = read_stream(directory, sizes, fmt, events=True)
+            found = read_stream(directory, sizes, fmt, events=True, content=contents)
             appeared = any(_exists(directory, name) for name in fmt.stream_files if name not in expected)
     except OSError:
         return replace(copy, stream=stale)

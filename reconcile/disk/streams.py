@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from reconcile.core.model import Fault, Stream
 from reconcile.disk.hashing import Hashing, chunks_of, digest
 from reconcile.disk.reading import parsed, read_each, whole
@@ -22,16 +24,22 @@ LARGE = 64 << 20
 
 
 def read_stream(
-    directory: Directory, sizes: Mapping[str, int], fmt: Format, *, events: bool, facts: Facts | None = None
+    directory: Directory,
+    sizes: Mapping[str, int],
+    fmt: Format,
+    *,
+    events: bool,
+    content: bool = False,
+    facts: Facts | None = None,
 ) -> tuple[Stream | Fault, dict[str, tuple[Print, Digest]]] | Fault:
     """Return what the stream's files say with the fingerprints and digests that they were read with, all as they were
     at one moment; a `Fault` alone where they can't be read. ``sizes`` in bytes, by name, as they were listed.
-    ``facts`` is what is known of contents already.
+    ``content``: the bytes of its events too, where they are held. ``facts`` is what is known of contents already.
     """
 
     def held(fd: int, size: int) -> tuple[tuple[StreamContent, Digest], int]:
-        content, read = whole(fd, size)
-        return (content, digest(content)), read
+        held, read = whole(fd, size)
+        return (held, digest(held)), read
 
     def summarised(fd: int, _size: int) -> tuple[tuple[StreamContent, Digest], int]:
         hashing = Hashing(chunks_of(fd))
@@ -44,11 +52,15 @@ def read_stream(
     found = read_each(directory, {name: summarised if name in large else held for name in sizes})
     if isinstance(found, Fault):
         return found
-    contents = {name: content for name, ((content, _), _) in found.items()}
+    contents = {name: each for name, ((each, _), _) in found.items()}
     files = {name: (known, hashed) for name, ((_, hashed), known) in found.items()}
 
     def read() -> Stream | Fault:
-        return parsed(max(sizes), lambda: fmt.read_stream(contents, events=events))
+        stream = parsed(max(sizes), lambda: fmt.read_stream(contents, events=events))
+        held = contents.get(fmt.stream_files[-1])
+        if content and isinstance(stream, Stream) and isinstance(held, bytes):
+            return replace(stream, content=held)
+        return stream
 
     if events or facts is None:
         return read(), files

@@ -24,7 +24,7 @@ from reconcile.formats.cutting import cut
 from reconcile.formats.fragments import fragments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from reconcile.core.format import Part, StreamContent
 
@@ -209,6 +209,19 @@ class ManagedFiles(ABC):
         kept = elements[:lead] + cut(elements[lead:], part)
         return {**contents, EVENTS_FILE: serialised(kept, errors="replace")}
 
+    def unite_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:
+        """As `Format.unite_events`.
+
+        Programs write a file of events as a whole, each time alike. So what the other file was before something was
+        added is its beginning, up to some event, and its end: nobody has to have kept it.
+        """
+        ours, theirs = _ends(edited), _ends(continued)
+        (last, end), closing = ours[-1] if ours else (None, 0), continued[theirs[-1][1] :] if theirs else b""
+        for event, at in theirs[:-1]:
+            if event == last and was(continued[:at] + closing):
+                return edited[:end] + continued[at:]
+        return None
+
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
         """As `Format.forked_metadata`: a new file, serialised as JP would, whatever the source's form.
 
@@ -321,7 +334,21 @@ def _readable_time(time: object) -> str | None:
 def _sequence(elements: Iterable[_Event], content: bytes) -> tuple[Event, ...]:
     """The same events give the same values, in whichever form their times are written and their objects formatted."""
     found = zip(elements, _ELEMENTS.decode(content), strict=True)
-    return tuple(Event(f"{_time(known.timestamp)} {_word(known.type)}", _event_content(raw)) for known, raw in found)
+    return tuple(Event(_id(known), _event_content(raw)) for known, raw in found)
+
+
+def _id(event: _Event) -> str:
+    return f"{_time(event.timestamp)} {_word(event.type)}"
+
+
+def _ends(content: bytes) -> list[tuple[str, int]]:
+    """Return each element of valid events, with where it ends."""
+    found = []
+    at = 0
+    for event, raw in zip(_EVENTS.decode(content), _ELEMENTS.decode(content), strict=True):
+        at = content.index(b"{", at) + len(bytes(raw))
+        found.append((_id(event), at))
+    return found
 
 
 def _event_content(raw: bytes | msgspec.Raw) -> str:

@@ -14,7 +14,7 @@ from reconcile.core.model import EXTRA, METADATA, Fault, Metadata, ParentKind, P
 from reconcile.formats.files import EDITOR_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.core.format import Entry, Mended, Part, Places, StreamContent, Summary
     from reconcile.core.model import Stream
@@ -143,6 +143,10 @@ class FixedPlaces(ABC):
     def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:  # noqa: ARG002
         """There is none."""
         return {}
+
+    def unite_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:  # noqa: ARG002
+        """There are none."""
+        return None
 
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:  # noqa: ARG002
         """Records aren't forked."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.memory import Intent, IntentKind
-from reconcile.core.model import METADATA, STREAM, WHOLE, Copy, Fault, File, Partition, Side
+from reconcile.core.model import METADATA, STREAM, WHOLE, Copy, Fault, File, Partition, Side, Stream
 from reconcile.core.nodes import Node
 from reconcile.core.plan import Kind
 from reconcile.core.planner import make_plan
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.format import Format
     from reconcile.core.look import Look
-    from reconcile.core.model import Digest, Metadata, Stream
+    from reconcile.core.model import Digest, Metadata
     from reconcile.core.plan import Action, Plan
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules
@@ -141,8 +141,11 @@ def _title(copy: Copy) -> str | None:
 
 def _facts(change: Change, rules: Rules) -> tuple[Metadata | Fault, Stream | Fault]:
     fmt = rules.format
-    stream = {name: change.after[name] for name in fmt.stream_files if name in change.after}
-    return fmt.read_metadata(change.after[fmt.metadata_file]), fmt.read_stream(stream, events=True)
+    files = {name: change.after[name] for name in fmt.stream_files if name in change.after}
+    stream = fmt.read_stream(files, events=True)
+    if isinstance(stream, Stream):
+        stream = replace(stream, content=files[fmt.stream_files[-1]])
+    return fmt.read_metadata(change.after[fmt.metadata_file]), stream
 
 
 def _counts(before: Copy, stream: Stream | Fault, unit: str) -> tuple[int, int] | None:

@@ -8,13 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.choices import Diverged, Missing, Prefer, StreamRule, Take
-from reconcile.core.content import Outcome, decide_carried, decide_unit, decide_units
+from reconcile.core.content import Outcome, Verdict, decide_carried, decide_unit, decide_units
 from reconcile.core.guards import Sides
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Outdated
 from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from tests.support.building import here, stored, view_of
+from tests.support.notation import StreamText
 
 NOTE = "extra:NOTE.md"
 CLEAR = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
@@ -125,6 +126,74 @@ STREAMS = {
         "[1]", "09:00 [1] b2", "10:00 [1] b3", 15, IN, Reason.NEWER_WORKSPACE, conflict=True
     ),
     "15: diverged": Row("[1]", "09:00 [1 2]", "10:00 [1 3]", 15, IN, Reason.DIVERGED, Side.STORE, conflict=True),
+    "5: the workspace continues an older text, and is newer": Row(
+        "", "08:00 [1 2x]", "09:00 [1 2 3]", 5, IN, Reason.DIVERGED, Side.STORE, conflict=True
+    ),
+    "5: the workspace continues an older text, and is older": Row(
+        "", "09:00 [1 2x]", "08:00 [1 2 3]", 5, OUT, Reason.DIVERGED, Side.WORKSPACE, conflict=True
+    ),
+    "5: the store continues an older text, and is older": Row(
+        "", "08:00 [1 2 3]", "09:00 [1x 2]", 5, IN, Reason.DIVERGED, Side.STORE, conflict=True
+    ),
+    "5: the store continues an older text, and is newer": Row(
+        "", "09:00 [1 2 3]", "08:00 [1x 2]", 5, OUT, Reason.DIVERGED, Side.WORKSPACE, conflict=True
+    ),
+    "5: the workspace continues what the store had in another checkout": Row(
+        "", "09:00 [1 2x]", "08:00 [1 2 3]", 5, Outcome.UNITED, Reason.UNITED, future=("[1]", "[1 2]")
+    ),
+    "5: the workspace continues what the store had long ago": Row(
+        "",
+        "09:00 [1 2x]",
+        "08:00 [1 2 4]",
+        5,
+        OUT,
+        Reason.DIVERGED,
+        Side.WORKSPACE,
+        conflict=True,
+        past=("[1 2]", "[3]"),
+    ),
+    "5: another text at the same length": Row("", "09:00 [1x 2]", "08:00 [1 2]", 5, OUT, Reason.NEWER_STORE),
+    "11: another text, and it goes on": Row("[1 2]", "09:00 [1 2]", "08:00 [1x 2 3]", 11, IN, Reason.EDITED_WORKSPACE),
+    "11: another text, and cut short": Row(
+        "[1 2]", "09:00 [1 2]", "10:00 [1x]", 11, IN, Reason.DIVERGED, Side.STORE, conflict=True
+    ),
+    "13: another text, and it goes on": Row("[1 2]", "09:00 [1x 2 3]", "10:00 [1 2]", 13, OUT, Reason.EDITED_STORE),
+    "15: edited in the store, the workspace goes on": Row(
+        "[1 2]", "09:00 [1x 2]", "08:00 [1 2 3]", 15, Outcome.UNITED, Reason.UNITED
+    ),
+    "15: edited in the workspace, the store goes on": Row(
+        "[1 2]", "09:00 [1 2 3]", "10:00 [1x 2]", 15, Outcome.UNITED, Reason.UNITED
+    ),
+    "15: the same, with another configuration": Row(
+        "[1 2]", "09:00 [1 2 3]", "10:00 [1x 2] b2", 15, Outcome.UNITED, Reason.UNITED
+    ),
+    "15: the same, but another configuration on both": Row(
+        "[1 2]", "09:00 [1 2 3] b1", "10:00 [1x 2] b2", 15, IN, Reason.DIVERGED, Side.STORE, conflict=True
+    ),
+    "15: the same, but the store is preferred": Row(
+        "[1 2]",
+        "09:00 [1 2 3]",
+        "10:00 [1x 2]",
+        15,
+        OUT,
+        Reason.DIVERGED,
+        Side.WORKSPACE,
+        conflict=True,
+        policy=Policy(prefer=Prefer.STORE),
+    ),
+    "15: edited in both, the workspace goes on": Row(
+        "[1 2]", "09:00 [1x 2]", "10:00 [1 2x 3]", 15, IN, Reason.DIVERGED, Side.STORE, conflict=True
+    ),
+    "15: edited in both, the workspace goes on, configured to keep the loser in the vault": Row(
+        "[1 2]",
+        "09:00 [1x 2]",
+        "10:00 [1 2x 3]",
+        15,
+        IN,
+        Reason.DIVERGED,
+        conflict=True,
+        policy=Policy(diverged=Diverged.NEWEST),
+    ),
     "diverged, configured to go by the time": Row(
         "[1]",
         "09:00 [1 2]",
@@ -324,6 +393,18 @@ def test_a_local_copy_is_never_written_and_what_loses_there_is_remembered() -> N
     assert (stream.unit, stream.outcome) == (STREAM, Outcome.TO_STORE)
 
 
+def test_a_stream_that_is_made_one_is_not_written_into_a_local_copy() -> None:
+    """Nor into the trash: what is there lost, and that is remembered."""
+    memory = replace(LOCAL, agreed={"jp-c1": Agreed({STREAM: digest_of(STREAM, "[1 2]")}, None, None, None, "1-a")})
+    stream = "metadata 09:00  stream 09:00 [1 2 3]"
+    for path in ("1-a", ".trash/2-b/conversations/1-a"):
+        view = view_of(stored("1-a  metadata 09:00  stream 09:30 [1x 2]"), here(f"{path}  {stream}"), memory)
+        local = decide_units(view, memory, Policy(), CLEAR)
+        *_, verdict = local if path == "1-a" else decide_carried(view, memory, Policy())
+        assert (verdict.unit, verdict.outcome, verdict.reason) == (STREAM, Outcome.UNITED, Reason.UNITED)
+        assert verdict.record == AsideRecord(AsideKind.LOCAL, None, view.workspace.raw(STREAM))
+
+
 def test_an_extra_that_the_store_no_longer_has_stays_in_a_local_copy() -> None:
     digest = digest_of(NOTE, '"x"')
     memory = replace(LOCAL, agreed={"jp-c1": Agreed({NOTE: digest}, None, None, None, "1-a")})
@@ -493,6 +574,37 @@ def test_only_the_newest_entry_of_the_history_is_no_older_version() -> None:
         STREAM,
         Row("", "08:00 [5]", "10:00 [3]", 5, IN, Reason.DIVERGED, Side.STORE, conflict=True, past=("[4]", "[3]")),
     )
+
+
+def united(store: str, workspace: str, *, bare: str = "") -> Verdict:
+    memory = Memory(agreed={"jp-c1": Agreed({STREAM: digest_of(STREAM, "[1 2]")}, None, None, None, "1-a")})
+    view = view_of(stored(*lines(STREAM, store)), here(*lines(STREAM, workspace)), memory)
+    if bare:
+        unit = view.side(Side(bare)).units[STREAM]
+        plain = replace(unit, copy=replace(unit.copy, stream=replace(unit.stream, content=None)))
+        units = {**view.side(Side(bare)).units, STREAM: plain}
+        view = replace(view, **{bare: replace(view.side(Side(bare)), units=units)})
+    return decide_unit(view, STREAM, memory, Policy())
+
+
+def test_a_united_stream_has_the_edit_what_was_added_and_the_configuration_that_was_changed() -> None:
+    for store, workspace, beside in (
+        ("09:00 [1x 2]", "08:00 [1 2 3 4]", Side.STORE),
+        ("09:00 [1x 2] b2", "08:00 [1 2 3 4]", Side.STORE),
+        ("09:00 [1x 2]", "08:00 [1 2 3 4] b2", Side.WORKSPACE),
+        ("09:00 [1x 2] b2", "08:00 [1 2 3 4] b2", Side.STORE),
+        ("09:00 [1 2 3 4] b2", "08:00 [1x 2]", Side.STORE),
+        ("09:00 [1 2 3 4]", "08:00 [1x 2] b2", Side.WORKSPACE),
+    ):
+        verdict = united(store, workspace)
+        assert (verdict.outcome, verdict.count, verdict.beside) == (Outcome.UNITED, 4, beside)
+        assert verdict.content == StreamText("1x 2 3 4").files()["events.json"]
+
+
+@pytest.mark.parametrize("side", ["store", "workspace"])
+def test_what_is_too_large_to_be_held_is_not_united(side: str) -> None:
+    verdict = united("09:00 [1x 2]", "10:00 [1 2 3 4]", bare=side)
+    assert (verdict.outcome, verdict.reason, verdict.forks) == (IN, Reason.DIVERGED, Side.STORE)
 
 
 def test_units_come_in_the_order_metadata_stream_extras() -> None:

@@ -14,6 +14,7 @@ from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize, Remove
 from reconcile.core.settle import AGE_NS
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable, view_of
+from tests.support.notation import StreamText
 from tests.support.words import time_ns
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -135,6 +136,49 @@ def test_a_file_that_the_winner_lacks_goes_also_where_the_others_are_equal() -> 
     assert [place.path for place in copy.removes] == ["1-a/base_config.json"]
     (project,) = of(plan_of(stored(LEGACY), here(*more), policy=taken[1]), Kind.PROJECT)
     assert [place.path for place in project.removes] == ["1-a/base_config.json"]
+
+
+def test_a_stream_that_is_made_of_two_goes_where_the_directory_is_that_stays() -> None:
+    """The store's version speaks from a second directory, and the old form has no file of the base configuration."""
+    base = LEGACY.replace("[1]", "[1 2]")
+    memory = agreed_on(base)
+    edited = [
+        LEGACY.replace("[1]", "[9]").replace("09:30", "08:00"),
+        base.replace("1-a ", "1-b ").replace("[1 2]", "[1x 2]"),
+    ]
+    plan = plan_of(stored(*edited), here(base.replace("[1 2]", "[1 2 3]").replace("09:30", "10:00")), memory)
+    (copy,) = (each for each in of(plan, Kind.COPY) if each.unit == STREAM)
+    (project,) = of(plan, Kind.PROJECT)
+    united = StreamText("1x 2 3", 0, "legacy").files()["events.json"]
+    assert [(write.target.path, write.content) for write in copy.writes] == [("1-a/events.json", united)]
+    assert (copy.reason, copy.events, project.events) == (Reason.UNITED, (2, 4), (4, 4))
+    assert [str(write.source) for write in project.writes] == ["store:1-a/events.json"]
+
+
+def test_the_configuration_that_was_changed_goes_with_a_stream_that_is_made_of_two() -> None:
+    memory = agreed_on(A.replace("[1]", "[1 2]"))
+    ours, theirs = A.replace("[1]", "[1 2 3]"), A.replace("[1]", "[1x 2] b2")
+    for store, workspace, copied, projected in (
+        (ours, theirs, ["base_config.json", "events.json"], ["events.json"]),
+        (theirs, ours, ["events.json"], ["base_config.json", "events.json"]),
+    ):
+        plan = plan_of(stored(store), here(workspace.replace("09:00", "09:30")), memory)
+        (copy,), (project,) = (of(plan, kind) for kind in (Kind.COPY, Kind.PROJECT))
+        assert [write.target.path.partition("/")[2] for write in copy.writes] == copied
+        assert [write.target.path.partition("/")[2] for write in project.writes] == projected
+
+
+def test_the_form_without_a_configuration_stays_the_form_of_what_is_made_of_two() -> None:
+    """JP has split the store's stream since, and that is the form that both get."""
+    base = LEGACY.replace("[1]", "[1 2]")
+    plan = plan_of(
+        stored(A.replace("[1]", "[1x 2]")),
+        here(base.replace("[1 2]", "[1 2 3]").replace("09:30", "10:00")),
+        agreed_on(base),
+    )
+    (copy,), (project,) = of(plan, Kind.COPY), of(plan, Kind.PROJECT)
+    assert copy.writes[0].content == StreamText("1x 2 3").files()["events.json"]
+    assert [write.target.path for write in project.writes] == ["1-a/base_config.json", "1-a/events.json"]
 
 
 def test_the_old_form_replaces_the_old_form() -> None:

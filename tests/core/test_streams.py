@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.model import Event, Stream
-from reconcile.core.streams import Direction, direction, events, loses_its_end
+from reconcile.core.streams import Direction, direction, events, is_torn, lives_on, loses_its_end
 
 
 def stream(letters: str) -> Stream:
@@ -48,6 +48,37 @@ ENDS = {
 @pytest.mark.parametrize(("loser", "winner", "lost"), ENDS.values(), ids=ENDS)
 def test_loses_its_end(loser: str, winner: str, lost: bool) -> None:
     assert loses_its_end(stream(loser), stream(winner)) is lost
+
+
+LIVES = {
+    "its last event isn't in the winner": ("ab", "ac", True),
+    "the winner goes on, and has another text": ("aBc", "abcd", True),
+    "the winner goes on, and has another text of the last event": ("abC", "abcd", True),
+    "the winner goes on, and has all of it": ("ac", "abcd", False),
+    "both end alike, with other texts": ("aBc", "abc", False),
+    "both have the same event twice, with two texts": ("abB", "abBc", False),
+    "the winner lacks what comes before": ("abc", "bcd", False),
+}
+
+
+@pytest.mark.parametrize(("loser", "winner", "lives"), LIVES.values(), ids=LIVES)
+def test_lives_on(loser: str, winner: str, lives: bool) -> None:
+    assert lives_on(stream(loser), stream(winner)) is lives
+
+
+TORN = {
+    "one goes on": ("ab", "abc", False),
+    "one goes on, and has another text": ("aB", "abc", True),
+    "one goes on, and the other lacks something": ("ac", "abcd", True),
+    "both end alike": ("aBc", "abc", False),
+    "both go on": ("abc", "abd", False),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "torn"), TORN.values(), ids=TORN)
+def test_is_torn(one: str, other: str, torn: bool) -> None:
+    assert is_torn(stream(one), stream(other)) is torn
+    assert is_torn(stream(other), stream(one)) is torn
 
 
 def test_events_that_were_never_loaded_are_an_error_and_not_none() -> None:

@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.choices import Take
+from reconcile.core.known import without_events
 from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.core.model import WHOLE, Foreign, Place, Side
 from reconcile.core.plan import Action, Kind, Plan
-from reconcile.core.planner import needs_events
+from reconcile.core.planner import needs_contents, needs_events
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Collect, Localize, Project, Remove
@@ -332,6 +333,35 @@ EVENTS: dict[str, tuple[list[str], list[str], set[str]]] = {
 @pytest.mark.parametrize(("store", "workspace", "found"), EVENTS.values(), ids=EVENTS)
 def test_events_are_needed_of_streams_that_differ(store: list[str], workspace: list[str], found: set[str]) -> None:
     assert needs_events(stored(*store, line(8)), here(*workspace, line(8)), RULES) == found
+
+
+CONTENTS: dict[str, tuple[list[str], list[str], set[str]]] = {
+    "edited here, continued there": ([line(1, events="[1 2 3]")], [line(1, events="[1x 2]")], {"jp-c1"}),
+    "edited there, continued here": ([line(1, events="[1x 2]")], [line(1, events="[1 2 3]")], {"jp-c1"}),
+    "continued": ([line(1, events="[1 2]")], [line(1, events="[1 2 3]")], set()),
+    "diverged": ([line(1, events="[1x 2]")], [line(1, events="[1 3]")], set()),
+    "edited": ([line(1, events="[1x 2]")], [line(1, events="[1 2]")], set()),
+    "on one side": ([line(1, events="[1x 2]")], [], set()),
+    "continued in a second directory, and edited": (
+        [line(1, events="[1x 2]")],
+        [line(1, events="[2]"), line(1, events="[1 2 3]").replace("-x", "-y")],
+        {"jp-c1"},
+    ),
+    "broken": ([line(1, events="[1x 2]")], ["1-x  metadata 09:00", '1-x/events.json  09:00 "["'], set()),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "found"), CONTENTS.values(), ids=CONTENTS)
+def test_contents_are_needed_of_streams_that_may_become_one(
+    store: list[str], workspace: list[str], found: set[str]
+) -> None:
+    assert needs_contents(stored(*store, line(8)), here(*workspace, line(8))) == found
+
+
+def test_of_streams_without_events_no_contents_are_needed() -> None:
+    sides = (seen(line(1, events=events)) for seen, events in ((stored, "[1x 2]"), (here, "[1 2 3]")))
+    bare = [replace(side, copies=tuple(map(without_events, side.copies))) for side in sides]
+    assert needs_contents(*bare) == set()
 
 
 def test_what_somebody_is_writing_just_now_is_left_out_with_what_needs_it() -> None:

@@ -412,6 +412,27 @@ def test_inspect_loads_the_events_of_what_was_scanned(root: Path) -> None:
     assert inspect(before, str(root), FORMAT, ["jp-c1"]) is before
 
 
+def test_inspect_loads_the_bytes_of_what_was_scanned_where_they_can_be_held(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (A, B):
+        make(root / number)
+    before = look(root, f"jp-c{A}")
+    for limit, held in ((len(EVENTS), EVENTS), (len(EVENTS) - 1, None)):
+        monkeypatch.setattr("reconcile.disk.streams.LARGE", limit)
+        after = inspect(before, str(root), FORMAT, [f"jp-c{A}"], contents=True)
+        first, second = (copy.stream for copy in after.copies)
+        assert isinstance(first, Stream)
+        assert isinstance(second, Stream)
+        assert (first.content, first.events is None, second.content) == (held, False, None)
+    monkeypatch.setattr("reconcile.disk.streams.LARGE", len(EVENTS))
+    after = inspect(before, str(root), FORMAT, [f"jp-c{A}"], contents=True)
+    assert inspect(after, str(root), FORMAT, [f"jp-c{A}"], contents=True) is after
+    (root / A / "events.json").write_bytes(b"[]")
+    again = inspect(before, str(root), FORMAT, [f"jp-c{A}"], contents=True)
+    assert fault(again.copies[0].stream)[0] == "base_config.json"
+
+
 @pytest.mark.parametrize("change", ["edited", "removed", "appeared", "root removed"])
 def test_inspect_refuses_another_content(root: Path, change: str) -> None:
     side = root / "side"

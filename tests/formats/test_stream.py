@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -300,6 +301,69 @@ def test_the_split_of_a_legacy_stream_keeps_its_events() -> None:
     assert legacy.events == split.events
     assert [event.id for event in legacy.events] == [TURN, TURN]
     assert legacy.base == split.base
+
+
+def saying(*texts: str) -> list[dict[str, Any]]:
+    """Return events named by their first letter, each with its text."""
+    return [{"timestamp": f"2026-01-31 12:00:0{ord(text[0]) % 10}", "type": "x", "content": text} for text in texts]
+
+
+def as_jp_writes(elements: Sequence[dict[str, Any]]) -> bytes:
+    return (json.dumps(elements, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+UNITED = {
+    "edited, and continued": ("ab! c", "abcde", "abc", "ab! cde"),
+    "the last one edited": ("abc!", "abcd", "abc", "abc!d"),
+    "one removed": ("ac", "abcd", "abc", "acd"),
+    "one put in between": ("axbc", "abcd", "abc", "axbcd"),
+    "the last one removed": ("ab", "abcd", "abc", None),
+    "both have gone on": ("ab! cd", "abcde", "abc", None),
+    "the other was edited too": ("ab! c", "a! bcd", "abc", None),
+    "nothing was added": ("ab! c", "abc", "abc", None),
+    "emptied": ("", "abc", "ab", None),
+    "continued from nothing": ("", "abc", "", None),
+    "the other emptied": ("ab!", "", "ab", None),
+    "another one": ("xyz", "abcd", "abc", None),
+    "an event that is there twice": ("a! bb", "abbc", "abb", "a! bbc"),
+}
+
+
+def read_texts(text: str) -> list[dict[str, Any]]:
+    return saying(*re.findall(r"\w!?", text))
+
+
+@pytest.mark.parametrize(("edited", "continued", "before", "united"), UNITED.values(), ids=UNITED)
+def test_an_edit_and_an_addition_are_united(edited: str, continued: str, before: str, united: str | None) -> None:
+    ours, theirs, was = (as_jp_writes(read_texts(text)) for text in (edited, continued, before))
+    found = JP.unite_events(ours, theirs, was.__eq__)
+    assert found == (None if united is None else as_jp_writes(read_texts(united)))
+
+
+def test_what_is_united_keeps_the_bytes_of_both() -> None:
+    """However each side is formatted; what was there before is known by the form of the side that goes on."""
+    ours = b'[ {"type":"x","timestamp":"a"} ,\n\t{"timestamp":"b","type":"x","n":"}{\\"[,"}]'
+    theirs = (
+        b'[{"timestamp": "a", "type": "x", "z": {}},{"timestamp": "b", "type": "x"},\n {"type": 1, "timestamp": 2}\n]\n'
+    )
+    was = b'[{"timestamp": "a", "type": "x", "z": {}},{"timestamp": "b", "type": "x"}\n]\n'
+    found = JP.unite_events(ours, theirs, was.__eq__)
+    assert found == ours[:-1] + b',\n {"type": 1, "timestamp": 2}\n]\n'
+
+
+@given(st.lists(st.text('xyz{}[]," \\\né', max_size=6), min_size=1, max_size=5), st.data())
+def test_any_edit_and_any_addition_are_united(texts: Sequence[str], data: st.DataObject) -> None:
+    before = [event | {"content": text} for event, text in zip(saying(*"abcde"), texts, strict=False)]
+    edited = [
+        event | {"content": data.draw(st.text("xyz{}[]", max_size=3))}
+        for number, event in enumerate(before)
+        if number == len(before) - 1 or data.draw(st.booleans())
+    ]
+    added = saying(*"fgh"[: data.draw(st.integers(1, 3))])
+    found = JP.unite_events(
+        as_jp_writes(edited), as_jp_writes([*before, *added]), lambda content: content == as_jp_writes(before)
+    )
+    assert found == as_jp_writes([*edited, *added])
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

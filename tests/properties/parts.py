@@ -181,7 +181,7 @@ def _without_events(look: Look) -> Look:
 def _bare(copy: Copy) -> Copy:
     if not isinstance(copy.stream, Stream):
         return copy
-    return replace(copy, stream=replace(copy.stream, events=None, base=None))
+    return replace(copy, stream=Stream(copy.stream.count, copy.stream.last))
 
 
 def _with_events(look: Look, store: Snapshot, workspace: Snapshot) -> Look:

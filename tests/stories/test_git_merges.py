@@ -109,6 +109,11 @@ def test_stashed_and_popped(story: World) -> None:
     assert story.event_count(OTHER) == 9
 
 
+def read_events(directory: Path) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads((directory / "events.json").read_bytes())
+    return found
+
+
 def split(directory: Path, config: object, mtime_ns: int) -> None:
     """Have JP write an old stream in its new form, with two events more; the configuration is one that it completed."""
     elements = json.loads((directory / "events.json").read_bytes())
@@ -163,3 +168,32 @@ def test_a_clone_and_a_jp_directory_made_anew_publish_nothing(story: World, tmp_
         check_git(world)
         check_private(world)
     assert listing(story.store) == stored
+
+
+def test_what_was_cut_out_of_the_store_by_hand_stays_out_while_the_workspace_goes_on(story: World) -> None:
+    (stored,) = story.store.glob(f"{OTHER}*")
+    cut = [event | {"content": "cut"} if event["content"] == "o1" else event for event in read_events(stored)]
+    write_json(stored / "events.json", cut, LONG_AGO + 100 * SECOND)
+    append(place(story, OTHER), 2, "t", LONG_AGO + 200 * SECOND)
+    (united, _) = json.loads(story.reconcile("--json").stdout)["actions"]
+    assert (united["reason"], united["events"]) == ("united", {"before": 4, "after": 6})
+    assert read_events(stored) == read_events(place(story, OTHER)) == [*cut, *events(2, "t")]
+    commit(story, "cut out")
+    git(story.project, "checkout", "-q", "HEAD~1")
+    found = json.loads(story.reconcile("--json").stdout)
+    assert [item["reason"] for item in found["aside"]] == ["behind-aside"]
+    assert read_events(stored) == [*cut, *events(2, "t")]
+    check_git(story)
+
+
+def test_what_was_cut_out_of_the_workspace_stays_out_while_jp_goes_on_in_the_store(story: World) -> None:
+    (stored,) = story.store.glob(f"{OTHER}*")
+    cut = [event for event in read_events(stored) if event["content"] != "o1"]
+    write_json(place(story, OTHER) / "events.json", cut, LONG_AGO + 300 * SECOND)
+    append(stored, 2, "t", LONG_AGO + 200 * SECOND)
+    found = json.loads(story.reconcile("--json").stdout)
+    assert {action["reason"] for action in found["actions"]} == {"united"}
+    assert read_events(stored) == read_events(place(story, OTHER)) == [*cut, *events(2, "t")]
+    story.reconcile("undo")
+    assert read_events(place(story, OTHER)) == cut
+    assert read_events(stored) == [*events(4, "o"), *events(2, "t")]

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import METADATA, STREAM, Copy, Fault, File, Foreign, Partition, Snapshot
+from msgspec.structs import replace
+
+from reconcile.core.model import METADATA, STREAM, Copy, Fault, File, Foreign, Partition, Snapshot, Stream
 from reconcile.core.names import CHILDREN
 from reconcile.disk.hashing import digest
 from tests.support.trees import Blob, Entry, Link, Tree, children, is_directory
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from reconcile.core.format import Format
-    from reconcile.core.model import Metadata, Side, Stream
+    from reconcile.core.model import Metadata, Side
 
 _PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
 
@@ -114,7 +116,8 @@ def _read_metadata(read: Callable[[bytes], Metadata | Fault], content: bytes) ->
 def _read_stream(
     read: Callable[..., Stream | Fault], files: tuple[tuple[str, bytes], ...], *, events: bool
 ) -> Stream | Fault:
-    return read(dict(files), events=events)
+    found = read(dict(files), events=events)
+    return replace(found, content=files[-1][1]) if events and isinstance(found, Stream) else found
 
 
 def _kind(entry: Entry | None) -> str:
