@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from reconcile.errors import ReconcileError
+from reconcile.interrupts import Interrupt
 
 from . import exits
 
-FAILURES = (ReconcileError, KeyboardInterrupt, OSError, MemoryError)
+FAILURES = (ReconcileError, Interrupt, OSError, MemoryError)
 """What may go wrong without being a fault of ours."""
 
 
@@ -35,13 +35,9 @@ def failed(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, ReconcileError):
         complain(error.message, error.hint, as_json=as_json)
         return error.exit_code
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, Interrupt):
         complain("interrupted; what was begun is finished or cleaned up by the next run", None, as_json=as_json)
         return exits.INTERRUPTED
-    if isinstance(error, BrokenPipeError):
-        # Whoever read our output has gone; nothing more can be said, also not by the interpreter at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.FAILED
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}", None, as_json=as_json)

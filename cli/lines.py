@@ -32,7 +32,7 @@ def heading(roots: Roots, layout: str, style: Style) -> str:
 
 
 def show(lines: Iterable[str]) -> None:
-    """Print lines. Raises `BrokenPipeError` where nobody reads them."""
+    """Print lines."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
 

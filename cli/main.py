@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import importlib
-import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconcile import __version__
-from reconcile.interrupts import Uninterrupted
+from reconcile.interrupts import Interrupt, Uninterrupted
 
 from . import exits
 from .failing import FAILURES, complain, failed
@@ -73,7 +72,7 @@ class Program(click.Group):
             complain(error.format_message(), None, as_json=True)
             raise click.exceptions.Exit(exits.USAGE) from None
         except click.Abort:
-            raise click.exceptions.Exit(failed(KeyboardInterrupt(), as_json=options_of(ctx).json)) from None
+            raise click.exceptions.Exit(failed(Interrupt(), as_json=options_of(ctx).json)) from None
         except FAILURES as error:
             raise click.exceptions.Exit(failed(error, as_json=options_of(ctx).json)) from None
         finally:
@@ -81,16 +80,15 @@ class Program(click.Group):
                 gc.enable()
 
 
-def run(options: Options | None) -> NoReturn:
-    """Run the command that the words ask for, and end with its exit code."""
+def run(options: Options | None) -> int:
+    """Run the command that the words ask for, and return its exit code."""
     try:
-        code = main(obj=options, standalone_mode=False)
+        return int(main(obj=options, standalone_mode=False) or exits.DONE)
     except click.ClickException as error:
         error.show()
-        code = error.exit_code
+        return error.exit_code
     except click.Abort:  # Ctrl-C before a command had begun, or after its end
-        code = failed(KeyboardInterrupt(), as_json=False)
-    sys.exit(code)
+        return failed(Interrupt(), as_json=False)
 
 
 @click.group(

@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+from reconcile.interrupts import Interrupt, Interrupts, Uninterrupted
+
+from . import exits
+from .output import ended, open_output
+
 TYPE_CHECKING = False  # importing typing would cost `--version` something
 if TYPE_CHECKING:
     from .given import Options
@@ -16,34 +21,40 @@ def start() -> None:
         _open_streams()
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
         _begin_again()
-    # Output replaces what the terminal can't show: it never fails after the work was done.
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an interpreter's own stream has it
+    open_output()
     words = sys.argv[1:]
+
+    def interrupted() -> int:
+        from .failing import failed
+
+        return failed(Interrupt(), as_json="--json" in words)
+
+    interrupts = Interrupts(interrupted)
+    try:
+        code = ended(_code(words))
+        interrupts.end()
+    except Interrupt:  # before or after what has a better word for it
+        code = interrupted()
+        interrupts.end()
+    sys.exit(code)
+
+
+def _code(words: list[str]) -> int:
+    """Run the command, and return its exit code."""
     if words == ["--version"]:
         from reconcile import __version__
 
         sys.stdout.write(f"reconcile, version {__version__}\n")
-        return
-    try:
-        _start(words)
-    except KeyboardInterrupt as error:  # before or after what has a better word for it
-        from .failing import failed
-
-        sys.exit(failed(error, as_json="--json" in words))
-
-
-def _start(words: list[str]) -> None:
+        return exits.DONE
     from .given import read_plainly
 
     # Of that variable, the parser makes what a shell completes words with.
     options = None if "_RECONCILE_COMPLETE" in os.environ else read_plainly(words)
     if options is not None:
         _begin(options)
-    from reconcile.interrupts import Uninterrupted
-
     with Uninterrupted():
         from .main import run
-    run(options)
+    return run(options)
 
 
 def _begin_again() -> None:
@@ -63,7 +74,7 @@ def _open_streams() -> None:
             if nowhere != number:
                 os.dup2(nowhere, number)
                 os.close(nowhere)
-            setattr(sys, name, open(number, mode, encoding="utf-8"))  # noqa: SIM115 - as long as the process
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for good
 
 
 def _begin(options: Options) -> None:
@@ -76,10 +87,8 @@ def _begin(options: Options) -> None:
     gc.disable()
     try:
         code = run_plain(options)
-        sys.stdout.flush()
-        sys.stderr.flush()
     except FAILURES as error:
         code = failed(error, as_json=False)
     if code is not None:
-        os._exit(code)  # what the interpreter would take apart, the system takes back in no time
+        os._exit(ended(code))  # what the interpreter would take apart, the system takes back in no time
     gc.enable()

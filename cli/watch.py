@@ -22,12 +22,14 @@ from reconcile.watch.watcher import Watcher
 from . import exits
 from .context import open_session
 from .options import common_options, options_of
+from .output import fault
 from .render import SHOWN, TITLE, detail
 from .sides import find_roots, policy_of, settings_of
 from .style import Style, clean, pad, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from reconcile.config import Settings
     from reconcile.core.plan import Action, Item
@@ -81,7 +83,13 @@ def command(context: click.Context, settle: float | None, settle_at_most: float 
         return Watched(session, policy, settings.lock_timeout, pace, lambda: find_roots(options))
 
     printer = _Lines(options) if options.json else _Screen(options)
-    watcher = Watcher(opening, printer.tell)
+
+    def tell(news: News, standing: Standing) -> None:
+        printer.tell(news, standing)
+        if isinstance(fault(), ConnectionError):  # nobody reads what it does any more: it ends, as in a pipeline
+            watcher.inbox.stop()
+
+    watcher = Watcher(opening, tell)
     with _signals(watcher.inbox) as seen:
         watcher.run()
     printer.close()
@@ -99,19 +107,20 @@ def _signals(inbox: Inbox) -> Iterator[set[int]]:
     """Turn signals into what they ask for; the second Ctrl-C is the usual one. Give the set of those that came."""
     seen: set[int] = set()
     at_terminal = sys.stdout.isatty()
+    usual = signal.getsignal(signal.SIGINT)
 
-    def stop(number: int, _frame: object) -> None:
-        if number == signal.SIGINT and number in seen:
-            raise KeyboardInterrupt
+    def stop(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and number in seen and callable(usual):
+            usual(number, frame)
         seen.add(number)
         inbox.stop()
 
-    def hang_up(number: int, frame: object) -> None:
+    def hang_up(number: int, frame: FrameType | None) -> None:
         if at_terminal and not sys.stdout.isatty():  # its window was closed
             stop(number, frame)
         inbox.reopen()
 
-    handlers: dict[int, Callable[[int, object], None]] = {signal.SIGTERM: stop, signal.SIGINT: stop}
+    handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGTERM: stop, signal.SIGINT: stop}
     if hasattr(signal, "SIGHUP"):
         handlers[signal.SIGHUP] = hang_up
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}

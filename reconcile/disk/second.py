@@ -42,12 +42,12 @@ class Second:
             ends = reading, writing = os.pipe()
             with Uninterrupted():
                 child = os.fork()
+                if child == 0:
+                    _work(work, writing)  # for good, and the interrupt is for the other process
         except OSError:  # there may be no more descriptors, or processes
             for fd in ends:
                 os.close(fd)
             return cls(None, None)
-        if child == 0:
-            _work(work, writing)
         os.close(writing)
         return cls(child, reading)
 
