@@ -116,5 +116,7 @@ def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
 
 
 def _is_plan(path: str) -> bool:
+    if not os.path.isfile(path):  # a pipe, or a terminal: nothing there is overwritten
+        return True
     with open(path, encoding="utf-8", errors="replace") as file:
         return '"format": "reconcile.plan/' in file.read(200)

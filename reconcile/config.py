@@ -98,10 +98,14 @@ def _typed(key: str, value: str) -> object:
 def _read(path: str) -> dict[str, Any]:
     import tomllib
 
+    from reconcile.disk.posix import open_regular
+
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return tomllib.load(file)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: can't be read: {error}") from None
     except (ValueError, RecursionError) as error:  # also integers of more than 4300 digits, and deep nesting
         raise ConfigError(f"{path}: found no valid TOML: {error}", "mend or remove the file") from None

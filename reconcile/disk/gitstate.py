@@ -99,7 +99,9 @@ def _sequencer(directory: str) -> str | None:
 
 
 def _first_line(path: str) -> str:
-    """The first line of a small file, empty where there is none to read."""
+    """The first line of a small file, empty where there is none to read; a pipe is not waited for."""
+    if not os.path.isfile(path):
+        return ""
     try:
         with open(path, "rb") as file:
             return os.fsdecode(file.read(_FILE_LIMIT).partition(b"\n")[0].partition(b"\0")[0]).rstrip("\r")

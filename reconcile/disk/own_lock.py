@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from reconcile.disk.file_lock import acquire
 from reconcile.disk.hashing import digest
-from reconcile.disk.posix import MOST_PID
+from reconcile.disk.posix import MOST_PID, open_regular
 from reconcile.disk.private import make_private_directory, replace_private_file
 from reconcile.errors import ReconcileError
 
@@ -60,7 +60,7 @@ def read_holder(directory: str) -> Holder | None:
 
 def _read_holder(directory: str, name: _Name) -> Holder | None:
     try:
-        with open(os.path.join(directory, name.holder), "rb") as file:
+        with open_regular(os.path.join(directory, name.holder)) as file:
             found = json.loads(file.read(_LIMIT))
         pid, command, since = found["pid"], found["command"], found["since"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

@@ -6,6 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+from reconcile.disk.posix import open_regular
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
@@ -30,7 +32,7 @@ def active_conversations(silo: str, known: Collection[str], parse: Callable[[str
 
 def _active(path: str, known: Collection[str], parse: Callable[[str], str | None]) -> str | None:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             content = json.loads(file.read(LIMIT))
         history = [parse(str(entry["id"])) for entry in content["history"]]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
