@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from reconcile.library.errors import BusyError
+from reconcile.library.errors import BusyError, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -34,6 +34,7 @@ async def in_thread(call: Callable[[], T]) -> T:
         return running.result()
     if (failure := running.exception()) is not None:
         cancelled.add_note(f"and what was done meanwhile has failed: {failure}")
+        report("what a cancelled task had to do has failed", failure)
     raise cancelled
 
 

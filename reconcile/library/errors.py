@@ -78,6 +78,17 @@ class ChangedError(PersistError):
     """A program that takes no lock has written to the store since the scope has read it; nothing is overwritten."""
 
 
+def report(words: str, error: BaseException) -> None:
+    """Log a failure that is raised to nobody, or may be swallowed with what it is a note of.
+
+    Without any logging set up, Python prints it on standard error.
+    """
+    import logging  # here: hardly a program needs it
+
+    message = "; ".join((words, f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())))
+    logging.getLogger("reconcile.library").error(message)
+
+
 def has_children(conversation: str, children: Sequence[str]) -> HasChildrenError:
     """Return the error that names the children, and the ways on."""
     named = ", ".join(children[:5]) + (f" and {len(children) - 5} more" if len(children) > 5 else "")

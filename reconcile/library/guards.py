@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from reconcile.library.errors import MisuseError, ReleasedError
+from reconcile.library.errors import MisuseError, ReleasedError, report
 from reconcile.library.scope import drop
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ class Guard:
         except Exception as failure:
             if error is None:
                 raise
-            # What is on its way stays what it is; that this failed too is never lost.
+            # What is on its way stays what it is; that this failed too is never lost, also where that is swallowed.
             error.add_note(f"and what {self._WHAT} had to write is not written: {failure}")
+            report(f"{self.id}: what {self._WHAT} had to write is not written", failure)
 
     async def __aenter__(self) -> Self:
         from reconcile.library.aio import in_thread

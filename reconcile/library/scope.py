@@ -19,6 +19,7 @@ from reconcile.library.errors import (
     PersistError,
     ReleasedError,
     UnknownConversationError,
+    report,
 )
 from reconcile.library.exclusion import entered, is_inside
 from reconcile.library.persisting import Change, Removal
@@ -268,23 +269,31 @@ def drop(scope: Scope, what: str, *, owns: bool) -> None:
     """Close a scope that nobody has closed, and say so: a last resort. ``owns``: the lock goes with it."""
     if scope.released or not scope.is_ours():
         return
-    if is_inside():  # the garbage collector came by while this thread may hold what closing has to wait for
-        threading.Thread(target=_drop, args=(scope, what, owns), name="reconcile-last-resort").start()
-    else:
+    if not is_inside():
         _drop(scope, what, owns)
+        return
+    # The garbage collector came by while this thread may hold what closing has to wait for.
+    try:
+        threading.Thread(target=_drop, args=(scope, what, owns), name="reconcile-last-resort").start()
+    except RuntimeError as error:  # there are no threads any more, the interpreter ends
+        report(f"{_dropped(scope, what)}; what it had to write is not written", error)
 
 
 def _drop(scope: Scope, what: str, owns: bool) -> None:
-    dirty, words = scope.dirty, "nothing was to be written"
+    dirty = scope.dirty
     try:
         scope.close() if owns else scope.flush()
-    except Exception as error:  # noqa: BLE001 - there is nobody to raise it to
-        words = f"what it had to write is not written: {error}"
+    except BaseException as error:
+        report(f"{_dropped(scope, what)}; what it had to write is not written", error)
+        if not isinstance(error, Exception):
+            raise
     else:
-        words = "what it had to write is written" if dirty else words
-    warnings.warn(
-        f"{what} of {scope.conversation} was dropped without being closed; {words}", ResourceWarning, stacklevel=2
-    )
+        words = "what it had to write is written" if dirty else "nothing was to be written"
+        warnings.warn(f"{_dropped(scope, what)}; {words}", ResourceWarning, stacklevel=2)
+
+
+def _dropped(scope: Scope, what: str) -> str:
+    return f"{what} of {scope.conversation} was dropped without being closed"
 
 
 def _close(result: object) -> None:

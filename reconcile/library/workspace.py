@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
-from reconcile.library.errors import BusyError, MisuseError, ReleasedError, UnknownConversationError, UnreadableError
+from reconcile.library.errors import (
+    BusyError,
+    MisuseError,
+    ReleasedError,
+    UnknownConversationError,
+    UnreadableError,
+    report,
+)
 from reconcile.library.exclusion import Claim, Exclusions, entered
 from reconcile.library.guards import ConversationHandle, ConversationLock, ConversationMut
 from reconcile.library.locking import NoLocks
@@ -123,6 +130,7 @@ class Workspace:
             error.add_note(f"and the workspace was closed with what is not written: {failure}")
             for note in getattr(failure, "__notes__", ()):
                 error.add_note(note)
+            report("the workspace was closed with what is not written", failure)
 
     def refresh(self) -> None:
         """Look at both sides as a whole again: what others have made or removed is known then."""

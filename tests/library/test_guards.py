@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -360,13 +361,141 @@ def test_a_lock_that_is_dropped_is_free(workspace: Workspace, jp: JpProcess) -> 
 
 
 def test_a_scope_that_is_dropped_and_can_not_be_written(
-    workspace: Workspace, jp: JpProcess, full_disk: Callable[[], mock._patch[object]]
+    workspace: Workspace,
+    jp: JpProcess,
+    full_disk: Callable[[], mock._patch[object]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     guards: list[ConversationMut | ConversationLock] = [mutable(workspace)]
     say_in(guards, "hello")
-    with full_disk(), pytest.warns(ResourceWarning, match=r"is not written: .*No space left"):
+    with full_disk():
         forget(guards)
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("reconcile.library", "ERROR")
+    assert re.search(
+        r"a mutable scope of .* was dropped .* is not written; PersistError: .*No space left", record.message
+    )
     assert is_free(jp)
+
+
+SWALLOWED = """
+try:
+    with mut:
+        raise KeyError
+except KeyError:
+    pass
+"""
+IN_A_THREAD = """
+import threading
+held = [mut]
+del mut
+thread = threading.Thread(target=held.clear)
+thread.start()
+thread.join()
+"""
+INSIDE = """
+held = [mut]
+del mut
+with workspace.lock_conversation(workspace.acquire("{other}")).into_mut() as another:
+    another.update_metadata(lambda _: held.clear())
+"""
+AT_THE_END = """
+import atexit, threading
+from reconcile.library import exclusion
+def last():
+    global mut
+    with exclusion.entered():
+        del mut
+threading.Thread.start = lambda self: (_ for _ in ()).throw(RuntimeError("can't create new thread"))
+last()
+"""
+CANCELLED = """
+import asyncio
+async def program():
+    async with mut:
+        await asyncio.sleep(60)
+async def main():
+    task = asyncio.create_task(program())
+    await asyncio.sleep(0.1)
+    task.cancel()
+    await asyncio.wait([task])
+asyncio.run(main())
+del mut
+"""
+CANCELLED_WHILE_IT_ENDS = """
+import asyncio
+async def program():
+    async with mut:
+        pass
+async def main():
+    task = asyncio.create_task(program())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+asyncio.run(main())
+del mut
+"""
+FORKED = """
+import os
+if os.fork() == 0:
+    raise SystemExit
+os.wait()
+"""
+WORKSPACE = """
+try:
+    with workspace:
+        raise KeyError
+except KeyError:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        "del mut",
+        "raise SystemExit(3)",
+        SWALLOWED,
+        IN_A_THREAD,
+        INSIDE,
+        AT_THE_END,
+        CANCELLED,
+        CANCELLED_WHILE_IT_ENDS,
+        FORKED,
+        WORKSPACE,
+    ],
+    ids=[
+        "exit",
+        "dropped",
+        "SystemExit",
+        "swallowed",
+        "in a thread",
+        "inside",
+        "no threads",
+        "cancelled",
+        "cancelled while it ends",
+        "forked",
+        "workspace",
+    ],
+)
+def test_a_write_that_fails_is_never_silent(world: World, end: str) -> None:
+    """Without anything set up: no logging, no option of Python."""
+    program = f"""
+import os
+from reconcile import Workspace, new_event
+workspace = Workspace.open({str(world.project)!r})
+mut = workspace.lock_conversation(workspace.acquire("{FIRST}")).into_mut()
+mut.update_events(lambda events: events.append(new_event("turn_start")))
+os.rename({str(world.project / ".jp")!r}, {str(world.project / "moved")!r})
+{end.replace("{other}", str(THIRD))}
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    told = [line for line in done.stderr.splitlines() if f"jp-c{FIRST}" in line]
+    assert len(told) == 1, done.stderr
+    assert "not written" in told[0] or "has failed" in told[0]
+    if end != AT_THE_END:
+        assert "found nothing, or another directory" in told[0]
 
 
 def test_what_the_collector_finds_while_a_thread_is_inside(world: World, workspace: Workspace) -> None:
