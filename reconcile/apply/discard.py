@@ -36,13 +36,13 @@ class Discard(Struct):
         """Put every file and link into the vault.
 
         Raises:
-            DriftError: something lies in it that the plan doesn't know.
+            DriftError: something lies in it that the plan doesn't know, or it is gone with what the plan knows.
             OSError: something lies in it that can't be kept.
         """
         base = self.action.target.path
         expected = {expect.place.path: expect.digest for expect in self.action.inside}
         managed = set(expected)
-        for path, status in self._entries(base):
+        for path, status in self._entries_there(base):
             name = path[len(base) + 1 :]
             if stat.S_ISDIR(status.st_mode):
                 continue
@@ -60,6 +60,15 @@ class Discard(Struct):
             else:
                 words = f"found {kind_of(status.st_mode)}, which the vault can't keep; move it away, and run again"
                 raise OSError(errno.ENOTSUP, words, self.root.absolute(path))
+
+    def _entries_there(self, path: str) -> list[tuple[str, os.stat_result]]:
+        """What goes; nothing where a directory without a file was removed already, as the last thing in it left it."""
+        try:
+            return self._entries(path)
+        except (FileNotFoundError, NotADirectoryError):
+            if self.action.inside:
+                raise DriftError(f"{self.action.target}: found nothing, expected the directory of the plan") from None
+            return []
 
     def _entries(self, path: str) -> list[tuple[str, os.stat_result]]:
         """What goes with its status: the directory and all that is below it, or the file that it is."""
@@ -95,7 +104,12 @@ class Discard(Struct):
         """
         target = self.action.target
         aside = self.stage.new_name(target.side)
-        self.root.rename(target.path, aside)
+        if not self.kept and not self.root.exists(target.path):
+            return
+        try:
+            self.root.rename(target.path, aside)
+        except FileNotFoundError:
+            raise DriftError(f"{target}: found nothing, expected the directory of the plan") from None
         self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
         entries = self._entries(aside)
         found = {

@@ -36,6 +36,7 @@ class Ailment(StrEnum):
     NESTED_IN_STORE = "nested-in-store"
     NAME = "name-out-of-step"
     DRIFT = "drift"
+    EMPTY = "empty-directory"
     FOREIGN = "foreign"
     LEFTOVER = "leftover"
     ORPHANED_LOCK = "orphaned-lock"
@@ -60,6 +61,7 @@ _MATTERS = {
     Ailment.NESTED_IN_STORE: "The store is flat; JP doesn't see what is nested in it.",
     Ailment.NAME: "The directory's name says another title; JP renames it at its next write.",
     Ailment.DRIFT: "It isn't where the last run left it.",
+    Ailment.EMPTY: "A directory with a conversation's name and nothing in it: its files were moved, removed or lost.",
     Ailment.FOREIGN: "It is no conversation: reconcile leaves it alone, JP may move it into .trash/.",
     Ailment.LEFTOVER: "An interrupted write has left it; it may hold the only copy of something.",
     Ailment.ORPHANED_LOCK: "A lock of a conversation that there isn't; JP removes it at the end of a run.",
@@ -93,6 +95,7 @@ def diagnose(board: Board, plan: Plan, store: Snapshot, workspace: Snapshot) -> 
         *(finding for view in board.views.values() for finding in _copies(board, view)),
         *_tree(board),
         *_planned(plan),
+        *_empty(store, workspace),
         *_foreign(board, store, workspace),
     ]
     order = list(Ailment)
@@ -183,6 +186,17 @@ def _planned(plan: Plan) -> Iterator[Finding]:
             yield Finding(Ailment.STRIPPED_PARENT, place, words, action.conversation, (PLAIN,))
         elif action.kind is Kind.REMOVE_STALE and action.reason is not Reason.DUPLICATE:
             yield Finding(Ailment.STALE, str(action.target), action.reason.words, action.conversation, (PLAIN,))
+
+
+def _empty(*sides: Snapshot) -> Iterator[Finding]:
+    """Directories that hold neither a file nor another conversation; one that can't be looked into isn't empty."""
+    for side in sides:
+        around = {copy.container for copy in side.copies}
+        for copy in side.copies:
+            told = copy.files or copy.metadata is not None or copy.stream is not None or copy.obstructed
+            if told or copy.conversation in around or copy.partition is Partition.TRASH:
+                continue
+            yield _of(Ailment.EMPTY, copy, "nothing in it", f"reconcile status {copy.conversation}", "remove it")
 
 
 def _foreign(board: Board, *sides: Snapshot) -> Iterator[Finding]:

@@ -71,14 +71,15 @@ def vacate(board: Board, view: View, at: tuple[Node | None, str, str], side: Sid
     for copy in view.side(side).stale:
         if board.node(copy).is_at(*at):
             stays = board.node(copy).below or (side, copy.path) not in board.doomed
-            return not stays and remove(board, copy) is not None
+            return not stays and remove(board, copy, makes_room=True) is not None
     return True
 
 
-def remove(board: Board, copy: Copy) -> int | None:
+def remove(board: Board, copy: Copy, *, makes_room: bool = False) -> int | None:
     """Remove one directory, after every conversation that was below it has been saved and has left it.
 
-    Return the step; None where it must stay, which is then held.
+    Return the step; None where it must stay, which is then held, or where it needs none: the last conversation that
+    leaves a directory without a file takes it away. ``makes_room``: something waits for the step.
     """
     below = board.doomed.pop((copy.side, copy.path))
     view = board.views[copy.conversation]
@@ -92,6 +93,9 @@ def remove(board: Board, copy: Copy) -> int | None:
         board.hold(view, WHOLE, Reason.OBSTRUCTED, f"{unkept}, which the vault can't keep; move it away, and run again")
     if staying or unkept is not None:
         keep_in_step(board, view, copy)
+        return None
+    if below and not node.files and not makes_room:
+        node.leave()
         return None
     broken = [unit for unit in units_of(copy, board.rules, None).values() if unit.fault and not unit.fault.incomplete]
     if broken and view.id not in board.policy.decisions and view.id not in board.edits.deleted:

@@ -44,6 +44,10 @@ def found(
         ((A.replace("1-a", "1-old"),), (), [(Ailment.NAME, "store:1-old", False)]),
         ((A, 'README/x 09:00 "x"'), (), [(Ailment.FOREIGN, "store:README", False)]),
         ((A, '.staging-1-a/x 09:00 "x"'), (), [(Ailment.LEFTOVER, "store:.staging-1-a", False)]),
+        ((A, "2-b/"), (), [(Ailment.EMPTY, "store:2-b", False)]),
+        ((A,), (A, "2-b/", ".trash/3-c/"), [(Ailment.EMPTY, "workspace:2-b", False)]),
+        ((A,), (A, "2-b/conversations/3-c/"), [(Ailment.EMPTY, "workspace:2-b/conversations/3-c", False)]),
+        ((A,), (A, '2-b/NOTE.md 09:00 "x"'), []),
     ],
 )
 def test_by_what_is_there(

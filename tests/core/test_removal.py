@@ -193,3 +193,11 @@ def test_a_directory_goes_where_what_stays_is_as_it_was_saved() -> None:
     assert beside(leaving, "workspace:1-a") == beside(leaving, "workspace:1-z") == of("store:1-a")
     other = B.replace(" parent 1", "")
     assert beside(plan_of(stored(other), here(A, other), agreed_on(A, other)), "workspace:1-a") == set()
+
+
+def test_a_directory_without_a_file_goes_with_the_last_one_that_leaves_it() -> None:
+    plan = plan_of(stored(A, "1-z/", f"1-y/conversations/{B}"), here())
+    assert [(action.kind, str(action.target)) for action in plan.actions] == [
+        (Kind.MOVE, "store:2-b"),
+        (Kind.REMOVE_STALE, "store:1-z"),
+    ]
