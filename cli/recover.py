@@ -14,6 +14,7 @@ from reconcile.core.recover import Offer, absent, coming, offers, remembering, t
 from reconcile.core.requests import Project
 from reconcile.disk.lost import put_marker_back
 from reconcile.disk.roots import locate_lost
+from reconcile.lost import lost_with_store
 from reconcile.passes import Passes
 
 from .asking import go_on, is_interactive, say, tell_waiting
@@ -69,6 +70,9 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
             found = offers(board, known)
             chosen, left_out = _chosen(options, found, board), found.left_out
         _say_left_out(options, board, left_out)
+        for each in lost_with_store(session, look):
+            way = f": {each.command}" if each.command else ""
+            say(options, f"lost with the store: {each.title or each.conversation}; {each.left}{way}")
         policy = _policy(options, settings, chosen, tuple(each.id for each in records))
         plan = session.plan(look, policy)
         if not _is_to_be_done(options, roots, session, plan):

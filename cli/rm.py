@@ -8,6 +8,7 @@ import click
 from msgspec.structs import replace
 
 from reconcile.core.requests import Children, Remove
+from reconcile.lost import lost_with_store
 
 from .context import find_ids
 from .options import common_options
@@ -28,13 +29,20 @@ if TYPE_CHECKING:
 def command(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: bool) -> None:
     """Remove conversations from the store and the workspace; they stay in the vault, and can be undone.
 
-    One that has children is refused unless --cascade or --promote says what becomes of them. Asks first.
+    One that has children is refused unless --cascade or --promote says what becomes of them. Asks first. One that was
+    lost with a store is not listed as lost any more.
     """
     if cascade and promote:
         raise click.UsageError("choose one: --cascade or --promote")
     children = Children.CASCADE if cascade else Children.PROMOTE if promote else Children.REFUSE
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        return replace(policy, request=Remove(tuple(dict.fromkeys(find_ids(session, look, ids))), children))
+        lost = {each.conversation for each in lost_with_store(session, look)}
+        missed = {each: found for each in ids if (found := session.format.parse_id(each)) in lost}
+        if missed and not session.readonly:
+            session.state.lost_no_more(missed.values())
+            session.messages += [f"{each}: it was lost with a store, and is not listed any more" for each in missed]
+        wanted = find_ids(session, look, [each for each in ids if each not in missed])
+        return replace(policy, request=Remove(tuple(dict.fromkeys(wanted)), children))
 
     run_pass(context, adjust, confirm="Remove them from both sides?")

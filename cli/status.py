@@ -11,9 +11,10 @@ from msgspec import to_builtins
 
 from reconcile.conflicts import unseen
 from reconcile.core.model import Side
-from reconcile.core.standing import standings
+from reconcile.core.standing import Standing, standings
 from reconcile.core.withholding import named
 from reconcile.describe import describe
+from reconcile.lost import lost_with_store
 
 from .asking import say
 from .context import find_ids, open_session, selection
@@ -24,12 +25,12 @@ from .sides import find_roots, policy_of, settings_of
 from .style import DEEP, Style, clean, nested, pad, shorten, titled, width
 
 if TYPE_CHECKING:
-    from reconcile.core.standing import Standing
+    from reconcile.lost import Lost
 
     from .given import Options
 
 TITLE = 44
-COLORS = {"in-sync": "green", "invalid": "red", "conflict": "red", "busy": "yellow", "behind": "blue"}
+COLORS = {"in-sync": "green", "invalid": "red", "conflict": "red", "lost": "red", "busy": "yellow", "behind": "blue"}
 
 
 @click.command(name="status")
@@ -58,12 +59,21 @@ def command(context: click.Context, conversation: str | None) -> None:
             return
         if (wanted := named(board)) is not None:
             found = tuple(each for each in found if each.conversation in wanted)
+        else:
+            found += tuple(_lost(each) for each in lost_with_store(session, look))
         if options.json:
             _dump({"format": "reconcile.status/1", "conversations": [to_builtins(each) for each in found]})
             return
         style = Style.choose(options.color)
         click.echo(heading(roots, policy.layout.value, style) + "\n")
         _show_all(found, style, roots.noun, verbose=options.verbose)
+
+
+def _lost(each: Lost) -> Standing:
+    detail = f"{each.left}: {each.command}" if each.command else each.left
+    return Standing(
+        each.conversation, each.title, 0, "lost", f"it was in a store that was lost; {detail}", settled=False
+    )
 
 
 def _dump(found: dict[str, Any]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.diagnosis import Finding, diagnose
+from reconcile.core.diagnosis import Ailment, Finding, diagnose
 from reconcile.core.model import Side
 from reconcile.disk.remnants import orphaned_locks, staging_directories, temporary_files
+from reconcile.lost import lost_with_store
 
 if TYPE_CHECKING:
     from reconcile.core.look import Look
@@ -30,4 +31,8 @@ def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]
         remnants += staging_directories(side, conversations)
         remnants += temporary_files(side, conversations, copies)
     remnants += orphaned_locks((roots.store, roots.workspace), known, session.format.parse_id)
-    return (*diagnose(board, session.plan(look, policy), look.store, look.workspace), *remnants)
+    lost = [
+        Finding(Ailment.LOST, each.conversation, each.left, each.conversation, (each.command,) if each.command else ())
+        for each in lost_with_store(session, look)
+    ]
+    return (*diagnose(board, session.plan(look, policy), look.store, look.workspace), *remnants, *lost)

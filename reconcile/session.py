@@ -38,7 +38,7 @@ from reconcile.formats import get_format
 from reconcile.scanner import Scanner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from reconcile.apply.executor import Progress
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import Checkout
 
+_NAMED = 10
+"""So many lost conversations are named by the run that misses them; `status` lists all."""
 PATH_MAX = 4096
 """Bytes of a path that Linux takes; macOS takes 1024, but reaches deeper files through descriptors."""
 
@@ -306,6 +308,7 @@ class Session:
         outcome, after = Outcome(), look
         if not plan.quiet:
             plan = replace(plan, store_lost=has_lost_all(look.store, look.memory, self.format))
+            missed = self.state.lost()
             outcome = self.carry_out(plan, look, command, progress)
             if plan.actions:
                 copies = (*look.store.copies, *look.workspace.copies)
@@ -314,10 +317,25 @@ class Session:
             else:
                 after = replace(look, memory=self.state.load(self.site.number))
             self.remember(plan, look, after, outcome)
+            self._tell_lost(missed, after)
         self.scanner.save()
         if not plan.quiet:
             close(self.site, outcome)
         return outcome, after
+
+    def _tell_lost(self, missed: Mapping[str, str | None], after: Look) -> None:
+        """Name what was lost with the store, once; what is there again is missed no more."""
+        if not (now := self.state.lost()):
+            return
+        from reconcile.lost import lost_with_store
+
+        self.state.lost_no_more(now.keys() & {copy.conversation for copy in after.store.copies})
+        new = [each for each in lost_with_store(self, after) if each.conversation not in missed]
+        for each in new[:_NAMED]:
+            way = f": {each.command}" if each.command else ""
+            self.messages.append(f"lost with the store: {each.title or each.conversation}; {each.left}{way}")
+        if len(new) > _NAMED:
+            self.messages.append(f"lost with the store: {len(new) - _NAMED} more; reconcile status lists them")
 
     def carry_out(self, plan: Plan, look: Look, command: str, progress: Progress) -> Outcome:
         """Carry out a plan made from ``look``; the run stays open until what was achieved is remembered."""

@@ -40,6 +40,7 @@ class Ailment(StrEnum):
     FOREIGN = "foreign"
     LEFTOVER = "leftover"
     ORPHANED_LOCK = "orphaned-lock"
+    LOST = "lost"
 
     @property
     def matters(self) -> str:
@@ -65,6 +66,7 @@ _MATTERS = {
     Ailment.FOREIGN: "It is no conversation: reconcile leaves it alone, JP may move it into .trash/.",
     Ailment.LEFTOVER: "An interrupted write has left it; it may hold the only copy of something.",
     Ailment.ORPHANED_LOCK: "A lock of a conversation that there isn't; JP removes it at the end of a run.",
+    Ailment.LOST: "It was in a store that was lost, and is on neither side now.",
 }
 
 PLAIN = "reconcile"

@@ -120,14 +120,17 @@ def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def has_lost_all(store: Snapshot, memory: Memory, fmt: Format) -> bool:
-    """Tell whether nothing is in the store, or none of several conversations that were agreed on.
+    """Tell whether nothing is in the store, or none of several conversations that any checkout has agreed on.
 
     Where others are in it, somebody has begun anew there.
     """
     if not holds_any(store.copies, fmt):
         return True
-    missing = [each for each in memory.agreed if each not in memory.tombstones]
-    return len(missing) > 1 and memory.agreed.keys().isdisjoint(copy.conversation for copy in store.copies)
+    there = {copy.conversation for copy in store.copies}
+    if not memory.agreed.keys().isdisjoint(there):
+        return False
+    known = {*memory.agreed, *(conversation for conversation, _ in memory.history)}
+    return known.isdisjoint(there) and len(known - memory.tombstones.keys()) > 1
 
 
 def _expected_here(memory: Memory, conversation: str) -> bool:

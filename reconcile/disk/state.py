@@ -191,6 +191,26 @@ class State:
             found = select(self._connection, sql, (checkout, LIBRARY))
         return found[0] if found else None
 
+    def lost(self) -> dict[str, str | None]:
+        """Conversations that a store had which was lost, and was not seen to have since, with their titles."""
+        with state_errors(self._path):
+            return dict(select(self._connection, "SELECT conversation, title FROM lost"))
+
+    def lost_no_more(self, conversations: Iterable[str]) -> None:
+        """The store has these again, or nobody misses them."""
+        if rows := encoded((conversation,) for conversation in conversations):
+            with transaction(self._connection, self._path):
+                self._connection.executemany("DELETE FROM lost WHERE conversation = ?", rows)
+
+    def projects_with(self, conversation: str) -> tuple[str, ...]:
+        """The projects of checkouts that had a conversation in their workspace at the end of their last run."""
+        sql = """SELECT DISTINCT project FROM checkout JOIN agreed ON agreed.checkout = checkout.id
+            WHERE agreed.conversation = ?1 AND NOT EXISTS (SELECT 1 FROM intent_local WHERE conversation = ?1)
+            AND NOT EXISTS (SELECT 1 FROM intent WHERE intent.checkout = checkout.id AND conversation = ?1)
+            ORDER BY last_seen DESC"""
+        with state_errors(self._path):
+            return tuple(row[0] for row in select(self._connection, sql, (conversation,)))
+
     def checkpoint(self) -> None:
         """Have all that was written be in the database's own file, which closing it would change else."""
         with state_errors(self._path):

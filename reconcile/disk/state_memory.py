@@ -216,6 +216,9 @@ def _load_history(
 def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
     """Write the changes, within the caller's transaction. Rows that say the same already aren't touched."""
     before = connection.total_changes
+    believed = fold.store_lost or _are_believed(connection, checkout, fold.brought)
+    if believed or _is_another(connection, checkout, fold.store_identity):
+        _list_lost(connection)
     connection.execute(
         """UPDATE checkout SET
             layout = coalesce(:layout, layout), store_identity = coalesce(:store, store_identity)
@@ -223,7 +226,7 @@ def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
             OR store_identity IS NOT coalesce(:store, store_identity))""",
         {"id": checkout, "layout": fold.layout, "store": fold.store_identity},
     )
-    if fold.store_lost or _are_believed(connection, checkout, fold.brought):
+    if believed:
         connection.execute(
             """UPDATE checkout SET store_identity = ?1 WHERE id <> ?2 AND store_identity <> ?1 AND EXISTS (
                 SELECT 1 FROM agreed WHERE agreed.checkout = checkout.id
@@ -242,6 +245,24 @@ def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
     _save_tombstones(connection, fold)
     if connection.total_changes > before:
         note_changed(connection, fold.conversations)
+
+
+def _is_another(connection: sqlite3.Connection, checkout: int, identity: str | None) -> bool:
+    """Tell whether a checkout has known another store, and believed that."""
+    if identity is None:
+        return False
+    ((known,),) = select(connection, "SELECT store_identity FROM checkout WHERE id = ?", (checkout,))
+    return known not in (None, LOST, identity)
+
+
+def _list_lost(connection: sqlite3.Connection) -> None:
+    """List all that the store had, as far as it is known; what is seen there again is taken out."""
+    connection.execute(
+        """INSERT INTO lost SELECT conversation, max(title) FROM (
+            SELECT conversation, title FROM agreed UNION ALL SELECT conversation, NULL FROM intent
+            UNION ALL SELECT conversation, NULL FROM intent_local
+        ) WHERE conversation NOT IN (SELECT conversation FROM tombstone) GROUP BY conversation ON CONFLICT DO NOTHING"""
+    )
 
 
 def _are_believed(connection: sqlite3.Connection, checkout: int, conversations: Collection[str]) -> bool:

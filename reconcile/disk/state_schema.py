@@ -88,6 +88,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # The library asks for open runs with every lock that it takes, and leaves a run with every change.
     ("CREATE INDEX run_open ON run (id) WHERE finished_ns IS NULL",),
+    ("CREATE TABLE lost (conversation TEXT PRIMARY KEY, title TEXT) WITHOUT ROWID",),
 )
 """Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
 

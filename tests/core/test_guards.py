@@ -108,6 +108,14 @@ def test_a_store_that_was_begun_anew(known: list[str], buried: list[str], store:
     assert look_at_sides(stored(*store), here(*known), memory, FORMAT).store_emptied is emptied
 
 
+def test_a_store_in_which_another_checkout_knows_something_was_not_begun_anew() -> None:
+    """Whether it is one or another that is missing, what is still there tells that only some were removed."""
+    memory = agreed_on(ONE, TWO)
+    here_alone = replace(memory, agreed={"jp-c1": memory.agreed["jp-c1"]})
+    assert look_at_sides(stored(THREE), here(ONE), here_alone, FORMAT).store_emptied
+    assert not look_at_sides(stored(TWO, THREE), here(ONE), here_alone, FORMAT).store_emptied
+
+
 def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:
     assert look_at_sides(stored(), here(), Memory(), FORMAT) == CLEAR
 

@@ -75,6 +75,7 @@ class Stories(RuleBasedStateMachine):
         self.renewed: set[str] = set()
         self.verbs: list[str] = []
         self.branches: list[Tree] = []
+        self.backups: list[Tree] = []
         self.frames: list[Frame] = []
         self.halves: set[str] = set()
         self.broken = False
@@ -161,11 +162,27 @@ class Stories(RuleBasedStateMachine):
     @rule(side=SIDE, how=st.sampled_from(("emptied", "replaced", "gone")))
     def wipe(self, side: str, how: str) -> None:
         """All of a side goes: ``rm -rf .jp/conversations``, a new disk."""
-        if how == "gone" and side != "store":
+        if how == "gone":
             self.trees[side] = None
         else:
             self.trees[side] = {}
             self.renewed |= {side} if how == "replaced" else set()
+
+    @rule()
+    def back_up(self) -> None:
+        """Somebody copies the store to another disk."""
+        self.backups.append(dict(self.trees["store"] or {}))
+
+    @rule(pick=PICK, time=TIME)
+    def restore(self, pick: int, time: str) -> None:
+        """The store is lost, and another directory with an old copy of it takes its place; the times may be new."""
+        if self.backups:
+            (stamped,) = read_tree([f'x {time} "x"']).values()
+            assert isinstance(stamped, Blob)
+            then = self.backups[pick % len(self.backups)]
+            touched = {at: replace(each, mtime_ns=stamped.mtime_ns) for at, each in then.items()}
+            self.trees["store"] = dict(then) if pick % 2 else touched
+            self.renewed.add("store")
 
     # What JP does.
 

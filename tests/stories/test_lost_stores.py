@@ -212,3 +212,44 @@ def test_one_that_is_removed_is_removed(watched: World, other: World) -> None:
         shutil.rmtree(watched.store / f"{ONLY_THERE[0]}-it")
         until(lambda: not (other.workspace / f"{ONLY_THERE[0]}-it").exists())
         assert one.stop() == two.stop() == 0
+
+
+def test_what_was_in_the_store_alone_is_named_with_the_way_back(watched: World) -> None:
+    """One of the local ones was in the workspace once, so that the vault has it; the other was made in the store."""
+    write_conversation(watched.store / "17500000021-it", "Made there", events(2))
+    for number in (FIRST, 17500000021):
+        watched.reconcile("local", str(number))
+    shutil.rmtree(watched.store)
+    told = watched.reconcile().output
+    assert "lost with the store" in told
+    assert f"reconcile restore jp-c{FIRST}@" in told
+    assert "jp-c17500000021; nothing of it is kept" in told
+    assert "lost with the store" not in watched.reconcile().output, "it is said once"
+    for words in (["status"], ["doctor"], ["recover", "--dry-run"]):
+        told = watched.run("--workspace", watched.project, *words).output
+        assert f"reconcile restore jp-c{FIRST}@" in told, words
+        assert "jp-c17500000021" in told, words
+    run = told.partition(f"jp-c{FIRST}@")[2].split()[0]
+    watched.reconcile("restore", f"jp-c{FIRST}@{run}")
+    assert watched.event_count(FIRST) == 3
+    assert not (watched.workspace / f"{FIRST}-it").exists(), "it is local still"
+    assert f"jp-c{FIRST}@" not in watched.run("--workspace", watched.project, "doctor").output
+    assert "not listed any more" in watched.reconcile("rm", "jp-c17500000021", "--yes").output
+    assert watched.run("--workspace", watched.project, "doctor").exit_code == 0
+
+
+def test_what_another_checkout_has_is_named_with_the_run_that_saves_it(watched: World, other: World) -> None:
+    remove(watched.store)
+    told = watched.reconcile().output
+    assert f"reconcile --workspace {other.project}" in told
+    other.reconcile()
+    assert "lost" not in watched.run("--workspace", watched.project, "status").output
+    assert "lost" not in watched.reconcile().output
+
+
+def test_what_was_removed_on_purpose_is_not_missed(watched: World) -> None:
+    watched.reconcile("rm", str(FIRST), "--yes")
+    shutil.rmtree(watched.store)
+    assert "lost with" not in watched.reconcile().output
+    told = watched.run("--workspace", watched.project, "status").output
+    assert f"jp-c{FIRST}" not in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,16 @@ from reconcile.disk.hashing import digest
 from tests.support.carrying_out import blobs_of, inside, is_directory_removal
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
     from reconcile.core.plan import Plan
     from tests.support.carrying_out import Trees
+    from tests.support.trees import Tree
 
 _SAVES = (Kind.COPY, Kind.FORK)
+_NUMBERED = re.compile(r"(?:^|/)(\d+)(?=[-/])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,23 @@ def check_laws(run: Carried) -> None:
     _check_removals(run)
     _check_census(run)
     _check_needless(run)
+
+
+def numbers_in(trees: Iterable[Tree | None]) -> set[str]:
+    """Return the numbers of the conversations of which any of these sides has a file."""
+    return {number for tree in trees for path in tree or () for number in _NUMBERED.findall(path)[-1:]}
+
+
+def removed_by_hand(before: set[str], after: set[str]) -> set[str]:
+    """Return what somebody has removed from the store: where nothing of it is left, it was lost instead."""
+    lost = not after or (len(before) > 1 and before.isdisjoint(after))
+    return set() if lost else before - after
+
+
+def check_none_lost(before: Iterable[Tree | None], after: Iterable[Tree | None], removed: Collection[str]) -> None:
+    """Nothing that the store or any checkout had leaves them all, unless somebody has removed it."""
+    lost = numbers_in(before) - numbers_in(after) - set(removed)
+    assert not lost, f"in no checkout any more, and not in the store, though nobody removed it: {sorted(lost)}"
 
 
 def _check_order(plan: Plan) -> None:

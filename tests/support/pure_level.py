@@ -31,7 +31,7 @@ from reconcile.disk.hashing import digest
 from reconcile.formats import get_format
 from tests.support.carrying_out import blobs_of, carry_out
 from tests.support.commands import outcome_of, refusal
-from tests.support.laws import Carried, check_laws
+from tests.support.laws import Carried, check_laws, check_none_lost, numbers_in, removed_by_hand
 from tests.support.past_runs import PastRuns
 from tests.support.pure_scan import scan_tree
 from tests.support.remembering import Memories
@@ -142,11 +142,19 @@ class PureLevel:
     now_ns: int = DAY_NS
     past: PastRuns = field(default_factory=PastRuns)
     vault: dict[str, bytes] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
+    """The numbers of conversations that somebody has removed from the store, which was not lost."""
+    stored: set[str] = field(default_factory=set)
+    """The numbers of those that the store had when it was last looked at: its tree may be changed in place."""
 
     def tree(self, side: str) -> Tree | None:
         return self.trees.get(side)
 
     def change(self, side: str, tree: Tree | None, *, another: bool) -> None:
+        if side == "store":
+            now = numbers_in([tree])
+            self.removed |= set() if another else removed_by_hand(self.stored, now)
+            self.stored = now
         self.trees[side] = tree
         if another or tree is None:
             self.identities[side] = self.identities.get(side, 0) + 1
@@ -201,7 +209,12 @@ class PureLevel:
         self.past.add(command.workspace, plan, memory, listing_of(store, workspace))
         after = carry_out(plan, before, listing_of(store, workspace), self.vault)
         check_laws(Carried(plan, store, workspace, memory, before, after))
-        self.trees |= {"store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
+        trees = {**self.trees, "store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
+        if policy.request is None:
+            check_none_lost(self.trees.values(), trees.values(), self.removed)
+        self.trees = trees
+        self.stored = numbers_in([self.trees["store"]])
+        self.removed -= self.stored
         self.memories.put_back(command.workspace, dict(plan.remembered))
         run = str(self.now_ns)
         plan = replace(plan, store_lost=not plan.quiet and has_lost_all(store, memory, FORMAT))

@@ -1,0 +1,57 @@
+"""What was lost with a store, and where the last of it is: in the vault, or in another checkout."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconcile.disk.versions import VersionKind
+
+if TYPE_CHECKING:
+    from reconcile.core.look import Look
+    from reconcile.session import Session
+
+
+class Lost(Struct, frozen=True):
+    """A conversation that was in a lost store and is on no side here: what is left of it, and the command for that."""
+
+    conversation: str
+    title: str | None
+    left: str
+    command: str | None
+
+
+def lost_with_store(session: Session, look: Look) -> tuple[Lost, ...]:
+    """Return what was lost with a store and is still missed here, in the order of ids.
+
+    What was removed on purpose isn't missed. It takes for granted that a run has seen what was in the store: of what
+    none has seen, nothing is known.
+    """
+    missed = session.state.lost()
+    if not missed:
+        return ()
+    there = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
+    found = sorted(missed.keys() - there - look.memory.tombstones.keys(), key=session.format.order)
+    return tuple(_lost(session, each, missed[each]) for each in found)
+
+
+def _lost(session: Session, conversation: str, title: str | None) -> Lost:
+    for project in session.state.projects_with(conversation):
+        if project != session.project and os.path.isdir(project):
+            command = f"reconcile --workspace {shlex.quote(project)}"
+            return Lost(conversation, title, f"a run in {project} saves it again, if it is still there", command)
+    units: dict[str, set[str]] = {}
+    for version in session.state.versions.of_conversation(conversation):
+        if version.run is not None and version.kind is VersionKind.FILE:
+            units.setdefault(version.run, set()).add(version.unit)
+    whole = [run for run, kept in units.items() if kept.issuperset(session.format.required)]
+    if whole:
+        words = f"the vault has it as run {max(whole)} found it"
+        return Lost(conversation, title, words, f"reconcile restore {conversation}@{max(whole)}")
+    if units:
+        words = f"the vault has a part of it, which run {max(units)} has kept"
+        return Lost(conversation, title, words, f"reconcile show {conversation}@{max(units)}")
+    return Lost(conversation, title, "nothing of it is kept", None)
