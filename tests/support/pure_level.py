@@ -211,7 +211,8 @@ class PureLevel:
         check_laws(Carried(plan, store, workspace, memory, before, after))
         trees = {**self.trees, "store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
         if policy.request is None:
-            check_none_lost(self.trees.values(), trees.values(), self.removed)
+            buried = {each.removeprefix("jp-c") for each in memory.tombstones}
+            check_none_lost(self.trees.values(), trees.values(), self.removed | buried)
         self.trees = trees
         self.stored = numbers_in([self.trees["store"]])
         self.removed -= self.stored
