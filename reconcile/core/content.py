@@ -75,7 +75,13 @@ class Verdict(Struct, frozen=True):
 def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
     """Decide every unit of a conversation that is on both sides."""
     names = sorted(set(view.store.units) | set(view.workspace.units), key=_unit_order)
-    verdicts = [decide_unit(view, name, memory, policy) for name in names]
+    anew = {name for name in names if sides.store_renewed and _differs_from_agreed(view, name)}
+    verdicts = [
+        decide_unit(replace(view, agreed=None), name, replace(memory, history={}), policy)
+        if name in anew
+        else decide_unit(view, name, memory, policy)
+        for name in names
+    ]
     assert view.store.main is not None  # noqa: S101 - it is on both sides
     if sides.store_renewed:
         verdicts = [_refilled(view, verdict, memory) for verdict in verdicts]
@@ -84,6 +90,16 @@ def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tu
     if _is_partly_here(view, policy):
         verdicts = [_kept(verdict) if verdict.outcome is Outcome.TO_WORKSPACE else verdict for verdict in verdicts]
     return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
+
+
+def _differs_from_agreed(view: View, name: str) -> bool:
+    """Tell whether the store alone has another version of a unit than was agreed on.
+
+    In another store than that of then, this is no edit of the version that was agreed on: both are compared anew.
+    """
+    base = view.agreed.units.get(name) if view.agreed else None
+    stored = view.store.digest(name)
+    return base is not None and view.workspace.digest(name) == base and stored is not None and stored != base
 
 
 def _refilled(view: View, verdict: Verdict, memory: Memory) -> Verdict:

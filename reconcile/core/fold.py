@@ -12,6 +12,7 @@ from reconcile.core.memory import LOST, Agreed, Intent, IntentKind
 from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Side, joined
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
+from reconcile.core.reasons import Reason
 from reconcile.core.remaining import agreement, by_conversation
 from reconcile.core.units import units_of
 from reconcile.core.views import views_of
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Action, Plan
     from reconcile.core.units import Rules
     from reconcile.core.views import View
+
+
+_UNCHOSEN = (Reason.REFILL, Reason.EXTERNAL)
 
 
 class Changes(Struct):
@@ -209,6 +213,8 @@ class _Run(Struct, frozen=True, kw_only=True):
     """The plan is none of the planner's, which alone says where a directory belongs."""
     rooted: frozenset[str]
     written: frozenset[tuple[str, str]]
+    chosen: frozenset[tuple[str, str]]
+    """What of that was preferred to another version; what a side only lacked may be newer in another checkout."""
     kept: frozenset[tuple[str, str]]
     """Units that the store got from the vault: they are its newest ones, whatever the workspace has."""
     given: frozenset[tuple[str, str | None]]
@@ -236,7 +242,7 @@ class _Run(Struct, frozen=True, kw_only=True):
         An old version that somebody else put on both sides stays old: the history goes on from the newest one.
         """
         known = self.memory.history.get((conversation, unit), ())
-        chosen = not self.written.isdisjoint({(conversation, unit), (conversation, WHOLE)})
+        chosen = not self.chosen.isdisjoint({(conversation, unit), (conversation, WHOLE)})
         return digest not in known or (chosen and known[-1] != digest)
 
 
@@ -252,6 +258,7 @@ def _run_of(
         places_none=plan.policy.request is not None and plan.policy.tree_edit is None,
         rooted=frozenset(plan.rooted),
         written=frozenset((action.conversation, action.unit) for action in plan.actions),
+        chosen=frozenset((each.conversation, each.unit) for each in plan.actions if each.reason not in _UNCHOSEN),
         kept=_from_vault(plan),
         given=_as_written(plan, Kind.PROJECT, undone, workspace, rules),
         saved=_as_written(plan, Kind.COPY, undone, store, rules),

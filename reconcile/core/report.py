@@ -270,7 +270,7 @@ def _note_replaced(board: Board, store: Snapshot) -> None:
     if board.memory.store_identity != LOST:
         board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
     elif store.exists:
-        message = "the store has lost conversations since the last run here; what it lacks does not count as removed"
+        message = "the store was lost since the last run here; what it lacks does not count as removed"
         board.note(None, Reason.STORE_REPLACED, message)
 
 

@@ -440,11 +440,12 @@ def test_an_extra_that_the_store_seems_to_lack_goes_only_where_that_was_seen(sid
 SPENT = digest_of(STREAM, "[1]"), digest_of(STREAM, "[1 2]"), digest_of(STREAM, "[1 2 3]")
 OUTDATED: dict[str, tuple[str, str, Prefer, tuple[Outcome, Reason | None]]] = {
     "the version before": ("[1 2]", "[1 2 3]", Prefer.NEWEST, (Outcome.TO_STORE, Reason.REFILL)),
+    "as it was agreed on": ("[1 2 3]", "[5]", Prefer.NEWEST, (Outcome.TO_STORE, Reason.EDITED_WORKSPACE)),
     "the version before, asked for": ("[1 2]", "[5]", Prefer.STORE, (Outcome.TO_WORKSPACE, Reason.PREFERRED)),
     "an older one than an old one": ("[1]", "[1 2]", Prefer.NEWEST, (Outcome.TO_STORE, Reason.REFILL)),
     "an older one than an edit": ("[1 2]", "[5]", Prefer.NEWEST, (Outcome.TO_STORE, Reason.REFILL)),
     "the newest, against an old one": ("[1 2 3]", "[1]", Prefer.NEWEST, (Outcome.BEHIND, Reason.BEHIND)),
-    "one that isn't known": ("[1 2 3 4]", "[1 2 3]", Prefer.NEWEST, (Outcome.TO_WORKSPACE, Reason.EDITED_STORE)),
+    "one that isn't known": ("[1 2 3 4]", "[1 2 3]", Prefer.NEWEST, (Outcome.TO_WORKSPACE, Reason.TIE)),
 }
 
 

@@ -251,6 +251,20 @@ def test_what_another_store_lacks_is_not_agreed_on_any_more() -> None:
     assert agreed.units.keys() == {METADATA, STREAM}
 
 
+@pytest.mark.parametrize(
+    ("reason", "newest"), [(Reason.REFILL, "new"), (Reason.EXTERNAL, "new"), (Reason.DECIDED, "old")]
+)
+def test_an_old_version_that_the_store_lacked_does_not_become_the_newest(reason: Reason, newest: str) -> None:
+    """Another checkout has the newer one, and saves it when it sees that the store has the old one."""
+    memory = agreed_on(ONE)
+    digest = memory.agreed["jp-c1"].units[STREAM]
+    memory = replace(memory, agreed={}, history={("jp-c1", STREAM): (digest, "new")})
+    at = Place(Side.STORE, "1-a")
+    action = Action(id="1", kind=Kind.COPY, conversation="jp-c1", title=None, unit=WHOLE, reason=reason, target=at)
+    changes = folded(stored(ONE), here(ONE), memory, replace(PLAN, actions=(action,)))
+    assert changes.history.get(("jp-c1", STREAM)) == (None if newest == "new" else digest)
+
+
 def test_what_a_plan_brings_to_the_store() -> None:
     plan = plan_of(stored(TWO), here(ONE, TWO.replace("09:00", "09:30", 1).replace("B", "C")))
     assert {action.conversation for action in plan.actions} == {"jp-c1", "jp-c2"}

@@ -61,7 +61,7 @@ def test_another_store_is_told_once() -> None:
     assert not [reason for _, reason, _ in notes(plan_of(gone, here(Z), lost)) if reason is Reason.STORE_REPLACED]
     ((_, reason, message),) = notes(plan([A], [A], lost))
     assert reason is Reason.STORE_REPLACED
-    assert message.startswith("the store has lost conversations since")
+    assert message.startswith("the store was lost since")
 
 
 def test_a_local_one_that_is_here() -> None:
