@@ -14,7 +14,7 @@ from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
 from reconcile.core.decisions import decide
-from reconcile.core.doubts import doubts_of
+from reconcile.core.doubts import doubts_of, parted_of
 from reconcile.core.guards import has_lost_all
 from reconcile.core.look import Look
 from reconcile.core.model import Fault, Side
@@ -156,12 +156,14 @@ class Session:
 
     def _with_outdated(self, store: Snapshot, workspace: Snapshot, memory: Memory) -> Memory:
         doubts = doubts_of(store, workspace, memory, self.rules)
-        if not doubts:
+        parted = parted_of(store, workspace, memory, self.rules)
+        if not doubts and not parted:
             return memory
-        from reconcile.disk.outdated import outdated_of  # here: most runs are in no doubt
+        from reconcile.disk.outdated import committed_of, outdated_of  # here: most runs are in no doubt
 
         places = {side: self.site.conversations(side) for side in Side}
-        return replace(memory, outdated=outdated_of(doubts, places, self.format))
+        committed = committed_of(parted, places[Side.WORKSPACE], self.format)
+        return replace(memory, outdated=outdated_of(doubts, places, self.format), committed=committed)
 
     def now_ns(self) -> int:
         """Return what time it is for this session."""

@@ -142,9 +142,11 @@ def remember(
 ) -> None:
     """Remember what was achieved, from a new look and what is remembered now, the plan's own intents included.
 
-    What an earlier run has left to rename counts too, which this one need not have been about.
+    What an earlier run has left to rename counts too, which this one need not have been about, and what git has said
+    before.
     """
-    memory = replace(after.memory, renames=after.memory.renames | before.memory.renames)
+    renames = after.memory.renames | before.memory.renames
+    memory = replace(after.memory, renames=renames, committed=before.memory.committed)
     idle = left_alone(plan, outcome.undone())
     plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
     changes = learned(fold(after.store, after.workspace, memory, plan, rules, outcome.undone(), whole), outcome.run)

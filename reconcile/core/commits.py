@@ -80,12 +80,12 @@ class Commits:
         if at_head:
             past = {commit for commit in theirs if self._bits[commit] & self._head}
             newer = bool(past)
-            older = self._any_follows(theirs - past, self._since(file, content))
+            older = self._any_follows(theirs - past, self.since(file, content))
             if newer or older:
                 return _one_of(older=older, newer=newer)
         return _one_of(older=self._any_follows(theirs, ours), newer=self._any_follows(ours, theirs))
 
-    def _since(self, file: FileOf, content: str) -> set[str]:
+    def since(self, file: FileOf, content: str) -> set[str]:
         """Return the commits since which HEAD has had a content: those that no later one on the way undid."""
         came = {commit for commit in self._came.get((file, content), ()) if self._bits[commit] & self._head}
         went = {commit for commit in self._went.get((file, content), ()) if self._bits[commit] & self._head}

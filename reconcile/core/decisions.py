@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.core.board import Board
+from reconcile.core.choices import Take
 from reconcile.core.content import Outcome, Verdict, decide_carried, decide_units
 from reconcile.core.directories import choose_directories
 from reconcile.core.edits import Edits
@@ -24,7 +25,7 @@ from reconcile.core.reasons import Reason
 from reconcile.core.settle import final_metadata, keeps_directories, stated_content
 from reconcile.core.tree import TreeIndex
 from reconcile.core.units import units_of
-from reconcile.core.views import views_of, without_speakers
+from reconcile.core.views import Lead, views_of, without_speakers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules, Unit
     from reconcile.core.views import View
+
+
+_LEADS = {Take.STORE: Lead.STORE, Take.WORKSPACE: Lead.WORKSPACE, Take.KEEP: Lead.NEITHER}
 
 
 def decide(
@@ -63,6 +67,8 @@ def decide(
         right = {each.path for each in mended}
         memory = replace(memory, history={key: each for key, each in memory.history.items() if key[0] not in right})
     views = views_of(store, workspace, memory, rules, leaving=edits.leaving)
+    decided = ((each, _LEADS.get(take)) for each, take in policy.decisions.items() if each in views)
+    views |= {each: replace(views[each], lead=lead) for each, lead in decided if lead and views[each].is_parted}
     nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
     board = Board(
         views=views,

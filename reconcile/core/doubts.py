@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.core.content import is_in_doubt
-from reconcile.core.views import views_of
+from reconcile.core.views import Lead, views_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reconcile.core.memory import Memory
     from reconcile.core.model import Copy, Digest, Snapshot
     from reconcile.core.units import Rules, Unit
+    from reconcile.core.views import View
 
 
 class Doubt(Struct, frozen=True):
@@ -47,6 +48,18 @@ def doubts_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules
         for name in view.store.units
         if is_in_doubt(view, name, memory)
     )
+
+
+def parted_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> tuple[View, ...]:
+    """Return the conversations that one side has archived and the other live, where nothing is remembered of that."""
+    theirs: dict[str, set[bool]] = {}
+    for copy in workspace.copies:
+        theirs.setdefault(copy.conversation, set()).add(copy.archived)
+    apart = {copy.conversation for copy in store.copies if theirs.get(copy.conversation, set()) - {copy.archived}}
+    if rules.format.places is not None or not apart:
+        return ()
+    views = views_of(store, workspace, memory, rules, apart).values()
+    return tuple(view for view in views if view.is_parted and not view.local and view.lead is not Lead.NEITHER)
 
 
 def _differing(store: Snapshot, workspace: Snapshot) -> set[str]:

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from reconcile.core.guards import look_at_whole
 from reconcile.core.memory import LOST, Agreed, Intent, IntentKind
-from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Side, joined
+from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Place, Side, joined
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
 from reconcile.core.reasons import Reason
 from reconcile.core.remaining import agreement, by_conversation
 from reconcile.core.units import units_of
-from reconcile.core.views import views_of
+from reconcile.core.views import PLACE, views_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -88,6 +88,7 @@ def fold(
     saved = {copy.conversation for copy in store.copies}
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
     _fold_whole(store, memory, plan, sides, changes)
+    _fold_partitions(memory, plan, undone, changes)
     changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes
 
@@ -102,6 +103,15 @@ def brought(plan: Plan) -> frozenset[str]:
 def _is_about(plan: Plan, conversation: str) -> bool:
     """Tell whether the plan has concluded something of a conversation."""
     return (plan.about is None or conversation in plan.about) and conversation not in plan.moving
+
+
+def _fold_partitions(memory: Memory, plan: Plan, undone: Collection[str], changes: Changes) -> None:
+    """Remember which commits' partition the store's has replaced: where git puts that back, it is an older one."""
+    for action in plan.actions:
+        found = memory.committed.get(action.conversation)
+        moved = action.kind in (Kind.ARCHIVE, Kind.UNARCHIVE) and action.id not in undone
+        if moved and found is not None and action.source == Place(Side.WORKSPACE, found.place):
+            changes.history[action.conversation, PLACE] = found.since
 
 
 def _fold_whole(store: Snapshot, memory: Memory, plan: Plan, sides: Sides, changes: Changes) -> None:

@@ -69,6 +69,8 @@ class AsideKind(StrEnum):
     """The workspace's copy of a local conversation lost, and may not be written."""
     KEPT = "kept"
     UNDONE = "undone"
+    PLACED = "placed"
+    """Git has the workspace's directory in another partition than the store, and it stays there."""
 
 
 class AsideRecord(Struct, frozen=True):
@@ -87,6 +89,18 @@ class Outdated(Struct, frozen=True):
     workspace: Digest
 
 
+class Committed(Struct, frozen=True):
+    """A directory of the workspace that HEAD has at the same place, and the store in another partition.
+
+    ``older`` is the side whose partition came first by the order of commits; None where they don't say. ``since`` names
+    the commits that have put it there.
+    """
+
+    place: str
+    older: Side | None
+    since: str
+
+
 class Memory(Struct, frozen=True):
     """Everything remembered that a plan depends on.
 
@@ -100,7 +114,8 @@ class Memory(Struct, frozen=True):
     ``localizing``: those whose directory it was to take out of the workspace for good, alone or with another's, and
     didn't.
     ``former``: for `recover`, what earlier records of this checkout say of conversations that this one doesn't know.
-    ``outdated``: what git remembers, by id and unit, of those in doubt (`reconcile.core.doubts`) that it knows.
+    ``outdated``: what git remembers, by id and unit, of those in doubt (`reconcile.core.doubts`) that it knows;
+    ``committed``: what it says of directories in another partition than the store's.
     """
 
     checkout_known: bool = False
@@ -116,6 +131,7 @@ class Memory(Struct, frozen=True):
     localizing: frozenset[str] = frozenset()
     former: Mapping[str, Intent] = field(default_factory=dict)
     outdated: Mapping[tuple[str, str], Outdated] = field(default_factory=dict)
+    committed: Mapping[str, Committed] = field(default_factory=dict)
 
     def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
         """Tell whether the history has replaced a content by a newer one.

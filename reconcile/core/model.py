@@ -54,6 +54,11 @@ def joined(path: str, name: str) -> str:
     return f"{path}/{name}" if name else path
 
 
+def is_archived(path: str) -> bool:
+    """Tell whether a path is that of a directory directly in an ``.archive/``."""
+    return path.rpartition("/")[0].rpartition("/")[2] == ARCHIVE
+
+
 class Place(Struct, frozen=True):
     """A file or directory on one side; printed as ``store:17528832001-title``."""
 
@@ -177,7 +182,7 @@ class Copy(Struct, frozen=True):
     @property
     def archived(self) -> bool:
         """Directly in an ``.archive/``; what an archived directory carries along is not archived by that."""
-        return self.path.rpartition("/")[0].rpartition("/")[2] == ARCHIVE
+        return is_archived(self.path)
 
     @property
     def place(self) -> Place:

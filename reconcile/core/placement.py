@@ -17,6 +17,7 @@ from reconcile.core.presence import Goal, removed_here
 from reconcile.core.reasons import Reason
 from reconcile.core.removal import vacate
 from reconcile.core.settle import events_of, final_metadata, is_undecided
+from reconcile.core.views import Lead
 
 if TYPE_CHECKING:
     from reconcile.core.board import Board
@@ -66,6 +67,9 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
     node = board.node(main)
     container = board.container_of(view.id)
     if view.local or view.id in board.frozen:
+        return
+    if view.lead is Lead.NEITHER:
+        board.displaced.add(view.id)
         return
     if container is not None and container not in board.present:
         message = "stays where it is: its parent isn't in this workspace"
@@ -302,20 +306,25 @@ def archive(board: Board, view: View) -> None:
     if main is None or store is None or view.local or view.id in board.edits.leaving:
         return
     node = board.node(main)
-    if not store.archived or node.prefix == f"{ARCHIVE}/" or view.id in board.frozen:
+    if not view.archived or view.lead is Lead.NEITHER or node.prefix == f"{ARCHIVE}/" or view.id in board.frozen:
         return
     _move(board, view, _step(view, Kind.ARCHIVE, Reason.ARCHIVED), node, (None, f"{ARCHIVE}/", node.name))
 
 
 def place_in_store(board: Board, view: View) -> None:
-    """Keep the store flat, and its directory names in step with the titles."""
+    """Keep the store flat, its directory names in step with the titles, and archived what a commit has archived."""
     main = view.store.main
     if main is None or board.parentage[view.id].frozen or view.id in board.edits.deleted:
         return
     node = board.homes[view.id]
-    prefix = f"{ARCHIVE}/" if main.archived else ""
+    prefix = f"{ARCHIVE}/" if view.archived_in_store else ""
     name = _dirname(board, view, main)
     if node.is_at(None, prefix, name):
+        return
+    if view.archived_in_store != main.archived:
+        kind = Kind.UNARCHIVE if main.archived else Kind.ARCHIVE
+        why = Reason.DECIDED if view.id in board.policy.decisions else Reason.LATER_COMMIT
+        _move(board, view, _step(view, kind, why), node, (None, prefix, name))
         return
     renamed = node.container is None and node.name != name
     reason = Reason.TITLE_CHANGED if renamed else Reason.FLATTENED

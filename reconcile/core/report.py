@@ -12,6 +12,7 @@ from reconcile.core.placement import is_complete, is_sound
 from reconcile.core.plan import Item, Kind
 from reconcile.core.presence import Goal, lacking
 from reconcile.core.reasons import Reason
+from reconcile.core.views import PLACE, Lead
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -72,6 +73,7 @@ def report_conversation(board: Board, view: View) -> None:
         )
     for verdict in board.verdicts.get(view.id, {}).values():
         _report_unit(board, view, verdict)
+    _report_parted(board, view)
     _report_rivals(board, view)
     _report_parent(board, view)
     _remember(board, view)
@@ -203,6 +205,18 @@ def _report_parent(board: Board, view: View) -> None:
             message = "its parent_id is no conversation's id and is left alone; expected one such as jp-c17528832001"
             board.note(view.id, Reason.PARENT_UNREADABLE, message)
             return
+
+
+def _report_parted(board: Board, view: View) -> None:
+    """Say that each side keeps its own partition, and remember it, so that git isn't asked again."""
+    record = view.parted if view.lead is Lead.NEITHER else None
+    if record is not None:
+        here, there = ("archived", "live") if view.archived else ("live", "archived")
+        message = f"git has it {here} here, and the store {there}; each stays as it is"
+        ways = (f"reconcile resolve {view.id} --take {side}" for side in Side)
+        board.set_aside(view, WHOLE, Reason.DISPLACED, message, *ways)
+    if board.memory.asides.get((view.id, PLACE)) != record:
+        board.asides[view.id, PLACE] = record
 
 
 def _report_rivals(board: Board, view: View) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.core.memory import IntentKind
-from reconcile.core.model import METADATA, Metadata, Partition, Side, Stream
+from reconcile.core.memory import AsideKind, AsideRecord, IntentKind
+from reconcile.core.model import METADATA, Metadata, Partition, Side, Stream, is_archived
 from reconcile.core.names import CHILDREN
 from reconcile.core.units import Unit, units_of
 
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
     from reconcile.core.memory import Agreed, Intent, Memory
     from reconcile.core.model import Copy, Digest, Snapshot
     from reconcile.core.units import Rules
+
+
+PLACE = "place"
+"""The name under which is remembered that a directory stays in another partition than the store's, and which commits
+have put it where the store had it no more."""
+
+
+class Lead(Enum):
+    """Which side says whether a conversation is archived, where the two sides differ."""
+
+    STORE = auto()
+    WORKSPACE = auto()
+    NEITHER = auto()
+    """Each stays as it is: git has put the workspace's directory where it is, and takes it away again."""
 
 
 class SideView(Struct, frozen=True):
@@ -85,6 +100,7 @@ class View(Struct, frozen=True):
     """The parent that both sides agreed on in this checkout; elsewhere the known one."""
     parent_is_known: bool
     rules: Rules
+    lead: Lead = Lead.STORE
 
     @property
     def format(self) -> Format:
@@ -106,9 +122,30 @@ class View(Struct, frozen=True):
 
     @property
     def archived(self) -> bool:
-        """The store's partition decides (section 5); without a store copy the workspace's own stands."""
-        main = self.store.main or self.workspace.main
+        """Whether it is archived as far as this workspace goes; where one side alone has it, that one says so."""
+        first, second = self.store.main, self.workspace.main
+        main = (second or first) if self.lead is not Lead.STORE else (first or second)
         return main is not None and main.archived
+
+    @property
+    def archived_in_store(self) -> bool:
+        """Whether the store's directory belongs in its archive."""
+        if self.lead is Lead.WORKSPACE:
+            return self.archived
+        return self.store.main is not None and self.store.main.archived
+
+    @property
+    def is_parted(self) -> bool:
+        """Tell whether one side has it archived, and the other one live."""
+        store, workspace = self.store.main, self.workspace.main
+        return store is not None and workspace is not None and store.archived != workspace.archived
+
+    @property
+    def parted(self) -> AsideRecord:
+        """Return what is remembered where each side of a conversation that is parted stays as it is."""
+        assert self.workspace.main is not None  # noqa: S101 - it is on both sides
+        partition = Partition.LIVE if self.workspace.main.archived else Partition.ARCHIVE
+        return AsideRecord(AsideKind.PLACED, partition, self.workspace.main.path)
 
     def side(self, side: Side) -> SideView:
         """Return the view of one side."""
@@ -149,7 +186,7 @@ def views_of(
         theirs = replace(inputs, known_parent=base, places=lies, enclosing=enclosing, stored=ours.main is not None)
         intent = memory.intents.get(conversation)
         local = conversation not in leaving and _is_local(copies[conversation][0], intent)
-        views[conversation] = View(
+        view = View(
             id=conversation,
             store=ours,
             workspace=_workspace_view(copies[conversation][1], theirs, archived=archived, local=local),
@@ -161,7 +198,29 @@ def views_of(
             parent_is_known=agreed is not None or conversation in memory.parents,
             rules=rules,
         )
+        views[conversation] = replace(view, lead=_lead(view, memory)) if view.is_parted and not local else view
     return views
+
+
+def _lead(view: View, memory: Memory) -> Lead:
+    """Decide which side of a conversation that is parted says whether it is archived.
+
+    The store does, unless git has put the workspace's directory there. Then what has changed since both sides agreed
+    counts: the workspace, by a later commit, which the store follows, unless it has replaced that very one before; or
+    the store, which the workspace follows, but not where a commit that isn't checked out here does that already.
+    """
+    if memory.asides.get((view.id, PLACE)) == view.parted:
+        return Lead.NEITHER
+    found = memory.committed.get(view.id)
+    assert view.store.main is not None  # noqa: S101 - it is on both sides
+    assert view.workspace.main is not None  # noqa: S101 - as above
+    if found is None or found.place != view.workspace.main.path:
+        return Lead.STORE
+    if view.agreed is not None and is_archived(view.agreed.place) != view.store.main.archived:
+        return Lead.NEITHER if found.older is Side.WORKSPACE else Lead.STORE
+    replaced = found.since in memory.history.get((view.id, PLACE), ())
+    follows = view.agreed is not None and found.older is Side.STORE and not replaced
+    return Lead.WORKSPACE if follows else Lead.NEITHER
 
 
 def _enclosing(workspace: Snapshot) -> frozenset[str]:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.core.commits import PARTITION, Change, Commits, Order
-from reconcile.core.memory import Outdated
-from reconcile.core.model import ARCHIVE, TRASH, Partition, Side, joined
+from reconcile.core.memory import Committed, Outdated
+from reconcile.core.model import ARCHIVE, TRASH, Partition, Side, is_archived, joined
 from reconcile.core.names import CHILDREN
 from reconcile.disk.git import Git, NoAnswerError
 from reconcile.disk.gitstate import top_of
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from reconcile.core.format import Format
     from reconcile.core.model import Digest, File
     from reconcile.core.units import Unit
+    from reconcile.core.views import View
 
 LARGE = 64 << 20
 """Bytes of a file from which on git isn't asked about it."""
@@ -57,6 +58,38 @@ def outdated_of(
         return _Witness(top, conversations, fmt).hear(doubts)
     except NoAnswerError:
         return {}
+
+
+def committed_of(parted: Sequence[View], conversations: str, fmt: Format) -> dict[str, Committed]:
+    """Return what git says of directories that the store has in another partition, of those that HEAD has there.
+
+    HEAD has a directory where it has its metadata. ``conversations`` is the workspace's directory of them.
+    """
+    top = top_of(conversations) if parted else None
+    if top is None:
+        return {}
+    git = Git(top)
+    below = os.path.relpath(os.path.realpath(conversations), top)
+    places = {view.id: view.workspace.main.path for view in parted if view.workspace.main is not None}
+    paths = {key: os.path.normpath(os.path.join(below, place, fmt.metadata_file)) for key, place in places.items()}
+    asked = [key for key, path in paths.items() if "\n" not in path]
+    try:
+        found = dict(zip(asked, git.names([f"HEAD:{paths[key]}" for key in asked]), strict=True))
+        if not any(found.values()):
+            return {}
+        commits = history_of(git, below, fmt)
+    except NoAnswerError:
+        return {}
+    older = {Order.OLDER: Side.WORKSPACE, Order.NEWER: Side.STORE}
+    committed = {}
+    for key in (each for each in asked if found[each]):
+        here, there = Partition.LIVE, Partition.ARCHIVE
+        if is_archived(places[key]):
+            here, there = there, here
+        order = commits.order((key, PARTITION), here, there, at_head=True)
+        since = "+".join(sorted(commits.since((key, PARTITION), here)))
+        committed[key] = Committed(places[key], older[order] if order is not None else None, since)
+    return committed
 
 
 class _Committed(Struct, frozen=True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.doubts import doubts_of
-from reconcile.core.memory import AsideKind, AsideRecord, Memory
+from reconcile.core.doubts import doubts_of, parted_of
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM
+from reconcile.core.views import PLACE
 from tests.support.building import agreed_on, here, stored, unreadable, view_of
 from tests.support.notes import RULES as FIXED
 from tests.support.pure_level import RULES
@@ -59,3 +60,24 @@ def test_what_an_earlier_run_knows_is_not() -> None:
 
 def test_records_with_fixed_places_have_rules_of_their_own() -> None:
     assert not doubts_of(stored(A), here(EDITED), Memory(), FIXED)
+
+
+ARCHIVED = A.replace("1-a", ".archive/1-a")
+
+
+def test_what_one_side_has_archived_and_the_other_live_is_in_doubt_until_that_is_remembered() -> None:
+    for ours, theirs, found in (
+        ([A], [ARCHIVED], ["jp-c1"]),
+        ([ARCHIVED], [A], ["jp-c1"]),
+        ([A], [A], []),
+        ([ARCHIVED], [ARCHIVED], []),
+        ([A], [], []),
+        ([], [A], []),
+        ([A], [A, ARCHIVED], []),
+    ):
+        views = parted_of(stored(*ours), here(*theirs), Memory(), RULES)
+        assert [view.id for view in views] == found
+        memory = Memory(asides={(view.id, PLACE): view.parted for view in views})
+        assert not parted_of(stored(*ours), here(*theirs), memory, RULES)
+        assert not parted_of(stored(*ours), here(*theirs), Memory(intents={"jp-c1": Intent(IntentKind.LOCAL)}), RULES)
+        assert not parted_of(stored(*ours), here(*theirs), Memory(), FIXED)

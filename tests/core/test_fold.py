@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from reconcile.core.fold import Changes, brought, fold
 from reconcile.core.guards import Sides, Whole
-from reconcile.core.memory import LOST, Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.memory import LOST, Agreed, AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
 from reconcile.core.plan import Action, Kind, Plan, Write
 from reconcile.core.reasons import Reason
+from reconcile.core.views import PLACE
 from tests.support.building import agreed_on, here, plan_of, seen, stored, unreadable, view_of
 from tests.support.pure_level import RULES
 
@@ -663,3 +664,17 @@ def test_some_files_of_what_was_removed_leave_the_decision_as_it_is() -> None:
     for part in ('1-a  metadata 09:00 title "A"', "1-a  stream 09:00 [1]"):
         assert folded(stored(ONE), here(part), memory).intents == {}
     assert folded(stored(ONE), here(ONE), memory).intents == {"jp-c1": None}
+
+
+def test_the_commits_whose_partition_the_store_has_replaced_are_remembered() -> None:
+    line = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+    archived = line.replace("1-a", ".archive/1-a")
+    for place, since in (("1-a", "c1"), ("9-z", None)):
+        memory = replace(agreed_on(line), committed={"jp-c1": Committed(place, None, "c1")})
+        plan = plan_of(stored(archived), here(line), memory)
+        (action,) = plan.actions
+        done = fold(stored(archived), here(archived), memory, plan, RULES)
+        assert done.history.get(("jp-c1", PLACE)) == since
+        assert ("jp-c1", PLACE) not in fold(stored(archived), here(line), memory, plan, RULES, [action.id]).history
+    edited = plan_of(stored(line), here(line.replace("[1]", "[1 2]")), memory)
+    assert ("jp-c1", PLACE) not in fold(stored(line), here(line), memory, edited, RULES).history

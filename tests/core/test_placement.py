@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout, Missing
-from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.choices import Layout, Missing, Take
+from reconcile.core.memory import AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
 from reconcile.core.model import METADATA, STREAM, WHOLE, Side
 from reconcile.core.plan import Action, Expect, Kind, Plan
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize, Project
+from reconcile.core.views import PLACE
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -500,3 +501,63 @@ def test_a_flag_of_jp_holds_for_what_nobody_asked_for() -> None:
     for intent, projected in ((Intent(IntentKind.PROJECTED, place="2-b"), 0), (Intent(IntentKind.PROJECTED), 1)):
         plan = plan_of(flagged, here(H), replace(agreed_on(H), intents={"jp-c2": intent}))
         assert len(of(plan, Kind.PROJECT)) == projected
+
+
+BY_GIT = {
+    "a later commit has archived it": ("1-a", ".archive/1-a", Side.STORE, [(Kind.ARCHIVE, "store:.archive/1-a")]),
+    "a later commit has it live again": (".archive/1-a", "1-a", Side.STORE, [(Kind.UNARCHIVE, "store:1-a")]),
+    "an earlier commit has it live": (".archive/1-a", "1-a", Side.WORKSPACE, []),
+    "an earlier commit has it archived": ("1-a", ".archive/1-a", Side.WORKSPACE, []),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "older", "steps"), BY_GIT.values(), ids=BY_GIT)
+def test_where_git_has_put_a_directory(store: str, workspace: str, older: Side, steps: list[tuple[Kind, str]]) -> None:
+    line = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+    agreed = agreed_on(line.replace("1-a", store))
+    memory = replace(agreed, committed={"jp-c1": Committed(workspace, older, "c1")})
+    sides = stored(line.replace("1-a", store)), here(line.replace("1-a", workspace))
+    plan = plan_of(*sides, memory)
+    assert [(action.kind, str(action.target)) for action in plan.actions] == steps
+    assert all(action.reason is Reason.LATER_COMMIT for action in plan.actions)
+    left = [(item.unit, item.reason) for item in plan.aside]
+    assert left == ([] if steps else [(WHOLE, Reason.DISPLACED)])
+    ways = {
+        Take.STORE: (Kind.ARCHIVE if "archive" in store else Kind.UNARCHIVE, f"workspace:{store}"),
+        Take.WORKSPACE: (Kind.ARCHIVE if "archive" in workspace else Kind.UNARCHIVE, f"store:{workspace}"),
+    }
+    for take, way in ways.items():
+        decided = plan_of(*sides, agreed, Policy(decisions={"jp-c1": take}))
+        assert [(action.kind, str(action.target)) for action in decided.actions] == [way]
+        assert decided.aside == ()
+    kept = plan_of(*sides, agreed, Policy(decisions={"jp-c1": Take.KEEP}))
+    assert (kept.actions, len(kept.aside)) == ((), 1)
+    as_ever = plan_of(*sides, agreed, Policy(decisions={"jp-c1": Take.BOTH}))
+    assert as_ever.actions == plan_of(*sides, agreed).actions
+
+
+def test_that_a_directory_stays_is_remembered_for_as_long_as_it_is_there() -> None:
+    line = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+    memory = replace(agreed_on(line), committed={"jp-c1": Committed(".archive/1-a", None, "c1")})
+    moved = line.replace("1-a", ".archive/1-a")
+    plan = plan_of(stored(line), here(moved), memory)
+    key, record = ("jp-c1", PLACE), AsideRecord(AsideKind.PLACED, "live", ".archive/1-a")
+    assert plan.asides == ((key, record),)
+    left = replace(memory, asides={key: record}, committed={})
+    assert plan_of(stored(line), here(moved), left).asides == ()
+    assert [item.reason for item in plan_of(stored(line), here(moved), left).aside] == [Reason.DISPLACED]
+    assert plan_of(stored(line), here(line), left).asides == ((key, None),)
+
+
+def test_what_lies_in_a_directory_that_git_has_put_somewhere_stays_in_it() -> None:
+    parent, child = (
+        '1-a  metadata 09:00 title "A"  stream 09:00 [1]',
+        '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]',
+    )
+    inside = [parent, f"1-a/conversations/{child}"]
+    memory = replace(agreed_on(*inside), committed={"jp-c1": Committed("1-a", Side.WORKSPACE, "c1")})
+    archived = stored(parent.replace("1-a", ".archive/1-a"), child)
+    assert plan_of(archived, here(*inside), memory).actions == ()
+    retitled = [inside[0].replace('"A"', '"Z"').replace("09:00", "10:00"), inside[1]]
+    plan = plan_of(archived, here(*retitled), memory)
+    assert [action.kind for action in plan.actions if action.target.side is Side.WORKSPACE] == []

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.memory import Agreed, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, Copy
-from reconcile.core.views import SideView, View, views_of, without_speakers
+from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
+from reconcile.core.model import METADATA, STREAM, Copy, Side
+from reconcile.core.views import PLACE, Lead, SideView, View, views_of, without_speakers
 from tests.support.building import agreed_on, here, stored, view_of
 from tests.support.pure_level import RULES
 
@@ -201,3 +201,47 @@ def test_what_nobody_can_read_counts_where_it_speaks_or_lies_in_the_directory_th
     side = view_of(stored(), here("1-a  metadata 10:00", '1-a/events.json  12:00 "["', at("1-z")), KNOWN).workspace
     assert not view_of(stored(), here(A, *broken)).workspace.faults
     assert side.main is not None
+
+
+LIVE, ARCHIVED = "1-a", ".archive/1-a"
+LEADS = {
+    "the workspace's was changed by a later commit": (LIVE, Side.STORE, Lead.WORKSPACE),
+    "the workspace's was changed by an earlier one": (LIVE, Side.WORKSPACE, Lead.NEITHER),
+    "the workspace's was changed, and the commits don't say": (LIVE, None, Lead.NEITHER),
+    "the store's was changed, and a commit does that too": (ARCHIVED, Side.WORKSPACE, Lead.NEITHER),
+    "the store's was changed, after the commits": (ARCHIVED, Side.STORE, Lead.STORE),
+    "the store's was changed, and no commit knows that": (ARCHIVED, None, Lead.STORE),
+    "nothing was agreed on, and the workspace's is later": ("", Side.STORE, Lead.NEITHER),
+    "nothing was agreed on, and the workspace's is earlier": ("", Side.WORKSPACE, Lead.NEITHER),
+}
+
+
+@pytest.mark.parametrize(("agreed", "older", "lead"), LEADS.values(), ids=LEADS)
+@pytest.mark.parametrize("swapped", [False, True], ids=["archived here", "live here"])
+def test_who_says_whether_it_is_archived(agreed: str, older: Side | None, lead: Lead, swapped: bool) -> None:
+    ours, theirs = (ARCHIVED, LIVE) if swapped else (LIVE, ARCHIVED)
+    base = {"": "", LIVE: ours, ARCHIVED: theirs}[agreed]
+    known = Memory(agreed={"jp-c1": Agreed({}, None, None, None, base)} if base else {})
+    store, workspace = stored(at(ours)), here(at(theirs))
+    found = replace(known, committed={"jp-c1": Committed(theirs, older, "c1")})
+    view = view_of(store, workspace, found)
+    assert (view.lead, view.is_parted) == (lead, True)
+    assert view.archived is (swapped if lead is Lead.STORE else not swapped)
+    assert view.archived_in_store is (not swapped if lead is Lead.WORKSPACE else swapped)
+    elsewhere = replace(known, committed={"jp-c1": Committed("9-z", older, "c1")})
+    for memory in (known, elsewhere):
+        assert view_of(store, workspace, memory).lead is Lead.STORE
+    stays = replace(known, asides={("jp-c1", PLACE): view.parted})
+    assert view_of(store, workspace, stays).lead is Lead.NEITHER
+    other = AsideRecord(AsideKind.PLACED, view.parted.store, "9-z")
+    assert view_of(store, workspace, replace(found, asides={("jp-c1", PLACE): other})).lead is lead
+    replaced = replace(found, history={("jp-c1", PLACE): ("c0", "c1", "c2")})
+    assert view_of(store, workspace, replaced).lead is (Lead.NEITHER if lead is Lead.WORKSPACE else lead)
+    local = replace(found, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert view_of(store, workspace, local).lead is Lead.STORE
+    same = view_of(store, here(at(ours)), found)
+    assert (same.lead, same.is_parted, same.archived) == (Lead.STORE, False, swapped)
+    for alone in (view_of(store, here(), found), view_of(stored(), workspace, found)):
+        assert (alone.lead, alone.is_parted) == (Lead.STORE, False)
+    assert view_of(stored(), workspace, found).archived is not swapped
+    assert not view_of(stored(), workspace, found).archived_in_store

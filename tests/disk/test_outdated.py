@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconcile.core.commits import PARTITION, Order
-from reconcile.core.doubts import Doubt
+from reconcile.core.doubts import Doubt, parted_of
+from reconcile.core.memory import Committed, Memory
 from reconcile.core.model import STREAM, Copy, File, Partition, Side
 from reconcile.core.units import Unit
 from reconcile.disk import git as asking
 from reconcile.disk import outdated
 from reconcile.disk.git import Git, NoAnswerError
 from reconcile.disk.hashing import digest
-from reconcile.disk.outdated import file_at, history_of, outdated_of
+from reconcile.disk.outdated import committed_of, file_at, history_of, outdated_of
 from reconcile.formats import get_format
+from tests.support import building
 from tests.support.git_world import git
+from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -432,3 +436,48 @@ def test_no_doubt_no_process(line: Repository, tmp_path: Path, monkeypatch: pyte
     write(line.conversations / NAME, {EVENTS: "two"})
     assert line.older(stored="one") is Side.STORE
     assert len(seen.read_text().splitlines()) == 5
+
+
+def parted(repository: Repository, store: str, workspace: str) -> dict[str, Committed]:
+    """Ask about a conversation that lies in these places."""
+    line = "metadata 09:00  stream 09:00 [1]"
+    views = parted_of(building.stored(f"{store}  {line}"), building.here(f"{workspace}  {line}"), Memory(), RULES)
+    assert len(views) == 1
+    return committed_of(views, str(repository.conversations), JP)
+
+
+def test_what_commits_say_of_directories_in_another_partition(repository: Repository) -> None:
+    name, archived = "1-a", ".archive/1-a"
+    write(repository.conversations / name, {"metadata.json": "{}"})
+    first = repository.commit("live", name=name)
+    (repository.conversations / ".archive").mkdir()
+    assert parted(repository, archived, name) == {"jp-c1": Committed(name, None, first)}
+    (repository.conversations / name).rename(repository.conversations / archived)
+    assert parted(repository, name, archived) == {}, "HEAD has it elsewhere"
+    second = repository.commit("archived", name=archived)
+    assert parted(repository, name, archived) == {"jp-c1": Committed(archived, Side.STORE, second)}
+    repository.go(first)
+    assert parted(repository, archived, name) == {"jp-c1": Committed(name, Side.WORKSPACE, first)}
+    line = "metadata 09:00  stream 09:00 [1]"
+    views = parted_of(building.stored(f"{archived}  {line}"), building.here(f'"1-a\\nb"  {line}'), Memory(), RULES)
+    assert committed_of(views, str(repository.conversations), JP) == {}
+
+
+def test_of_no_directory_git_is_not_asked(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Git, "_run", lambda *_: pytest.fail("git is run"))
+    assert committed_of((), str(repository.conversations), JP) == {}
+    (tmp_path / "bare").mkdir()
+    outside = replace(repository, top=tmp_path / "bare")
+    monkeypatch.setattr(outdated, "top_of", lambda _: None)
+    assert parted(outside, ".archive/1-a", "1-a") == {}
+
+
+def test_a_git_that_has_no_answer_says_nothing_of_directories(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(repository.conversations / "1-a", {"metadata.json": "{}"})
+    repository.commit("live", name="1-a")
+    monkeypatch.setattr(asking, "MOST", 0)
+    assert parted(repository, ".archive/1-a", "1-a") == {}
