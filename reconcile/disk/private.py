@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW
+from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, sync_file
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
@@ -44,10 +44,10 @@ def write_all(fd: int, content: bytes | bytearray | memoryview) -> None:
         written += os.write(fd, memoryview(content)[written:])
 
 
-def replace_private_file(path: str, *parts: bytes | bytearray | memoryview) -> None:
+def replace_private_file(path: str, *parts: bytes | bytearray | memoryview, flushed: bool = False) -> None:
     """Put a file of these parts in place at once, 0600: readers see the old content or the new. Raises `OSError`.
 
-    Not flushed: for what only informs. One process at a time may do it.
+    ``flushed``: the content is on the medium before; what only informs need not be. One process at a time may do it.
     """
     temporary = f"{path}.tmp"
     with contextlib.suppress(FileNotFoundError):
@@ -57,9 +57,12 @@ def replace_private_file(path: str, *parts: bytes | bytearray | memoryview) -> N
         try:
             for part in parts:
                 write_all(fd, part)
+            if flushed:
+                sync_file(fd)
         finally:
             os.close(fd)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise

@@ -1,7 +1,7 @@
 """The state of one store: what is remembered, the journal, the vault's index (DESIGN.md section 2).
 
-SQLite in ``<state dir>/state.sqlite``, outside both sides. Losing it loses undo, intents, parents that JP
-stripped and tombstones; nothing is published or removed because it is gone.
+SQLite in ``<state dir>/state.sqlite``, outside both sides. Losing it loses undo, parents that JP stripped, tombstones
+and intents but for what is local, which a list beside it keeps; nothing is published or removed because it is gone.
 """
 
 from __future__ import annotations

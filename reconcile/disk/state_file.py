@@ -5,18 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from typing import TYPE_CHECKING
 
 from reconcile.disk.generation import generation, mark_of
 from reconcile.disk.live import Live, StateError
+from reconcile.disk.local_list import NAME as LIST
+from reconcile.disk.local_list import has_revoked, head_of, list_again, number_of, take_in
+from reconcile.disk.local_list import read as read_list
 from reconcile.disk.posix import process_lives
-from reconcile.disk.private import create_private_file, make_private_directory
+from reconcile.disk.private import FILE_MODE, create_private_file, make_private_directory
 from reconcile.disk.state_place import NAME, OVERRIDE
 from reconcile.disk.state_schema import (
     VERSION,
     is_damage,
     migrate,
     state_errors,
+    transaction,
     version_of,
 )
 
@@ -32,6 +37,8 @@ _LOGS = ("-wal", "-journal")
 """The second where the file system has no shared memory."""
 _LOG_HEADER = 32
 _READ_ATTEMPTS = 5
+_READ_PAUSES = (0.05, 0.2, 0)
+"""Seconds after each attempt to read a database that is behind the list of what is local."""
 
 
 class _Damaged(Exception):  # noqa: N818 - a finding, not an error: it never leaves this module
@@ -52,24 +59,98 @@ def open_for_writing(
         make_private_directory(directory)
         names = set(os.listdir(directory))
         _remove_unfinished(directory, names)
-        if NAME not in names:
-            if f"{NAME}-wal" in names:  # of a database that was deleted; it must not be taken for the new one's
-                _move_aside(path)
+        _demand_writable(directory, names)
+        if NAME not in names and not _companions(names):
             _create(path)
         try:
-            return _checked(path, timeout, sound)
-        except _Damaged as damage:
-            kept = _move_aside(path)
-            messages.append(
-                f"{path}: {damage}; it was moved to {kept} and rebuilt; undo, intents and parents that JP"
-                " stripped are gone, nothing is removed or published because of that"
-            )
-            _create(path)
-        return _checked(path, timeout, None)
+            connection = _checked(path, timeout, sound)
+        except (_Damaged, FileNotFoundError):
+            connection = _made_anew(path, messages, timeout)
     except (OSError, _Damaged) as error:
         raise StateError(
             f"{path}: {error}", hint=f"see to the directory's permissions, or set {OVERRIDE} to another place"
         ) from error
+    try:
+        _agree_with_list(connection, path, messages)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _demand_writable(directory: str, names: set[str]) -> None:
+    """Raise `StateError` where something may not be written, before SQLite opens it all the same, only to read.
+
+    What SQLite made beside a database that was read-only then is read-only as well, and stays so when the database may
+    be written again.
+    """
+    there = [name for name in (NAME, *_companions(names)) if name in names]
+    for path in (directory, *(os.path.join(directory, name) for name in there)):
+        if path.endswith(_COMPANIONS) and not os.access(path, os.W_OK):
+            with contextlib.suppress(OSError):
+                os.chmod(path, FILE_MODE)
+        if not os.access(path, os.W_OK):
+            raise StateError(f"{path}: it may not be written", hint="see to its permissions and its owner")
+
+
+def _companions(names: set[str]) -> list[str]:
+    """Return those of a database's companions that are there."""
+    return [name for suffix in _COMPANIONS if (name := f"{NAME}{suffix}") in names]
+
+
+def _made_anew(path: str, messages: list[str], timeout: float) -> sqlite3.Connection:
+    """Make the database again, with the damaged one, or what is left of one that was deleted, moved aside.
+
+    One process at a time: the next one would move aside what the first has just made. Raises `_Damaged`, `StateError`.
+    """
+    from reconcile.disk.file_lock import acquire  # here: hardly any run does it
+
+    lock = f"{path}.making"
+    release = acquire(lock, timeout)
+    if release is None:
+        raise StateError(f"{lock}: another process is making the state again", hint="run again")
+    try:
+        names = set(os.listdir(os.path.dirname(path)))
+        try:
+            if NAME in names:
+                return _checked(path, timeout, None)
+            if _companions(names):  # of a database that was deleted: they must not be taken for the new one's
+                _move_aside(path)
+        except _Damaged as damage:
+            kept = _move_aside(path)
+            messages.append(
+                f"{path}: {damage}; it was moved to {kept} and rebuilt; undo, and parents that JP"
+                " stripped, are gone; nothing is removed or published because of that"
+            )
+        _create(path)
+        return _checked(path, timeout, None)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(lock)
+        release()
+
+
+def _agree_with_list(connection: sqlite3.Connection, path: str, messages: list[str]) -> None:
+    """Have the database know all that the list says is local, and the list all that the database does."""
+    directory = os.path.dirname(path)
+    with state_errors(path):
+        listed, number = head_of(directory), number_of(connection)
+        if (listed.number if listed else 0) == number and not has_revoked(connection):
+            return
+    with transaction(connection, path):
+        listed = head_of(directory)  # looked at again: nobody changes it now
+        if listed is not None and listed.number > number_of(connection):
+            _take_in(connection, path, messages)
+        else:
+            list_again(connection)
+
+
+def _take_in(connection: sqlite3.Connection, path: str, messages: list[str]) -> None:
+    """Have all that is listed be local, and tell what was not."""
+    directory = os.path.dirname(path)
+    if (found := read_list(directory)) is not None and (new := take_in(connection, *found)):
+        place = os.path.join(directory, LIST)
+        messages.append(f"{path}: it is older than {place}, by which {new} more conversations are local: they stay so")
 
 
 def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
@@ -81,19 +162,32 @@ def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
     """
     path = os.path.join(directory, NAME)
     with state_errors(path):
-        try:
-            connection = _copied(path) if _exists(path) else memory()
-        except _Damaged as damage:
-            if _has_logs(path):  # which may have what the file lacks: only who writes can tell
-                raise StateError(
-                    f"{path}: {damage}", hint="a run that isn't a dry run repairs or rebuilds it"
-                ) from damage
-            connection = memory()
-            messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
-        except OSError as error:
-            raise StateError(f"{path}: could not be read: {error}", hint="see to its permissions") from error
+        for pause in _READ_PAUSES:
+            listed, told = head_of(directory), list[str]()  # the list first: it is never behind
+            connection = _as_it_is(path, told)
+            is_behind = listed is not None and listed.number > number_of(connection)
+            if not (is_behind and pause) or told or not _exists(path):
+                break
+            connection.close()
+            time.sleep(pause)  # a transaction may be about to commit
+        messages += told
+        if is_behind:
+            _take_in(connection, path, messages)
         connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+def _as_it_is(path: str, messages: list[str]) -> sqlite3.Connection:
+    try:
+        return _copied(path) if _exists(path) else memory()
+    except _Damaged as damage:
+        if _has_logs(path):  # which may have what the file lacks: only who writes can tell
+            hint = "a run that isn't a dry run repairs or rebuilds it"
+            raise StateError(f"{path}: {damage}", hint=hint) from damage
+        messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
+        return memory()
+    except OSError as error:
+        raise StateError(f"{path}: could not be read: {error}", hint="see to its permissions") from error
 
 
 def _exists(path: str) -> bool:
@@ -122,9 +216,8 @@ def _connect(path: str) -> sqlite3.Connection:
 
 def _create(path: str) -> None:
     """Make the file under another name and link it into place, so that it is seen complete or not at all."""
-    temporary = os.path.join(os.path.dirname(path), f"{_UNFINISHED}{os.getpid()}")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary)
+    # Of this thread alone, too: another one may be at it.
+    temporary = os.path.join(os.path.dirname(path), f"{_UNFINISHED}{os.getpid()}-{os.urandom(4).hex()}")
     os.close(create_private_file(temporary))
     try:
         with state_errors(path), contextlib.closing(_connect(temporary)) as connection:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile.disk.generation import advance
 from reconcile.disk.live import Live, StateError
+from reconcile.disk.local_list import has_revoked, write_after, write_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -89,6 +90,20 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     # The library asks for open runs with every lock that it takes, and leaves a run with every change.
     ("CREATE INDEX run_open ON run (id) WHERE finished_ns IS NULL",),
     ("CREATE TABLE lost (conversation TEXT PRIMARY KEY, title TEXT) WITHOUT ROWID",),
+    # Whoever changes which conversations are local has the list of them written again: see local_list.
+    (
+        "CREATE TABLE local_list (number INTEGER NOT NULL, changed INTEGER NOT NULL)",
+        "INSERT INTO local_list SELECT count(*), 0 FROM intent_local",
+        "CREATE TABLE local_revoked (conversation TEXT PRIMARY KEY) WITHOUT ROWID",
+        """CREATE TRIGGER local_added AFTER INSERT ON intent_local BEGIN
+            UPDATE local_list SET changed = 1;
+            DELETE FROM local_revoked WHERE conversation = new.conversation;
+        END""",
+        """CREATE TRIGGER local_removed AFTER DELETE ON intent_local BEGIN
+            UPDATE local_list SET changed = 1;
+            INSERT OR REPLACE INTO local_revoked VALUES (old.conversation);
+        END""",
+    ),
 )
 """Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
 
@@ -139,26 +154,30 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
         if isinstance(connection, Live):
             connection.demand_place()
         connection.execute("BEGIN IMMEDIATE")
-        before = connection.total_changes
+        before, directory, listed = connection.total_changes, os.path.dirname(path), False
         try:
             yield
-            if connection.total_changes != before:
-                _advance(path)
+            if connection.total_changes != before and directory:  # one in memory has none
+                listed = _tell(connection, directory)
             connection.execute("COMMIT")
         except BaseException:
             # A full disk may have rolled back already.
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+            if listed:
+                write_after(connection, directory)
             raise
+        if listed and has_revoked(connection):
+            write_after(connection, directory)
 
 
-def _advance(path: str) -> None:
-    """Have everybody know that the state is another one; one in memory has no directory."""
+def _tell(connection: sqlite3.Connection, directory: str) -> bool:
+    """Have everybody know that the state is another one; return whether it is about what is local."""
     try:
-        if directory := os.path.dirname(path):
-            advance(directory)
+        advance(directory)
+        return write_ahead(connection, directory)
     except OSError as error:
-        raise StateError(f"{path}: {error}", hint=_NO_ROOM) from error
+        raise StateError(f"{error.filename or directory}: {error}", hint=_NO_ROOM) from error
 
 
 def version_of(connection: sqlite3.Connection) -> int:

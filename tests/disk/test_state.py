@@ -123,7 +123,7 @@ def test_a_newer_version_is_refused_and_left_alone(place: Path) -> None:
         assert f"at most {VERSION}" in message
         assert caught.value.hint
     assert (place / "state.sqlite").read_bytes() == before
-    assert [path.name for path in place.iterdir()] == ["state.sqlite"]
+    assert sorted(path.name for path in place.iterdir()) == ["generation", "state.sqlite"]
 
 
 def test_migrations_bring_an_old_database_up_and_all_or_nothing() -> None:
@@ -350,6 +350,124 @@ def test_a_state_that_cannot_be_copied_is_not_taken_for_an_empty_one(place: Path
         [sys.executable, "-c", script, str(place)], cwd=PROJECT, capture_output=True, text=True, check=True
     )
     assert "state.sqlite: could not be read" in ran.stdout
+
+
+# What may not be read or written, for another user than root
+
+
+NOBODY = 65534
+
+
+def as_nobody(script: str, *args: object) -> str:
+    """Have a program do something as an ordinary user, and return what it prints."""
+    started = "import os, sys\nfrom reconcile.disk.state import State, StateError\n"
+    drop = f"if os.getuid() == 0: os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", started + drop + script, *map(str, args)],
+        cwd=PROJECT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return ran.stdout
+
+
+@pytest.fixture
+def theirs() -> Iterator[Path]:
+    """A state of that user's, where that user has a way to."""
+    with tempfile.TemporaryDirectory() as outside:
+        Path(outside).chmod(0o755)
+        directory = Path(outside, "state")
+        with State.open(str(directory)) as first:
+            first.set_meta("a", "b")
+        if os.getuid() == 0:
+            for path in (directory, *directory.iterdir()):
+                os.chown(path, NOBODY, NOBODY)
+        yield directory
+        for path in (directory, *directory.iterdir()):
+            path.chmod(0o700)
+
+
+WRITE = "with State.open(sys.argv[1]) as s: s.set_meta('a', sys.argv[2])\n"
+READ = "with State.open(sys.argv[1], readonly=True) as s: print(s.meta('a'), s.messages)\n"
+TOLD = (
+    "try: State.open(sys.argv[1], readonly=sys.argv[2] == 'r')\n"
+    "except StateError as error: print(error.message, error.hint)"
+)
+
+
+@pytest.mark.parametrize("name", ["state.sqlite", "."])
+def test_what_was_read_only_once_can_be_written_again(theirs: Path, name: str) -> None:
+    (theirs / name).chmod(0o500 if name == "." else 0o400)
+    assert as_nobody(READ, theirs) == "b ()\n"
+    told = as_nobody(TOLD, theirs, "w")
+    assert told.startswith(f"{theirs / name}: it may not be written")
+    assert not list(theirs.glob("state.sqlite-*"))
+    (theirs / name).chmod(0o700)
+    as_nobody(WRITE, theirs, "c")
+    assert as_nobody(READ, theirs) == "c ()\n"
+
+
+def test_what_another_program_has_left_read_only_beside_it_does_no_harm(theirs: Path) -> None:
+    (theirs / "state.sqlite").chmod(0o400)
+    as_nobody(
+        "import sqlite3\nprint(sqlite3.connect(sys.argv[1]).execute('SELECT 1 FROM meta').fetchall())",
+        theirs / "state.sqlite",
+    )
+    assert (theirs / "state.sqlite-shm").stat().st_mode & 0o777 == 0o400
+    (theirs / "state.sqlite").chmod(0o600)
+    as_nobody(WRITE, theirs, "c")
+    assert as_nobody(READ, theirs) == "c ()\n"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+def test_a_file_of_somebody_else_beside_it_is_named(theirs: Path) -> None:
+    (theirs / "state.sqlite-shm").touch(0o644)
+    assert as_nobody(TOLD, theirs, "w").startswith(f"{theirs}/state.sqlite-shm: it may not be written")
+
+
+@pytest.mark.parametrize("how", ["r", "w"])
+@pytest.mark.parametrize("name", ["", "state.sqlite", "local.jsonl"])
+def test_what_may_not_be_read_is_not_taken_for_absent(theirs: Path, name: str, how: str) -> None:
+    (theirs / "local.jsonl").write_text('{"number": 9, "count": 0}\n')
+    (theirs / name).chmod(0)
+    told = as_nobody(TOLD, theirs, how)
+    assert str(theirs / name) in told
+    assert "permissions" in told or "private" in told
+
+
+# Others at the same time
+
+
+def test_a_database_that_was_replaced_while_open_is_not_written(place: Path, state: State) -> None:
+    state.set_meta("a", "b")
+    for path in place.glob("state.sqlite*"):
+        path.unlink()
+    for _ in range(2):
+        with pytest.raises(StateError, match="moved or replaced"):
+            state.set_meta("a", "c")
+        with State.open(str(place)) as other:
+            assert other.meta("a") is None
+
+
+def test_processes_that_find_it_damaged_at_the_same_time_make_one_new_one(place: Path) -> None:
+    State.open(str(place)).close()
+    script = (
+        "import sys\nfrom reconcile.disk.state import State\nsys.stdin.readline()\n"
+        "with State.open(sys.argv[1], timeout=30) as s: print(s.checkout('/p' + sys.argv[2], '8:1', 1))"
+    )
+    for _ in range(5):
+        (place / "state.sqlite").write_bytes(b"this is not a database" * 2000)
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-c", script, str(place), str(n)],
+                cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )
+            for n in range(4)
+        ]  # fmt: skip
+        ended = [process.communicate("\n", timeout=60) for process in started]
+        assert [error for _, error in ended] == [""] * 4
+        with State.open(str(place)) as opened:
+            assert {found.project for found in opened.checkouts()} == {"/p0", "/p1", "/p2", "/p3"}
+    assert len(list(place.glob("state.sqlite.damaged-*"))) == 5
+    assert not list(place.glob("*.making"))
 
 
 # Checkouts

@@ -1,0 +1,163 @@
+"""The list of local conversations beside the database, as text: what is private stays so if the database is lost.
+
+``local.jsonl`` has a line for each, its id as JSON, below a first line with a number and their count. At every moment
+it names all that the database holds as local, and what is being made local right now. The database counts, in the same
+number, the transactions that changed which are local:
+
+* A transaction that does writes and flushes the list, with the next number, before it commits. The list then also names
+  what that transaction makes public.
+* Once it has committed, the list is written again, without those.
+
+All of it happens with SQLite's lock for writing held, so that there is one writer. If the list has the higher number,
+the database is another one than the list was written beside: a new one, an old copy, or one whose transaction was
+killed. All that the list names is local then. If the database has the higher number, the list is written anew.
+
+A list that can't be read is an error, never an empty one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+
+from msgspec import Struct
+
+from reconcile.disk.live import StateError
+
+NAME = "local.jsonl"
+_ABOUT = "local conversations: no run copies them into a workspace; read again if state.sqlite is lost"
+_FIRST = 1000
+"""The first line is shorter."""
+_HINT = "it names private conversations: correct that line, or delete the file if state.sqlite is whole"
+
+
+class Head(Struct, frozen=True):
+    """The first line: the number of the change that the list was written with, and how many lines follow."""
+
+    number: int
+    count: int
+
+
+def head_of(directory: str) -> Head | None:
+    """Read the first line of a list; None where there is no list. Raises `StateError`."""
+    content = _content(directory, _FIRST)
+    return None if content is None else _parsed_head(directory, content.partition(b"\n")[0])
+
+
+def read(directory: str) -> tuple[Head, list[str]] | None:
+    """Read a whole list; None where there is none. Raises `StateError`: a part of it can't be read."""
+    content = _content(directory, -1)
+    if content is None:
+        return None
+    first, *lines = content.split(b"\n")
+    head = _parsed_head(directory, first)
+    if not lines or lines.pop():
+        raise _unreadable(directory, "the last line is cut off")
+    found = [_parsed(directory, number, line) for number, line in enumerate(lines, 2)]
+    if len(found) != head.count:
+        raise _unreadable(directory, f"found {len(found)} conversations, expected {head.count}")
+    return head, found
+
+
+def number_of(connection: sqlite3.Connection) -> int:
+    """Return the number of the newest change of which conversations are local."""
+    (number,) = connection.execute("SELECT number FROM local_list").fetchone()
+    return int(number)
+
+
+def has_revoked(connection: sqlite3.Connection) -> bool:
+    """Tell whether the list may still name conversations that aren't local any more."""
+    (found,) = connection.execute("SELECT EXISTS (SELECT 1 FROM local_revoked)").fetchone()
+    return bool(found)
+
+
+def write_ahead(connection: sqlite3.Connection, directory: str) -> bool:
+    """List what is local, and what was before this transaction, if it has changed that, and return whether it has.
+
+    Raises `OSError`: the transaction must not commit.
+    """
+    (changed,) = connection.execute("SELECT changed FROM local_list").fetchone()
+    if changed:
+        connection.execute("UPDATE local_list SET number = number + 1, changed = 0")
+        _write(connection, directory)
+    return bool(changed)
+
+
+def write_after(connection: sqlite3.Connection, directory: str) -> None:
+    """List what is local and nothing else, now that a transaction has ended; if that fails, a later one does it."""
+    with contextlib.suppress(sqlite3.Error, OSError):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute("DELETE FROM local_revoked")
+            _write(connection, directory)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def take_in(connection: sqlite3.Connection, listed: Head, conversations: list[str]) -> int:
+    """Have all that is listed be local, within the caller's transaction; return how many were not."""
+    from reconcile.disk.state_schema import encoded
+
+    (before,) = connection.execute("SELECT count(*) FROM intent_local").fetchone()
+    sql = "INSERT INTO intent_local VALUES (?, NULL, NULL, NULL) ON CONFLICT DO NOTHING"
+    connection.executemany(sql, encoded((each,) for each in conversations))
+    connection.execute("UPDATE local_list SET number = max(number, ?), changed = 1", (listed.number,))
+    (after,) = connection.execute("SELECT count(*) FROM intent_local").fetchone()
+    return int(after) - int(before)
+
+
+def list_again(connection: sqlite3.Connection) -> None:
+    """Have the list be written with the caller's transaction, as it is another one's or was written in part."""
+    connection.execute("UPDATE local_list SET changed = 1")
+
+
+def _write(connection: sqlite3.Connection, directory: str) -> None:
+    from reconcile.disk.durable import fsync_directory
+    from reconcile.disk.private import replace_private_file
+    from reconcile.disk.state_schema import as_json, select
+
+    sql = "SELECT conversation FROM intent_local UNION SELECT conversation FROM local_revoked ORDER BY 1"
+    lines = [as_json(conversation) for (conversation,) in select(connection, sql)]
+    head = {"about": _ABOUT, "number": number_of(connection), "count": len(lines)}
+    content = "".join(f"{line}\n" for line in (json.dumps(head), *lines))
+    replace_private_file(os.path.join(directory, NAME), content.encode(), flushed=True)
+    fsync_directory(directory)
+
+
+def _content(directory: str, size: int) -> bytes | None:
+    try:
+        with open(os.path.join(directory, NAME), "rb") as file:
+            return file.read(size)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StateError(f"{os.path.join(directory, NAME)}: could not be read: {error}", hint=_HINT) from error
+
+
+def _parsed_head(directory: str, line: bytes) -> Head:
+    try:
+        found = json.loads(line)
+        head = Head(found["number"], found["count"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise _unreadable(directory, f"line 1: {error}") from error
+    if not (type(head.number) is type(head.count) is int):
+        raise _unreadable(directory, "line 1: found no numbers")
+    return head
+
+
+def _parsed(directory: str, number: int, line: bytes) -> str:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(directory, f"line {number}: {error}") from error
+    if not isinstance(found, str):
+        raise _unreadable(directory, f"line {number}: found no id in quotes")
+    return found
+
+
+def _unreadable(directory: str, words: str) -> StateError:
+    return StateError(f"{os.path.join(directory, NAME)}: {words}", hint=_HINT)
