@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.disk.roots import identity_of
+from reconcile.disk.roots import identity_at
 
 from .asking import tell_waiting
 from .called import called
@@ -83,16 +83,22 @@ def _show(session: Session, found: tuple[Checkout, ...], *, json_wanted: bool, s
         click.echo("No checkout of this store is known yet: its first run makes it known.")
         return
     width = max(len("Checkout"), *(len(clean(each.project)) for each, _, _ in rows))
-    click.echo(style(f"{pad('Checkout', width)}  {pad('Is', 8)}  {pad('Last seen', 10)}  Conversations", bold=True))
+    click.echo(style(f"{pad('Checkout', width)}  {pad('Is', 10)}  {pad('Last seen', 10)}  Conversations", bold=True))
     for each, state, count in rows:
         color = {"here": "green", "there": None}.get(state, "yellow")
-        line = f"{pad(clean(each.project), width)}  {style(pad(state, 8), color)}  {date(each.last_seen)[:10]}"
+        line = f"{pad(clean(each.project), width)}  {style(pad(state, 10), color)}  {date(each.last_seen)[:10]}"
         click.echo(f"{line}  {count:>13}")
 
 
 def _state(session: Session, each: Checkout) -> str:
-    """Say what has become of a checkout: this one, another that is there, one whose directory is another by now."""
+    """Say what has become of a checkout: this one, another that is there, one whose directory is another by now.
+
+    One that may not be looked at need not be gone.
+    """
     if each.id == session.checkout:
         return "here"
-    now = identity_of(os.path.join(each.project, os.path.basename(session.roots.workspace)))
+    try:
+        now = identity_at(os.path.join(each.project, os.path.basename(session.roots.workspace)))
+    except OSError:
+        return "unreadable"
     return "there" if now == each.identity else "replaced" if now else "gone"

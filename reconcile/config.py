@@ -65,8 +65,7 @@ def load_settings(environ: Mapping[str, str], workspace_id: str | None) -> Setti
     """
     path = config_path(environ)
     settings = Settings()
-    if os.path.exists(path):
-        raw = _read(path)
+    if (raw := _read(path)) is not None:
         sections = raw.pop("workspace", {})
         if not isinstance(sections, dict) or not all(isinstance(each, dict) for each in sections.values()):
             raise ConfigError(f'{path}: workspace: found a value, expected sections [workspace."<id>"]')
@@ -95,14 +94,17 @@ def _typed(key: str, value: str) -> object:
     return value
 
 
-def _read(path: str) -> dict[str, Any]:
-    import tomllib
-
+def _read(path: str) -> dict[str, Any] | None:
+    """Read the file; None where there is none. One that can't be read is not taken for absent."""
     from reconcile.disk.posix import open_regular
 
     try:
         with open_regular(path) as file:
+            import tomllib  # here: most have no such file
+
             return tomllib.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -27,7 +27,7 @@ from reconcile.apply.leftovers import (
 from reconcile.core.model import WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.disk.journal import StepState
-from reconcile.disk.roots import identity_of
+from reconcile.disk.roots import identity_at
 from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.vault import VaultError
 from reconcile.planjson import place_from_json
@@ -99,7 +99,7 @@ class Recovery(Struct, frozen=True):
         That part can't wait: half a stream in the store would be taken for an edit by whoever comes first.
         """
         other = self._other_checkout(run)
-        waits = other is not None and self._is_there(other)
+        waits = other is not None and self._may_be_there(other)
         sides = tuple(Side) if other is None else (Side.STORE,)
         journal, mine = self.site.state.journal, None
         name = staging_name(self.site.state.identity(), run.id, run.command)
@@ -151,9 +151,13 @@ class Recovery(Struct, frozen=True):
             return None
         return found
 
-    def _is_there(self, other: Checkout) -> bool:
+    def _may_be_there(self, other: Checkout) -> bool:
+        """Tell whether another checkout is there, or may be: what can't be looked at isn't gone."""
         below = os.path.relpath(self.site.where.workspace, self.site.where.project)
-        return identity_of(os.path.join(other.project, below)) == other.identity
+        try:
+            return identity_at(os.path.join(other.project, below)) == other.identity
+        except OSError:
+            return True
 
     def _settle(self, run: Run, steps: Sequence[Step], roots: Mapping[Side, Root]) -> int:
         """Write down what became of the steps that were left open; return how many were done in all."""

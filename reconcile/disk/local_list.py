@@ -25,6 +25,7 @@ import sqlite3
 from msgspec import Struct
 
 from reconcile.disk.live import StateError
+from reconcile.disk.posix import open_regular
 
 NAME = "local.jsonl"
 _ABOUT = "local conversations: no run copies them into a workspace; read again if state.sqlite is lost"
@@ -130,7 +131,7 @@ def _write(connection: sqlite3.Connection, directory: str) -> None:
 
 def _content(directory: str, size: int) -> bytes | None:
     try:
-        with open(os.path.join(directory, NAME), "rb") as file:
+        with open_regular(os.path.join(directory, NAME)) as file:
             return file.read(size)
     except FileNotFoundError:
         return None

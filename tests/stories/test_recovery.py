@@ -192,6 +192,18 @@ def test_the_run_of_a_checkout_that_is_gone_is_closed(world: World, other: World
     assert lost <= other.kept(), "what was staged from a workspace that is gone is nowhere else"
 
 
+def test_the_run_of_a_checkout_that_can_not_be_looked_at_stays_open(world: World, other: World) -> None:
+    half(world)
+    away = world.project.rename(world.project.with_name("away"))
+    world.project.symlink_to(world.project)  # leads nowhere, without end
+    assert said(other)[0].endswith(f"a run in {world.project} does the rest")
+    found = json.loads(other.run("--workspace", other.project, "checkouts", "--json").stdout)
+    assert {each["project"]: each["state"] for each in found["checkouts"]}[str(world.project)] == "unreadable"
+    world.project.unlink()
+    away.rename(world.project)
+    assert len(said(world)) == 1
+
+
 def test_a_checkout_that_was_moved_is_the_same(world: World, tmp_path: Path, run: Run) -> None:
     three(world)
     world.reconcile()

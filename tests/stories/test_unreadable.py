@@ -74,3 +74,33 @@ def test_a_stream_that_is_larger_than_memory_is_not_forked(world: World) -> None
     assert done.returncode == 0, done.stderr
     assert "store: events.json: found more than fits into memory" in done.stdout
     assert "there is no" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("--dry-run",), ("status",), ("log",), ("ls",), ("checkouts",), ("vault",), ("--check",), ()]
+)
+def test_a_state_that_cannot_be_looked_at_is_no_empty_one(world: World, words: tuple[str, ...]) -> None:
+    (world.workspace / NAME / "events.json").unlink()
+    before, away = world.stamps(), world.state.rename(world.state.with_name("away"))
+    world.state.symlink_to(world.state)  # leads nowhere, without end
+    done = world.run("--workspace", world.project, *words)
+    assert done.exit_code == 1, done.output
+    assert str(world.state) in done.stderr
+    assert len(done.stderr.splitlines()) == 2, "an error and a hint"
+    world.state.unlink()
+    away.rename(world.state)
+    assert world.stamps() == before
+
+
+def test_settings_that_cannot_be_looked_at_are_no_default_ones(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "config"
+    place.symlink_to(place)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
+    done = world.run("--workspace", world.project)
+    assert done.exit_code == 2, done.output
+    assert f"{place}" in done.stderr
+    assert "can't be read" in done.stderr
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    world.reconcile()
