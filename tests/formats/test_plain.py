@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.model import Metadata, ParentKind, ParentRef
+from reconcile.core.format import Part, Summary
+from reconcile.core.model import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.formats import get_format
 
 if TYPE_CHECKING:
@@ -76,3 +77,40 @@ def test_a_new_id_is_a_free_name() -> None:
 def test_there_are_no_locks() -> None:
     assert PLAIN.lock_name("ROOT_A") is None
     assert PLAIN.name == "plain"
+
+
+ODD = [b"", b"\xff", b"[1]", b'{"a"', b"<<<<<<< HEAD\n"]
+
+
+@pytest.mark.parametrize("content", ODD)
+def test_any_bytes_are_valid(content: bytes) -> None:
+    metadata = PLAIN.read_metadata(content)
+    assert isinstance(metadata, Metadata)
+    assert (metadata.title, metadata.parent.kind, metadata.content) == (None, ParentKind.ABSENT, content)
+    assert PLAIN.read_stream({"events.json": content}, events=True) == Stream(0, None, ("bytes",))
+    both = {"events.json": b"[]", "base_config.json": content}
+    assert PLAIN.read_stream(both, events=False) == Stream(0, None, None)
+    assert PLAIN.expires_ns(content) is None
+    assert PLAIN.cut_stream({"events.json": content}, Part(last=1)) == {"events.json": content}
+    forked = PLAIN.read_metadata(PLAIN.forked_metadata(content, parent="ROOT_A", title="Title"))
+    assert isinstance(forked, Metadata)
+    assert (forked.title, forked.parent.id) == ("Title", "ROOT_A")
+    whole, part = (PLAIN.summarise([content], events=events) for events in (True, False))
+    assert (whole, part) == (Summary(0, None, None, ("bytes",)), Summary(0, None, None, None))
+
+
+def test_events_need_no_base_configuration() -> None:
+    events = b'[{"timestamp": "2026-01-01T00:00:00Z", "type": "x"}]'
+    found = PLAIN.read_stream({"events.json": events}, events=True)
+    assert isinstance(found, Stream)
+    assert (found.count, len(found.events or ())) == (1, 1)
+    lacking = PLAIN.read_stream({"base_config.json": b"{}"}, events=True)
+    assert isinstance(lacking, Fault)
+    assert lacking.incomplete
+
+
+def test_what_is_read_of_metadata_without_a_time() -> None:
+    metadata = PLAIN.read_metadata(b'{"title": "T", "parent_id": "ROOT_A", "local": true}')
+    assert isinstance(metadata, Metadata)
+    assert (metadata.title, metadata.parent.id, metadata.local) == ("T", "ROOT_A", True)
+    assert PLAIN.expires_ns(b'{"expires_at": "2026-01-31 12:00:00.0"}') is not None

@@ -1,0 +1,76 @@
+"""The design texts' tree with any bytes in its files: nothing is invalid there, and nothing is held for it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+CONTENTS = {
+    "the design text's": (b'{"parent_id": null}', b"[...]"),
+    "nothing": (b"", b""),
+    "no text": (b"\xff\xfe", b"\x00\x01"),
+    "another JSON": (b"[1]", b'{"events": []}'),
+    "no base configuration": (b'{"title": "A"}', b'[{"timestamp": "2026-01-01T00:00:00Z", "type": "x"}]'),
+}
+SPELLED = {"metadata.json": 0, "events.json": 1}
+
+
+class Tree:
+    """Both sides below one directory."""
+
+    def __init__(self, root: Path, run: Run) -> None:
+        self.root, self.run, self.hour = root, run, 1
+        (root / "s").mkdir()
+
+    def write(self, side: str, path: str, content: bytes) -> None:
+        at = self.root / side / path
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_bytes(content)
+        self.hour += 1
+        os.utime(at, (self.hour * 3600, self.hour * 3600))
+
+    def files(self, side: str) -> dict[str, bytes]:
+        top = self.root / side
+        return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
+
+    def reconcile(self, *args: str) -> str:
+        sides = ("--format", "plain", "-w", self.root / "w", "-s", self.root / "s")
+        result = self.run(*args, *sides)
+        assert result.exit_code == 0, result.output
+        again = self.run(*sides)
+        assert "nothing to do" in again.output, again.output
+        return result.output
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_any_bytes_go_to_and_fro(name: str, tmp_path: Path, run: Run) -> None:
+    tree = Tree(tmp_path, run)
+    for file, at in SPELLED.items():
+        tree.write("w", f"conversations/ROOT_A/{file}", CONTENTS[name][at])
+    child = "conversations/ROOT_A/conversations/CHILD_B"
+    tree.write("w", f"{child}/metadata.json", b'{"parent_id": "ROOT_A"}')
+    tree.write("w", f"{child}/events.json", CONTENTS[name][1])
+    tree.reconcile()
+    assert tree.files("s")["conversations/CHILD_B/events.json"] == CONTENTS[name][1]
+    assert tree.files("s")["conversations/ROOT_A/metadata.json"] == CONTENTS[name][0]
+    tree.write("w", f"{child}/events.json", b"edited here")
+    tree.write("s", "conversations/ROOT_A/events.json", b"edited there")
+    tree.reconcile()
+    for path in ("ROOT_A/events.json", "CHILD_B/events.json"):
+        assert tree.files("s")[f"conversations/{path}"].startswith(b"edited")
+    assert tree.files("w")["conversations/ROOT_A/events.json"] == b"edited there"
+    tree.write("s", "conversations/ROOT_A/events.json", b"one")
+    tree.write("w", "conversations/ROOT_A/events.json", b"the newer")
+    tree.reconcile()
+    assert tree.files("s")["conversations/ROOT_A/events.json"] == b"the newer"
+    lost = 1 if name == "no base configuration" else 0
+    assert len(list((tmp_path / "s" / "conversations").iterdir())) == 2 + lost, "a fork of events that are lost, alone"
+    tree.reconcile("fork", "ROOT_A", "--last", "1")
+    assert len(list((tmp_path / "s" / "conversations").iterdir())) == 3 + lost
