@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from reconcile.checkups import CHECKUPS
 from reconcile.disk.marks import MARKS, format_at
@@ -42,7 +43,7 @@ def check_up(context: click.Context, name: str) -> NoReturn:
     given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
     if given:
         raise click.UsageError(f"doctor looks at the whole of what {name} keeps: leave out {', '.join(given)}")
-    found = CHECKUPS[name](options.workspace or os.getcwd(), time.time_ns())
+    found = _with_sources(CHECKUPS[name](options.workspace or os.getcwd(), time.time_ns()), options)
     if options.json:
         click.echo(
             json.dumps({"format": "reconcile.doctor/1", "findings": [_as_json(each) for each in found]}, indent=2)
@@ -51,6 +52,22 @@ def check_up(context: click.Context, name: str) -> NoReturn:
         for line in _lines(found, Style.choose(options.color), None if options.verbose else SHOWN):
             click.echo(line)
     context.exit(exits.HELD if any(each.severity != "note" for each in found) else exits.DONE)
+
+
+def _with_sources(found: tuple[Ill, ...], options: Options) -> tuple[Ill, ...]:
+    """Put a whole version of a damaged record, where there is one, before what is made of its remains."""
+    places = {each.place for each in found if each.severity == "error"}
+    if not places:
+        return found
+    from reconcile.sources import better_sources, is_damaged
+
+    from .context import open_session
+    from .sides import find_roots, settings_of
+
+    roots = find_roots(options)
+    with open_session(roots, settings_of(roots), readonly=True) as session:
+        better = {place: better_sources(session, place) for place in places if is_damaged(session, place)}
+    return tuple(replace(each, mend=(*better.get(each.place, ()), *each.mend)) for each in found)
 
 
 def _lines(found: tuple[Ill, ...], style: Style, shown: int | None) -> Iterator[str]:

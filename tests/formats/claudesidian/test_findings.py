@@ -105,7 +105,8 @@ def test_c2_what_can_not_be_read_at_all() -> None:
 
 
 SALVAGED = [
-    (b'{"id": "c", "messages": [{"id": "m1"}, {"id": "m2", "con', ["m1", "m2"]),
+    (b'{"id": "c", "messages": [{"id": "m1"}, {"id": "m2", "con', ["m1"]),
+    (b'{"id": "c", "metadata": {"chatSettings": {"a": 1, "b', []),
     (b'{"id": "c", "messages": [{"id": "m1"}', ["m1"]),
     (b'{"id": "c", "title": "with \\" and } in it", "messages": [{"id": "m1"}], "updated": 17', ["m1"]),
     (b'{"id": "c", "created": 12', []),
@@ -131,6 +132,9 @@ def test_c2_every_beginning_of_a_file_is_read_without_inventing_anything() -> No
         item = salvage(Kind.WORKSPACE, "ws_a.json", whole[:end])
         if isinstance(item, Item):
             assert united(Kind.WORKSPACE, WHOLE, item.value) == WHOLE, end
+            newer = united(Kind.WORKSPACE, WHOLE, {**item.value, "lastAccessed": 10**15})
+            assert newer["sessions"] == WHOLE["sessions"], "what is cut off replaces nothing that is whole"
+            assert all(newer[key] == value for key, value in WHOLE.items() if key != "lastAccessed")
 
 
 def test_c6_what_only_a_state_remembers() -> None:
