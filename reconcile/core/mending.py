@@ -158,7 +158,8 @@ def _is_file(copy: Copy) -> bool:
 
 
 def _described(path: str, content: bytes, rules: Rules) -> Metadata | Fault:
-    return _places(rules).read_record(path, content)
+    found = _places(rules).read_record(path, content)
+    return replace(found, file="") if isinstance(found, Fault) else found  # the copy is the file
 
 
 def _places(rules: Rules) -> Places:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reconcile.formats.claudesidian.compare import words_by_id
+from reconcile.formats.claudesidian.compare import counts_of, words_by_id
 from reconcile.formats.claudesidian.items import Kind
 from reconcile.formats.claudesidian.rebuild import BLOCKS, BY_TOKEN
 from reconcile.formats.claudesidian.words import counted, some
@@ -41,7 +41,10 @@ def _changes(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iter
     if kind is Kind.WORKSPACE:
         yield from _folders(old["byFolder"], new["byFolder"], has)
     ghosts = dict.fromkeys((*had, *(id_ for before, _ in words.values() for id_ in before), *_other_ids(kind, old)))
-    yield from (f"ghost {id_} dropped" for id_ in ghosts if id_ not in has)
+    for id_ in ghosts:
+        if id_ not in has:
+            counts = counts_of(kind, had.get(id_))
+            yield f"ghost {id_} dropped" + (f", which had {counts}" if counts else "")
 
 
 def _added(ids: list[str], kind: Kind, entries: Mapping[str, Any]) -> Iterator[str]:

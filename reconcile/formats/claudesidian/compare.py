@@ -59,7 +59,7 @@ def shape_problem(kind: Kind, stored: object) -> str | None:
     """What was found where a parsed index can't be gone through, None where it can."""
     if not isinstance(stored, dict):
         return kind_of(stored)
-    parts = [BLOCKS[kind], *BY_TOKEN[kind], *(("byFolder", "sessionsByWorkspace") if kind is Kind.WORKSPACE else ())]
+    parts = _parts(kind)
     for part in parts:
         if not isinstance(stored.get(part), dict):
             return f"{kind_of(stored[part])} as {part}" if part in stored else f"no {part}"
@@ -70,6 +70,30 @@ def shape_problem(kind: Kind, stored: object) -> str | None:
     if any(not isinstance(each, dict) for each in stored[BLOCKS[kind]].values()):
         return f"something that is no object in {BLOCKS[kind]}"
     return None
+
+
+def _parts(kind: Kind) -> list[str]:
+    return [BLOCKS[kind], *BY_TOKEN[kind], *(("byFolder", "sessionsByWorkspace") if kind is Kind.WORKSPACE else ())]
+
+
+def in_shape(kind: Kind, stored: object) -> dict[str, Any] | None:
+    """The parts of a parsed index that can be gone through, those that can't as empty; None: it is no index at all."""
+    if not isinstance(stored, dict):
+        return None
+    found = dict(stored)
+    for part in _parts(kind):
+        shape = dict if part == BLOCKS[kind] else str if part == "byFolder" else list
+        members = stored.get(part)
+        entries = members.items() if isinstance(members, dict) else ()
+        found[part] = {key: each for key, each in entries if isinstance(each, shape)}
+    return found
+
+
+def counts_of(kind: Kind, entry: object) -> str:
+    """What an index counts of a record, in words; empty: nothing."""
+    found = {name: entry.get(name) for name in _COUNTS[kind]} if isinstance(entry, dict) else {}
+    told = [f"{count} {_COUNTED[name]}" for name, count in found.items() if isinstance(count, (int, float)) and count]
+    return " and ".join(told)
 
 
 def compare(
@@ -191,7 +215,9 @@ def _ghosts(kind: Kind, stored: Mapping[str, Any], words: Sequence[str], there: 
             parts.setdefault(id_, {})[part] = None
     for id_, at in parts.items():
         lead = "leads" if len(at) == 1 else "lead"
-        yield Difference(Sort.GHOST, id_, f"{', '.join(at)} {lead} to {id_}, which has no file")
+        counts = counts_of(kind, stored[BLOCKS[kind]].get(id_))
+        held = f" and had {counts}" if counts else ""
+        yield Difference(Sort.GHOST, id_, f"{', '.join(at)} {lead} to {id_}, which has no file{held}")
 
 
 def _leads(kind: Kind, stored: Mapping[str, Any], words: Sequence[str]) -> Iterator[tuple[str, object]]:

@@ -121,6 +121,12 @@ def holds_events(content: bytes) -> bool:
     return any(read_events(line).events for line in content.split(b"\n"))
 
 
+def is_cut_short(content: bytes) -> bool:
+    """Tell whether there is nothing, or only a first line that was cut off."""
+    found = read_events(content)
+    return not found.events and all(line.torn for line in found.unreadable)
+
+
 def is_held_by(mine: EventFile, theirs: EventFile) -> bool:
     """Tell whether their version lacks none of my events, each as it is."""
     return _texts(mine.events) <= _texts(theirs.events)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconcile.core.format import Entry
 from reconcile.core.model import Fault
-from reconcile.formats.claudesidian.events import holds_events
+from reconcile.formats.claudesidian.events import holds_events, is_cut_short
 from reconcile.formats.claudesidian.items import Item, Kind, read_item
 from reconcile.formats.claudesidian.joining import join_events, join_items, loses_entries, loses_events
 from reconcile.formats.claudesidian.mends import mended
@@ -68,7 +68,7 @@ class ClaudesidianFormat(FixedPlaces):
 
         Of an event file one event is enough: a torn line is skipped by the program and named by `doctor`, and a file
         that is kept out for it would keep out everything else that it has. What else there is may be anything.
-        An empty file of these kinds is damage that the other side refills.
+        An empty file of these kinds is damage that the other side refills, and so is one whose first line was cut off.
         """
         match place_of(conversation):
             case Place(Role.RECORD, kind, name):
@@ -82,7 +82,7 @@ class ClaudesidianFormat(FixedPlaces):
                     return Fault(conversation, problem, f"the index of all {kind}s")
             case Place(Role.EVENTS) if not holds_events(content):
                 expected = "one JSON object in each line"
-                return Fault(conversation, "no line that is an event", expected, incomplete=is_blank(content))
+                return Fault(conversation, "no line that is an event", expected, incomplete=is_cut_short(content))
             case _:
                 pass
         return self.described(None, content)

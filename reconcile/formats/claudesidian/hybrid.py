@@ -106,6 +106,9 @@ class _Checking:
         return error("C11", self._path, found, mend, self._mended())
 
     def _unreadable(self, line: Unreadable) -> Finding:
+        if line.torn and not self._file.events:
+            found = f"nothing but a torn line ({line.found}), which the program skips"
+            return error("C12", self._path, found, "put a copy from elsewhere in its place")
         if line.torn:
             found = f"a torn last line ({line.found}), which the program skips"
             mend = "set it aside: the next event would be written behind it"

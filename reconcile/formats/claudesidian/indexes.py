@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.formats.claudesidian.compare import Difference, Sort, compare
-from reconcile.formats.claudesidian.finding import Finding, Repair, Severity, error
+from reconcile.formats import javascript
+from reconcile.formats.claudesidian.compare import Difference, Sort, compare, in_shape
+from reconcile.formats.claudesidian.finding import Finding, Repair, Severity
 from reconcile.formats.claudesidian.items import INDEX, number
 from reconcile.formats.claudesidian.mending import mended
 from reconcile.formats.claudesidian.rebuild import BLOCKS, TIMES, keeping, rebuild, written
 from reconcile.formats.claudesidian.words import counted, some
+from reconcile.formats.strict import InvalidContentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +79,9 @@ def rebuild_of(records: Records, now_ms: int) -> Rebuild | None:
     if not records.items and INDEX not in records.contents:
         return None
     index = rebuilt(records, now_ms)
-    differences = () if records.index is None else compare(records.kind, records.index, index, records.unread)
+    differences = _evidence(records, index)
+    if records.index is not None:
+        differences = compare(records.kind, records.index, index, records.unread)
     if records.index is not None and not differences:
         return None
     if records.index is not None:
@@ -93,33 +97,53 @@ def rebuild_of(records: Records, now_ms: int) -> Rebuild | None:
     )
 
 
+def _evidence(records: Records, index: Value) -> tuple[Difference, ...]:
+    """What an index that can't be used still says of what was lost: it may lack a part, and count all the same."""
+    content = records.contents.get(INDEX)
+    if records.index is not None or not isinstance(content, bytes):
+        return ()
+    try:
+        stored = in_shape(records.kind, javascript.parse(content))
+    except InvalidContentError:
+        return ()
+    found = () if stored is None else compare(records.kind, stored, index, records.unread)
+    return tuple(each for each in found if each.sort in _EVIDENCE)
+
+
 def check_index(records: Records, now_ms: int) -> list[Finding]:
     """Everything that is wrong with one index. All findings have one repair: the index, written anew."""
     found = rebuild_of(records, now_ms)
     if found is None:
         return []
     repair = Repair(found.path, found.after)
-    if found.problem is not None:
-        return [_unreadable(records, repair)]
     differences = found.differences
-    if (few := _few(records, differences)) is not None:
-        differences = tuple(each for each in differences if each.sort is not Sort.UNINDEXED)
-    every = [*([few] if few else []), *_spoken(differences)]
     mend = "rebuild it from the files"
     if found.evidence:
         mend = "look for what is lost (a backup, another device), then rebuild it: until then it is the only evidence"
+    if found.problem is not None:
+        every = [("C1", Severity.ERROR, _unreadable(records)), *_spoken(differences)]
+        mend = mend if found.evidence else "rebuild it from the files before the program writes it"
+        return _with_one_repair(every, mend, repair, on_request=found.evidence)
+    if (few := _few(records, differences)) is not None:
+        differences = tuple(each for each in differences if each.sort is not Sort.UNINDEXED)
+    every = [*([few] if few else []), *_spoken(differences)]
+    return _with_one_repair(every, mend, repair, on_request=found.evidence)
+
+
+def _with_one_repair(
+    every: Iterable[tuple[str, Severity, str]], mend: str, repair: Repair, *, on_request: bool
+) -> list[Finding]:
     return [
-        Finding(code, severity, repair.path, words, mend, (repair,), on_request=found.evidence)
+        Finding(code, severity, repair.path, words, mend, (repair,), on_request=on_request)
         for code, severity, words in every
     ]
 
 
-def _unreadable(records: Records, repair: Repair) -> Finding:
+def _unreadable(records: Records) -> str:
     """C1: the program takes an index that it can't read for an empty one, and writes over it."""
     ids = list(records.current)
     what = counted(len(ids), records.kind)
-    words = f"{records.index_problem}: the program shows no {records.kind}, and there are {what} ({some(ids)})"
-    return error("C1", repair.path, words, "rebuild it from the files before the program writes it", repair)
+    return f"{records.index_problem}: the program shows no {records.kind}, and there are {what} ({some(ids)})"
 
 
 def _few(records: Records, found: Sequence[Difference]) -> tuple[str, Severity, str] | None:
