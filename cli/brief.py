@@ -54,7 +54,7 @@ def command(context: click.Context, name: str, limit: int, compat: bool) -> None
 def _lines(found: Mapping[str, Any], style: Style, shown: int | None) -> Iterator[str]:
     folder = found.get("rootFolder", "/")
     missing = "" if found["folderExists"] else " (not there)"
-    yield f"{style(clean(str(found.get('name'))), bold=True)}  {clean(found['id'])}  {clean(str(folder))}{missing}"
+    yield f"{style(clean(_called(found.get('name'))), bold=True)}  {clean(found['id'])}  {clean(str(folder))}{missing}"
     for said in (found.get("description"), found["purpose"], found["currentGoal"] and f"Goal: {found['currentGoal']}"):
         if said:
             yield f"  {clean(str(said))}"
@@ -86,23 +86,28 @@ def _when(time_ms: object) -> str:
     return "(no time)"
 
 
+def _called(name: object) -> str:
+    return str(name) if name else "(unnamed)"
+
+
 def _workflow(each: Mapping[str, Any]) -> str:
-    return f"{each['name']} ({each['when']})\n{each['steps']}"
+    when = f" ({each['when']})" if each["when"] else ""
+    return f"{_called(each['name'])}{when}\n{each['steps']}"
 
 
 def _agent(each: Mapping[str, Any]) -> str:
     prompt = f"\n{each['systemPrompt']}" if each["systemPrompt"] else ""
-    return f"{each['name']}  {each['id']}{prompt}"
+    return f"{_called(each['name'])}  {each['id'] or '(no id)'}{prompt}"
 
 
 def _session(each: Mapping[str, Any]) -> str:
     about = f": {each['description']}" if each["description"] else ""
     held = f"{each['traces']} trace{'' if each['traces'] == 1 else 's'}"
-    return f"{_when(each['created'])}  {each['name']}{about}  {held}  {each['id']}"
+    return f"{_when(each['created'])}  {_called(each['name'])}{about}  {held}  {each['id']}"
 
 
 def _state(each: Mapping[str, Any]) -> str:
     tags = "".join(f" #{tag}" for tag in each["tags"])
     steps = "".join(f"\nnext: {step}" for step in each["nextSteps"])
     empty = "" if each["hasContent"] else "\nwithout its content: see reconcile doctor"
-    return f"{_when(each['created'])}  {each['name']}{tags}  {each['id']}{steps}{empty}"
+    return f"{_when(each['created'])}  {_called(each['name'])}{tags}  {each['id']}{steps}{empty}"

@@ -20,6 +20,7 @@ from .style import Style, clean, size
 from .when import age, date
 
 if TYPE_CHECKING:
+    from reconcile.disk.versions import Version
     from reconcile.session import Session
 
     from .given import Options
@@ -90,7 +91,7 @@ def _report(
     shown = chosen if options.verbose else chosen[-SHOWN:]
     for each in reversed(shown):
         of_it = each.versions[-1] if each.versions else None
-        what = f"{of_it.conversation}@{of_it.run}:{of_it.unit}  {of_it.file}" if of_it else "(of no run)"
+        what = _what(of_it) if of_it is not None else "(of no run)"
         click.echo(f"  {each.digest[:16]}  {size(each.size):>9}  {date(each.newest_ns)}  {clean(what)}")
     if len(chosen) > len(shown):
         click.echo(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
@@ -99,6 +100,13 @@ def _report(
     click.echo(style(f"{_counted(chosen)} {words}.", bold=True))
     if removed:
         _warn_of_sides(session, chosen)
+
+
+def _what(version: Version) -> str:
+    """What a version is of: by the name that `show` takes, or where no run has kept it, by its digest alone."""
+    if version.run is None:
+        return "  ".join(part for part in (version.conversation, version.unit, version.file, "(of no run)") if part)
+    return f"{version.name}  {version.file}"
 
 
 def _warn_of_sides(session: Session, chosen: tuple[Holding, ...]) -> None:

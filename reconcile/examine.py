@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reconcile.apply.leftovers import library_staging, staging_name
 from reconcile.core.diagnosis import Ailment, Finding, diagnose
 from reconcile.core.model import Side
 from reconcile.disk.remnants import orphaned_locks, staging_directories, temporary_files
@@ -26,9 +27,12 @@ def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]
     known = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
     # Runs of ours leave the locks of what they remove, as JP's own cleanup takes them away (formats/jp.md 1.6).
     known |= session.state.journal.concerned_since("").keys()
+    # Those of the library lie there while a program uses it, and the next run finishes what another has begun.
+    identity = session.state.meta("identity") or ""
+    ours = {library_staging(identity)} | {staging_name(identity, run.id) for run in session.state.journal.open_runs()}
     remnants: list[Finding] = []
     for side, conversations, copies in sides:
-        remnants += staging_directories(side, conversations)
+        remnants += staging_directories(side, conversations, ours)
         remnants += temporary_files(side, conversations, copies)
     remnants += orphaned_locks((roots.store, roots.workspace), known, session.format.parse_id)
     lost = [

@@ -72,8 +72,8 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
         raise PlanFileError(f"{name}: found no JSON ({error}), expected a plan saved with --out") from None
     found = raw.get("format") if isinstance(raw, dict) else None
     if found != FORMAT:
-        shown = reprlib.repr(found)
-        raise PlanFileError(f"{name}: found the format {shown}, expected {FORMAT!r}", "make it again with --out")
+        shown = "no format" if found is None else f"the format {reprlib.repr(found)}"
+        raise PlanFileError(f"{name}: found {shown}, expected {FORMAT!r}", "make it again with --out")
     try:
         model = PlanModel.model_validate(raw)
         _check_order(model.actions)

@@ -245,7 +245,8 @@ def _note_intent(board: Board, view: View, intent: Intent) -> None:
     if intent.kind is IntentKind.REMOVED:
         where = f"is in {view.workspace.trash[-1].place}" if view.workspace.trash else "is gone from the workspace"
         what = "its directory" if view.format.places is None else "it"
-        message = f"{what} {where}; it stays in the store, and is not made again unasked"
+        again = f"`reconcile project {view.id}` restores it, `reconcile recover` everything that was here"
+        message = f"{what} {where}; it stays in the store: {again}"
         board.note(view.id, Reason.REMOVED_HERE, message)
     else:
         board.note(view.id, Reason.WAITING, f"went with its parent and comes back with {intent.waits_for}")

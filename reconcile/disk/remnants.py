@@ -30,9 +30,14 @@ def temporary_files(side: Side, conversations: str, copies: Collection[Copy]) ->
                 )
 
 
-def staging_directories(side: Side, conversations: str) -> Iterator[Finding]:
-    """Staging directories that no state of ours knows: those of a run whose state is lost."""
+def staging_directories(side: Side, conversations: str, ours: Collection[str]) -> Iterator[Finding]:
+    """Staging directories that no state of ours knows: those of a run whose state is lost, or is elsewhere.
+
+    ``ours`` are the names of those that are in use, or that the next run removes.
+    """
     for name in _names(conversations):
+        if name in ours:
+            continue
         if name.startswith(STAGING) and os.path.isdir(os.path.join(conversations, name)):
             words = "a staging directory of a reconcile whose state isn't here"
             yield Finding(Ailment.LEFTOVER, f"{side}:{name}", words, mend=("look at it, and move it away",))

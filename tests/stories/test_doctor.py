@@ -6,6 +6,12 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from reconcile import Workspace
+from reconcile.core.model import STREAM, Side
+from reconcile.disk.state import State
+from reconcile.disk.vault import Vault
+from reconcile.disk.versions import Version
+from tests.support.library import locked, say
 from tests.support.three import FIRST, SECOND_ID, three
 from tests.support.trouble import hold
 
@@ -31,6 +37,20 @@ def test_where_nothing_is_wrong(world: World) -> None:
     world.reconcile()
     assert findings(world, code=0) == []
     assert world.run("doctor", "-w", world.project).stdout == "Nothing is wrong.\n"
+
+
+def test_what_an_open_workspace_uses_is_no_leftover(world: World) -> None:
+    three(world)
+    world.reconcile()
+    with Workspace.open(world.project) as workspace:
+        with locked(workspace) as lock, lock.as_mut() as mut:
+            say(mut, "hello")
+        assert [path.name for path in world.store.iterdir() if path.name.startswith(".reconcile-")], (
+            "nothing to look at"
+        )
+        assert findings(world, code=0) == []
+    world.reconcile()
+    assert findings(world, code=0) == []
 
 
 def test_remnants_are_named_and_left_alone(world: World) -> None:
@@ -112,3 +132,19 @@ def test_repair_does_what_is_safe_and_a_quarantine_what_is_named(world: World) -
     assert findings(world, code=0) == []
     world.reconcile("undo", settled=False)
     assert broken.read_text() == "<<<<<<< HEAD\n"
+
+
+def test_what_no_run_has_kept_is_named_by_its_digest(world: World) -> None:
+    three(world)
+    world.reconcile()
+    with State.open(str(world.state)) as state:
+        kept = Vault(str(world.state)).put_bytes(b"written by a program")
+        version = Version(
+            kept.digest, kept.xxh3, kept.size, SECOND_ID, STREAM, "events.json", Side.STORE, "x", 1, None, ""
+        )
+        state.versions.add([version])
+    listed = world.run("vault", "-w", world.project).stdout
+    assert "None" not in listed
+    line = next(line for line in listed.splitlines() if "(of no run)" in line)
+    shown = world.run("show", line.split()[0], "-w", world.project)
+    assert (shown.exit_code, shown.stdout) == (0, "written by a program"), shown.output

@@ -85,7 +85,7 @@ def _is_finished(thread: Object | None) -> bool:
 def _words(objective: str, before: Object, changes: Object) -> list[str]:
     found = []
     if "status" in changes:
-        found.append(f"{objective}: status {text(before.get('status'))} -> {changes['status']}")
+        found.append(f"{objective}: status {text(before.get('status')) or 'missing'} -> {changes['status']}")
     if "thread_ids" in changes:
         old, new = texts(before.get("thread_ids")), changes["thread_ids"]
         found += [f"{objective}: thread_ids + {each}" for each in new if each not in old]

@@ -127,15 +127,18 @@ class _Player:
         if operation.command in (Command.MERGE, Command.INJECT):
             return
         thread = operation.thread
-        if operation.command == Command.SPAWN:
-            if thread is not None and thread not in self._courses:
-                self._spawn(operation, thread)
-            else:
-                self._note(Oddity.HOLE, operation, "it spawns a thread that is there already")
-            return
-        if thread is None or thread not in self._courses:
+        if thread is None:
+            said = "it spawns no thread" if operation.command == Command.SPAWN else "it names no thread"
+            self._note(Oddity.HOLE, operation, said)
+        elif operation.command == Command.SPAWN:
+            self._spawn(operation, thread)
+        elif thread in self._courses:
+            self._change(operation, thread)
+        else:
             self._note(Oddity.HOLE, operation, f"it names the thread {thread}, which there isn't at this point")
-            return
+
+    def _change(self, operation: Operation, thread: str) -> None:
+        """What an operation does to a thread that is there, and to those that it refers to."""
         if operation.command == Command.REFERENCE:
             target = operation.text("to_id")
             self._refer(thread, target)
@@ -170,6 +173,9 @@ class _Player:
         return Replayed(self._courses, relations, self._refreshed, self._notes, tolerated, frozen)
 
     def _spawn(self, operation: Operation, thread: str) -> None:
+        if thread in self._courses:
+            self._note(Oddity.HOLE, operation, "it spawns a thread that is there already")
+            return
         parent = operation.text("parent_id")
         fields: dict[str, Any] = {"id": thread, "parent_id": parent, "status": "active"}
         if operation.older:
@@ -212,7 +218,8 @@ class _Player:
             if course.fields.get("status") == "waiting_human":
                 course.fields["status"] = "active"
         else:
-            self._note(Oddity.HOLE, operation, f"the direction {direction!r} is not known")
+            words = "it says no direction" if direction is None else f"the direction {direction!r} is not known"
+            self._note(Oddity.HOLE, operation, words)
 
     def _turn(self, thread: str, course: Course, operation: Operation) -> None:
         """A lifecycle of the program, or the design text's freeze and archive."""
@@ -220,7 +227,7 @@ class _Player:
         action = (operation.text("action") or "") if operation.command == Command.LIFECYCLE else operation.command
         target, allowed = turned(operation.command, action, before)
         if target is None:
-            self._note(Oddity.HOLE, operation, f"the action {action!r} is not known")
+            self._note(Oddity.HOLE, operation, f"the action {action!r} is not known" if action else "it says no action")
             return
         if not allowed:
             self._note(Oddity.HOLE, operation, f"{action} of {thread}, which is {before} at this point")

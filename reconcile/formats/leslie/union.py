@@ -77,7 +77,8 @@ def unite(ours: Document, theirs: Document) -> United:
     value["threads"] = {thread: threads[thread] for thread in order}
     value["relations"] = _relations(ours, theirs)
     if ours.value.get("version") != theirs.value.get("version"):
-        conflicts.append(f"version: {ours.value.get('version')} and {theirs.value.get('version')}")
+        versions = (each.value.get("version", "none") for each in (ours, theirs))
+        conflicts.append(f"version: {' and '.join(map(str, versions))}")
     if conflicts:
         return United(None, tuple(conflicts))
     united = read_relations(written(value))

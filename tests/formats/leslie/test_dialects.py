@@ -138,11 +138,12 @@ def test_an_update_moves_to_another_parent() -> None:
 
 NONSENSE = [
     ("spawn", {"thread_id": FIRST, "parent_id": None}, "it spawns a thread that is there already"),
-    ("spawn", {}, "it spawns a thread that is there already"),
+    ("spawn", {}, "it spawns no thread"),
     ("lifecycle", {"thread_id": "thread-x", "action": "done"}, "it names the thread thread-x, which there isn't"),
-    ("reference", {"to_id": FIRST}, "it names the thread None, which there isn't at this point"),
+    ("reference", {"to_id": FIRST}, "it names no thread"),
     ("lifecycle", {"thread_id": FIRST, "action": "frobnicate"}, "the action 'frobnicate' is not known"),
-    ("lifecycle", {"thread_id": FIRST}, "the action '' is not known"),
+    ("lifecycle", {"thread_id": FIRST}, "it says no action"),
+    ("transfer", {"thread_id": FIRST}, "it says no direction"),
     ("transfer", {"thread_id": FIRST, "direction": "up"}, "the direction 'up' is not known"),
 ]
 
