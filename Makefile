@@ -56,7 +56,7 @@ worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)
 
 stories: $(VENV)/.installed-dev
-	STORIES_FOR=$(STORIES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_stories.py $(ARGS)
+	STORIES_FOR=$(STORIES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_stories.py tests/properties/test_lossy_stories.py $(ARGS)
 
 soak: $(VENV)/.installed-dev
 	SOAK_FOR=$(SOAK_FOR) $(BIN)/pytest -m slow -rP tests/stories/test_soak.py $(ARGS)
