@@ -140,7 +140,7 @@ def test_what_no_run_has_kept_is_named_by_its_digest(world: World) -> None:
     with State.open(str(world.state)) as state:
         kept = Vault(str(world.state)).put_bytes(b"written by a program")
         version = Version(
-            kept.digest, kept.xxh3, kept.size, SECOND_ID, STREAM, "events.json", Side.STORE, "x", 1, None, ""
+            kept.digest, kept.xxh3, kept.size, f"jp-c{SECOND_ID}", STREAM, "events.json", Side.STORE, "x", 1, None, ""
         )
         state.versions.add([version])
     listed = world.run("vault", "-w", world.project).stdout
