@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from reconcile.core.format import Summary
-from reconcile.core.model import Fault, Metadata, ParentKind, ParentRef, Stream
+from reconcile.core.model import Event, Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.core.names import CHILDREN
 from reconcile.formats import strict
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, ManagedFiles
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[^.\x00-\x1f\x7f-\x9f/\ud800-\udfff][^\x00-\x1f\x7f-\x9f/\u
 a name that is not UTF-8 on disk reaches us with lone surrogates in it.
 """
 
-_BYTES = ("bytes",)
+_BYTES = (Event("bytes", ""),)
 """Stands for the events of what holds none, so that it neither continues an array of events nor is continued by one."""
 
 

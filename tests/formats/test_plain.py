@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.core.format import Part, Summary
-from reconcile.core.model import Fault, Metadata, ParentKind, ParentRef, Stream
+from reconcile.core.model import Event, Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.formats import get_format
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_any_bytes_are_valid(content: bytes) -> None:
     metadata = PLAIN.read_metadata(content)
     assert isinstance(metadata, Metadata)
     assert (metadata.title, metadata.parent.kind, metadata.content) == (None, ParentKind.ABSENT, content)
-    assert PLAIN.read_stream({"events.json": content}, events=True) == Stream(0, None, ("bytes",))
+    assert PLAIN.read_stream({"events.json": content}, events=True) == Stream(0, None, (Event("bytes", ""),))
     both = {"events.json": b"[]", "base_config.json": content}
     assert PLAIN.read_stream(both, events=False) == Stream(0, None, None)
     assert PLAIN.expires_ns(content) is None
@@ -96,7 +96,7 @@ def test_any_bytes_are_valid(content: bytes) -> None:
     assert isinstance(forked, Metadata)
     assert (forked.title, forked.parent.id) == ("Title", "ROOT_A")
     whole, part = (PLAIN.summarise([content], events=events) for events in (True, False))
-    assert (whole, part) == (Summary(0, None, None, ("bytes",)), Summary(0, None, None, None))
+    assert (whole, part) == (Summary(0, None, None, (Event("bytes", ""),)), Summary(0, None, None, None))
 
 
 def test_events_need_no_base_configuration() -> None:
