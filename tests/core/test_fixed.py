@@ -498,7 +498,8 @@ def test_what_stands_in_the_place_of_a_record() -> None:
     (note,) = (
         each for each in make_plan(store, workspace, world.memory, Policy(), RULES, NOW).notes if each.conversation
     )
-    assert note.message == "it is gone from the workspace; it stays in the store, and is not made again unasked"
+    assert note.message.startswith("it is gone from the workspace; it stays in the store: `reconcile project log` ")
+    assert note.message.endswith("restores it, `reconcile recover` everything that was here")
     (emptied,) = make_plan(store, side(Side.WORKSPACE, {}), world.memory, Policy(), RULES, NOW).held
     assert emptied.message == "the workspace is empty, though records were there; nothing is inferred from that"
     assert emptied.resolve == ("reconcile recover",)

@@ -75,7 +75,7 @@ def test_a_first_run_and_a_new_conversation(world: World) -> None:
     with Watching(world) as watcher:
         watcher.hears("done", times=3)
         shutil.rmtree(world.workspace / f"{THIRD}-it")
-        watcher.hears("noted", "not made again unasked")
+        watcher.hears("noted", "it stays in the store: `reconcile project ")
         shutil.copytree(world.workspace / f"{FIRST}-it", world.workspace / "17500000009-it")
         until(lambda: same(world, 17500000009))
         shutil.rmtree(world.store / f"{SECOND_ID}-it")
