@@ -31,6 +31,8 @@ NAME = "local.jsonl"
 _ABOUT = "local conversations: no run copies them into a workspace; read again if state.sqlite is lost"
 _FIRST = 1000
 """The first line is shorter."""
+_MOST = 1 << 62
+"""A number that SQLite can still count from."""
 _HINT = "it names private conversations: correct that line, or delete the file if state.sqlite is whole"
 
 
@@ -145,7 +147,7 @@ def _parsed_head(directory: str, line: bytes) -> Head:
         head = Head(found["number"], found["count"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _unreadable(directory, f"line 1: {error}") from error
-    if not (type(head.number) is type(head.count) is int):
+    if not (type(head.number) is type(head.count) is int and 0 <= head.number < _MOST):
         raise _unreadable(directory, "line 1: found no numbers")
     return head
 

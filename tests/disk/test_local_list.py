@@ -149,6 +149,8 @@ UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda _: b"",
     "no first line": lambda content: content.partition(b"\n")[2],
     "a first line without numbers": lambda _: b'{"number": "1", "count": true}\n',
+    "a number without end": lambda _: b'{"number": %d, "count": 0}\n' % 2**63,
+    "a number below zero": lambda _: b'{"number": -1, "count": 0}\n',
     "deep": lambda _: b"[" * 100000,
 }
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from reconcile.disk.jp_roots import find_silo, read_id
+from reconcile.disk.state_file import connect_to_file_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -113,11 +114,10 @@ class World(Struct, frozen=True):
 
     def stamps(self) -> dict[str, tuple[int, ...]]:
         """Return what any write to either side, or to the database, would change."""
+        database = self.state / DATABASE
         found = stamps(self.workspace) | stamps(self.store)
-        for database in self.state.glob(f"{DATABASE}*"):
-            # Not its bytes: who reads those of a database that this process has open drops the locks on it.
-            status = database.stat()
-            found[str(database)] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if database.exists():
+            found[str(database)] = (hash(content_of(database)),)
         return found
 
     def remembered(self) -> dict[str, list[tuple[object, ...]]]:
@@ -143,6 +143,12 @@ def make_project(path: Path, run: Run) -> World:
     (path / ".jp" / "conversations").mkdir(parents=True)
     (path / ".jp" / ".id").write_text(ID_FILE)
     return World(path, run)
+
+
+def content_of(database: Path) -> bytes:
+    """Return the bytes of a database by way of SQLite: this process keeps its locks if it has the file open."""
+    with contextlib.closing(connect_to_file_alone(str(database))) as connection:
+        return connection.serialize()
 
 
 def assert_sound(world: World) -> None:
