@@ -38,10 +38,15 @@ TITLE = 60
 def command(context: click.Context, *, tree: bool, root: str | None, archived: bool) -> None:
     """List the conversations: title, events, last activity, and the root of the tree that each is in."""
     options = options_of(context)
-    if format_here(options) == "leslie":
+    here = format_here(options)
+    if here == "leslie":
         from .threads import list_threads
 
         list_threads(context, tree=tree, other=archived or root is not None)
+    if here == "claudesidian":
+        from .records import list_records
+
+        list_records(context, other=tree or archived or root is not None)
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:

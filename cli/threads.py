@@ -15,7 +15,8 @@ from reconcile.threads import listed
 
 from . import exits
 from .options import options_of
-from .style import Style, clean, pad, shorten, width
+from .style import Style, clean, shorten
+from .tables import print_table
 
 if TYPE_CHECKING:
     from reconcile.threads import ThreadRow
@@ -44,7 +45,7 @@ def list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn
 
 
 def _show(rows: tuple[ThreadRow, ...], style: Style) -> None:
-    head = ("Title", "Id", "Status", "Objective", "References")
+    head = ("Title", "Id", "Status", "Objective", "References", "Depends on")
     table = [
         (
             row.branch + shorten(clean(row.title or UNTITLED), TITLE),
@@ -52,14 +53,14 @@ def _show(rows: tuple[ThreadRow, ...], style: Style) -> None:
             clean(row.status or ""),
             shorten(clean(row.objective_title or row.objective or ""), AIM),
             clean(", ".join(row.references)),
+            clean(_depends(row)),
         )
         for row in rows
     ]
-    widths = [max(map(width, column)) for column in zip(head, *table, strict=True)]
-    click.echo(style(_line(head, widths), bold=True))
-    for line in table:
-        click.echo(_line(line, widths))
+    print_table(head, table, style)
 
 
-def _line(cells: tuple[str, ...], widths: list[int]) -> str:
-    return "  ".join(pad(cell, columns) for cell, columns in zip(cells, widths, strict=True)).rstrip()
+def _depends(row: ThreadRow) -> str:
+    """What it depends on; in parentheses what those depend on in turn."""
+    indirect = f"({', '.join(row.depends_on_indirectly)})" if row.depends_on_indirectly else ""
+    return " ".join(part for part in (", ".join(row.depends_on), indirect) if part)

@@ -86,11 +86,15 @@ def _exists(view: View) -> bool:
     return view.store.main is not None or view.workspace.main is not None
 
 
+def where_is(view: View) -> str:
+    """Say which sides have it."""
+    sides = (view.store.main is not None, view.workspace.main is not None)
+    return {(True, True): "both", (True, False): "store", (False, True): "workspace"}.get(sides, "nowhere")
+
+
 def _row(board: Board, view: View, branch: str = "") -> Row:
     copy = view.store.main or view.workspace.main
     stream = copy.stream if copy is not None and isinstance(copy.stream, Stream) else Stream(0, None)
-    sides = (view.store.main is not None, view.workspace.main is not None)
-    where = {(True, True): "both", (True, False): "store", (False, True): "workspace"}.get(sides, "nowhere")
     return Row(
         conversation=view.id,
         title=view.title,
@@ -98,6 +102,6 @@ def _row(board: Board, view: View, branch: str = "") -> Row:
         last=stream.last,
         root=board.tree.tops.get(view.id, view.id),
         parent=board.tree.parent_of(view.id) if view.id in board.tree else None,
-        where=where,
+        where=where_is(view),
         branch=branch,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from reconcile.formats.leslie.trees import cycles
 from reconcile.listing import drawn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from reconcile.formats.leslie.document import Object
     from reconcile.formats.leslie.found import Found
@@ -37,6 +38,9 @@ class ThreadRow(Struct, frozen=True):
     objective: str | None
     objective_title: str | None
     references: tuple[str, ...]
+    depends_on: tuple[str, ...]
+    depends_on_indirectly: tuple[str, ...]
+    """What those depend on in turn, in the order in which they are come upon."""
     branch: str = ""
 
 
@@ -58,15 +62,17 @@ def listed(found: Found, *, tree: bool) -> tuple[ThreadRow, ...]:
     }
     branches = _tree(read.threads) if tree else dict.fromkeys(read.threads, "")
     relations = read.relations
-    return tuple(
-        _row(thread, read.threads[thread], titles, tuple(relations.get(thread, {}).get("references_to", ())), branch)
-        for thread, branch in branches.items()
-    )
+    return tuple(_row(thread, read.threads[thread], titles, relations, branch) for thread, branch in branches.items())
 
 
 def _row(
-    thread: str, record: Object, titles: Mapping[str, str | None], references: tuple[str, ...], branch: str
+    thread: str,
+    record: Object,
+    titles: Mapping[str, str | None],
+    relations: Mapping[str, Mapping[str, list[str]]],
+    branch: str,
 ) -> ThreadRow:
+    direct = tuple(dict.fromkeys(relations.get(thread, {}).get("depends_on", ())))
     objective = text(record.get("objective"))
     return ThreadRow(
         thread=thread,
@@ -75,9 +81,22 @@ def _row(
         parent=text(record.get("parent_id")),
         objective=objective,
         objective_title=titles.get(objective) if objective is not None else None,
-        references=references,
+        references=tuple(relations.get(thread, {}).get("references_to", ())),
+        depends_on=direct,
+        depends_on_indirectly=tuple(_indirect(thread, direct, relations)),
         branch=branch,
     )
+
+
+def _indirect(thread: str, direct: tuple[str, ...], relations: Mapping[str, Mapping[str, list[str]]]) -> Iterator[str]:
+    """Yield what the direct dependencies depend on, each once, however they go round."""
+    seen, todo = {thread, *direct}, deque(direct)
+    while todo:
+        for other in relations.get(todo.popleft(), {}).get("depends_on", ()):
+            if other not in seen:
+                seen.add(other)
+                todo.append(other)
+                yield other
 
 
 def _tree(threads: Mapping[str, Object]) -> dict[str, str]:

@@ -74,13 +74,15 @@ class Story:
         """Run a command; nothing that was there may be gone. Return what it holds."""
         self.known |= self.program.entries(self.root(checkout)) | self.program.entries(self.store)
         there = self.everywhere()
+        plain = not command
+        command = command or self.chance.choice(((), (), ("doctor", "--repair")))
         result = self.invoke(checkout, *command, "--json")
         self.told.append(f"run in {checkout} {' '.join(command)}: {result.exit_code}")
         assert result.exit_code in (0, 4), (result.output, self.told)
         gone = there - self.everywhere()
         assert not gone, (sorted(gone), result.output, self.told)
         held = json.loads(result.stdout).get("held", [])
-        if held and not command and self.chance.random() < 0.5:
+        if held and plain and self.chance.random() < 0.5:
             self.decide(checkout)
         return [f"{each['conversation']}: {each['message']}" for each in held]
 

@@ -213,6 +213,29 @@ def test_edited_here_and_deleted_there(two: tuple[Vault, Vault]) -> None:
     assert ".conversations/conv_a.json" not in there.records()
 
 
+def test_what_is_listed(two: tuple[Vault, Vault]) -> None:
+    here, _ = two
+    (here.path / ".conversations" / "conv_a.json").unlink()
+    here.write(".workspaces/ws_new.json", b"{")
+    found = json.loads(here.run("ls", "--json", "-w", here.path, "--store", here.store).stdout)
+    assert found["format"] == "reconcile.records/1"
+    rows = {each["record"]: (each["holds"], each["where"]) for each in found["records"]}
+    assert rows == {
+        ".workspaces/ws_a.json": ("1 session, 2 traces", "both"),
+        ".workspaces/default.json": ("0 sessions, 0 traces", "both"),
+        ".workspaces/ws_new.json": ("can't be read", "workspace"),
+        ".conversations/conv_a.json": ("2 messages", "store"),
+        ".conversations/conv_b.json": ("0 messages", "both"),
+        ".nexus/workspaces/ws_ws_a.jsonl": ("3 events", "both"),
+        ".nexus/conversations/conv_conv_a.jsonl": ("2 events", "both"),
+    }
+    times = [each["last_ms"] for each in found["records"]]
+    assert times == sorted(times, reverse=True)
+    empty = here.path.parent / "empty"
+    (empty / ".workspaces").mkdir(parents=True)
+    assert here.run("ls", "-w", empty).stdout == "no records\n"
+
+
 def test_deleted_from_the_store(two: tuple[Vault, Vault]) -> None:
     here, there = two
     (here.store / ".conversations" / "conv_b.json").unlink()

@@ -105,11 +105,12 @@ def test_the_tree(run: Run, tmp_path: Path) -> None:
     project = corpus_project("small-tree", tmp_path)
     shown = run("ls", "--tree", "--format", "leslie", "-w", project).stdout
     assert shown == (
-        "Title                                 Id               Status  Objective  References\n"
+        "Title                                 Id               Status  Objective  References  Depends on\n"
         "Design API                            thread-6fefc192  active  Build API\n"
-        "├── Write tests                       thread-3777b6e5  active  Build API\n"
-        "│   └── Fix flaky test                thread-ddd68a6a  active  Build API\n"
-        '└── Schreibe Übersicht — "docs" 文档  thread-3fc3f6a6  active  Build API\n'
+        "├── Write tests                       thread-3777b6e5  active  Build API              thread-6fefc192\n"
+        "│   └── Fix flaky test                thread-ddd68a6a  active  Build API              "
+        "thread-3777b6e5 (thread-6fefc192)\n"
+        '└── Schreibe Übersicht — "docs" 文档  thread-3fc3f6a6  active  Build API              thread-6fefc192\n'
     )
     assert run("ls", "--tree", "-w", project / ".leslie" / "threads").stdout == shown
 
@@ -127,6 +128,8 @@ def test_references_are_listed(run: Run, tmp_path: Path) -> None:
         "objective": "obj-7d5aae15",
         "objective_title": "Payment research",
         "references": ["thread-0bcf49b1", "thread-fe2eeadd"],
+        "depends_on": [],
+        "depends_on_indirectly": [],
     }
     assert "thread-0bcf49b1, thread-fe2eeadd" in run("ls", "-w", project).stdout
 
@@ -147,7 +150,22 @@ def test_parents_that_go_round_are_drawn_all_the_same(run: Run, tmp_path: Path) 
     played.threads[first]["parent_id"], played.threads[third]["parent_id"] = second, "thread-x"
     lines = run("ls", "--tree", "-w", project_of(played, tmp_path)).stdout.splitlines()
     assert [line[:3].strip() for line in lines[1:]] == ["Übe", "└──", "Übe"]
-    assert [next(each for each in played.threads if each in line) for line in lines[1:]] == [first, second, third]
+    found = [min((each for each in played.threads if each in line), key=line.index) for line in lines[1:]]
+    assert found == [first, second, third]
+
+
+def test_dependencies_that_go_round_are_listed_once(run: Run, tmp_path: Path) -> None:
+    played = Leslie().play([("spawn", 0, 0, 1), ("spawn", 1, 0, 1), ("spawn", 1, 0, 1)])
+    first, second, third = played.threads
+    for thread, others in ((first, [third]), (second, [first, "thread-x"]), (third, [second, second])):
+        played.relations[thread]["depends_on"] = others
+    found = json.loads(run("ls", "--json", "-w", project_of(played, tmp_path)).stdout)["threads"]
+    told = {each["thread"]: (each["depends_on"], each["depends_on_indirectly"]) for each in found}
+    assert told == {
+        first: ([third], [second, "thread-x"]),
+        second: ([first, "thread-x"], [third]),
+        third: ([second], [first, "thread-x"]),
+    }
 
 
 def test_no_threads(run: Run, tmp_path: Path) -> None:

@@ -190,7 +190,8 @@ def _sessions(id_: str, stored: Mapping[str, Any], rebuilt: Mapping[str, Any]) -
     """Rule 4: sessions as sets."""
     old, new = stored["sessionsByWorkspace"].get(id_), rebuilt["sessionsByWorkspace"][id_]
     if gone := [each for each in old or () if each not in new]:
-        yield Difference(Sort.LOST, id_, f"the index knows of sessions that the file lacks: {some(map(str, gone))}")
+        named = some("null" if each is None else str(each) for each in gone)
+        yield Difference(Sort.LOST, id_, f"the index knows of sessions that the file lacks: {named}")
     if old is None or any(each not in old for each in new):
         lacking = [each for each in new if each not in (old or ())]
         yield Difference(Sort.STALE, id_, f"sessionsByWorkspace lacks {some(lacking) if lacking else 'the workspace'}")

@@ -43,8 +43,9 @@ class Event(Struct, frozen=True):
 
     @property
     def type(self) -> str:
-        """What happened."""
-        return str(self.value.get("type"))
+        """What happened; empty where that isn't said."""
+        found = self.value.get("type")
+        return "" if found is None else str(found)
 
     @property
     def timestamp(self) -> float:

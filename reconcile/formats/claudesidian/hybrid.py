@@ -164,7 +164,7 @@ def _names(cache: Cache) -> Iterator[Finding]:
     """The program's cache holds one workspace of a name (section 6, "Known contradictions")."""
     by_name: dict[str, list[str]] = {}
     for id_, row in cache.workspaces.items():
-        by_name.setdefault(str(row.get("name")), []).append(id_)
+        by_name.setdefault(str(row.get("name") or "(unnamed)"), []).append(id_)
     for name, ids in by_name.items():
         if len(ids) > 1:
             found = f"{len(ids)} workspaces called {quoted(name)}, of which the program shows the last: {some(ids)}"

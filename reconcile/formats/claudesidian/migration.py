@@ -90,7 +90,7 @@ def _missing(item: Item, events: Iterable[Event]) -> dict[str, list[str]]:
 
 def _held(item: Item) -> dict[str, list[str]]:
     if item.kind is Kind.CONVERSATION:
-        return {"message": [str(message.get("id")) for message in messages_of(item.value)]}
+        return {"message": [str(message.get("id") or "(no id)") for message in messages_of(item.value)]}
     sessions = sessions_of(item.value)
     return {
         "session": list(sessions),
@@ -114,7 +114,9 @@ def _left_out(item: Item, events: Iterable[Event]) -> Iterator[str]:
     metadata = item.value.get("metadata")
     if isinstance(metadata, dict) and (more := [name for name in metadata if name != "chatSettings"]):
         yield f"{', '.join(more)} of its metadata"
-    yield from _of("the time", _moved([(str(message.get("id")), message) for message in messages], times), "message")
+    yield from _of(
+        "the time", _moved([(str(message.get("id") or "(no id)"), message) for message in messages], times), "message"
+    )
     for name in _OF_MESSAGES:
         yield from _of(name, sum(name in message for message in messages), "message")
     yield from _of("tool results", sum(_has_results(message) for message in messages), "message")

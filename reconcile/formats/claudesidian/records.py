@@ -222,14 +222,14 @@ def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
 def _conversation(item: Item, content: bytes) -> Iterator[Finding]:
     messages = messages_of(item.value)
     if item.value.get("message_count") != len(messages):
-        said = item.value.get("message_count", "no")
+        said = item.value.get("message_count")
         changed = rewritten(content, item.value, with_count(item.value))
-        found = f"{said} as message_count, and {counted(len(messages), 'message')}"
+        found = f"{'no' if said is None else said} as message_count, and {counted(len(messages), 'message')}"
         yield warning("C8", item.path, found, "count them again", *_repair(item, changed))
     for before, after in pairwise(messages):
         same = all(before.get(each) == after.get(each) for each in ("role", "content"))
         if same and after.get("content") and before.get("id") != after.get("id"):
-            ids = f"{before.get('id')} and {after.get('id')}"
+            ids = f"{before.get('id') or 'one without an id'} and {after.get('id') or 'one without an id'}"
             found = f"the same message twice in a row: {ids}, {quoted(str(after['content']))}"
             yield warning("C9", item.path, found, "delete one, if it was sent twice by a retry; reconcile never does")
 

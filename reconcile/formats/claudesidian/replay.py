@@ -117,7 +117,8 @@ class _Replaying:
             if event.type in apply:
                 apply[event.type](event)
             else:
-                self._tell(event, Severity.NOTE, f"an event of the unknown type {event.type}, which the program skips")
+                what = f"of the unknown type {event.type}" if event.type else "without a type"
+                self._tell(event, Severity.NOTE, f"an event {what}, which the program skips")
         remarks = (
             Remark(self._kind, self._name, severity, words, tuple(sorted(lines)))
             for (severity, words), lines in self._told.items()

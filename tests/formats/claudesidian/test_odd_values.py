@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -113,6 +114,7 @@ def test_nothing_crashes_and_what_is_mended_stays_so(block: int) -> None:
         read = odd_vault(chance)
         found = examine(read, NOW)
         assert examine(read, NOW) == found
+        assert not [each for each in found if re.search(r"\bNone\b", f"{each.found} {each.mend}")], seed
         after = carried_out(read)
         again = examine(carried_out(after), NOW)
         assert [each.found for each in again if each.repairable] == [], seed

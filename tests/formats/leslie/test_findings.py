@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -681,9 +682,11 @@ def test_whatever_the_values_are_it_can_be_told_and_ends(steps: list[Step], data
     found = read(played, relations=relations, objectives=data.draw(bent(played.objectives_file())), backup=backup)
     _, whole = mend(found)
     assert mend(whole) == ((), whole)
-    for finding in examine(whole):
+    for finding in (*examine(found), *examine(whole)):
         assert "\n" not in finding.found
         assert len(finding.found) < 2000
+        words = finding.repair.words if finding.repair is not None else ()
+        assert not [each for each in (finding.found, finding.next, *words) if re.search(r"\bNone\b", each)]
     mend(whole, {each.id for each in examine(whole)})
     first, second = (read_relations(each) for each in (relations, backup))
     if isinstance(first, Document) and isinstance(second, Document):
