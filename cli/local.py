@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from reconcile.core.requests import Localize
 
 from .context import find_ids
+from .history import tell_history
 from .options import common_options
 from .run import run_pass
 
@@ -27,10 +28,13 @@ def command(context: click.Context, ids: tuple[str, ...]) -> None:
     """Take conversations out of the workspace, and keep them out of every checkout.
 
     Everything in their directories goes along, and comes back with them (`reconcile project`). All of it is saved in
-    the store first; if something can't be, its directory stays.
+    the store first; if something can't be, its directory stays. The conversation is local at once, and its directory
+    leaves with the first run that can take it out. What was committed stays in git's history.
     """
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        return replace(policy, request=Localize(tuple(dict.fromkeys(find_ids(session, look, ids)))))
+        found = tuple(dict.fromkeys(find_ids(session, look, ids)))
+        tell_history(session, look, found)
+        return replace(policy, request=Localize(found))
 
     run_pass(context, adjust)

@@ -40,7 +40,7 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
         show([json.dumps(found, indent=2)])
         return
     style = Style.choose(options.color)
-    undone = list(results(outcome, style)) if outcome else []
+    undone = [*results(outcome, style), *_waiting(plan, outcome)] if outcome else []
     # What a question is asked about is shown whole.
     quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
     shown = replace(plan, actions=(), aside=(), notes=()) if quiet else _carried_out(plan, outcome)
@@ -49,6 +49,19 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
         end = summary(plan, style, done=outcome, noun=roots.noun)
         lines = [heading(roots, plan.layout, style), "", *lines, end]
     show(lines)
+
+
+def _waiting(plan: Plan, outcome: Outcome) -> list[str]:
+    """Say what the command has asked for and a later run will do."""
+    left = plan.put_off.union(deed.action.conversation for deed in outcome.deeds.values() if not deed.is_done)
+    waits = {conversation for (conversation, _), request in plan.waiting if request is not None} & left
+    if not waits:
+        return []
+    which = "1 request waits" if len(waits) == 1 else f"{len(waits)} requests wait"
+    return [
+        f"{which}: the first run that can carries it out; `reconcile status` shows it, `reconcile undo` drops it",
+        "",
+    ]
 
 
 def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:

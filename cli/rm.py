@@ -11,6 +11,7 @@ from reconcile.core.requests import Children, Remove
 from reconcile.lost import lost_with_store
 
 from .context import find_ids
+from .history import tell_history
 from .options import common_options
 from .run import run_pass
 
@@ -43,6 +44,7 @@ def command(context: click.Context, ids: tuple[str, ...], cascade: bool, promote
             session.state.lost_no_more(missed.values())
             session.messages += [f"{each}: it was lost with a store, and is not listed any more" for each in missed]
         wanted = find_ids(session, look, [each for each in ids if each not in missed])
+        tell_history(session, look, wanted)
         return replace(policy, request=Remove(tuple(dict.fromkeys(wanted)), children))
 
     run_pass(context, adjust, confirm="Remove them from both sides?")

@@ -67,7 +67,7 @@ def run_pass(
                 report(options, roots, session.messages, plan, None)
                 policy, before = answered(policy, plan.held), policy
                 plan = plan if policy == before else session.plan(look, policy)
-            if confirm and plan.actions and not options.yes:
+            if confirm and (plan.actions or plan.put_off) and not options.yes:
                 report(options, roots, session.messages, plan, None)
                 go_on(options, confirm)
             outcome = apply_plan(options, roots, passes, look, plan, called(context))

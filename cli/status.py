@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from .given import Options
 
 TITLE = 44
-COLORS = {"in-sync": "green", "invalid": "red", "conflict": "red", "lost": "red", "busy": "yellow", "behind": "blue"}
+COLORS = {
+    "in-sync": "green",
+    "invalid": "red",
+    "conflict": "red",
+    "lost": "red",
+    "busy": "yellow",
+    "behind": "blue",
+    "requested": "yellow",
+}
 
 
 @click.command(name="status")

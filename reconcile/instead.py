@@ -66,7 +66,8 @@ def _on_a_board(session: Session, request: Branch | Quarantine, look: Look, poli
         raise RequestError(f"{unknown} is on neither side any more")
     try:
         if isinstance(request, Quarantine):
-            return without_git(plan_quarantine(board, request.ids), policy.git_busy)
+            again = " ".join(("reconcile doctor", *(f"--quarantine {each}" for each in request.ids)))
+            return without_git(plan_quarantine(board, request.ids), policy.git_busy, again)
         return without_git(plan_branch(board, request, session.contents(board.views[request.id])[0]), policy.git_busy)
     except RefusedError as error:
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None

@@ -169,6 +169,8 @@ class Passes:
             return None
         if self.session.format.places is not None:
             return None  # what is derived follows from everything
+        if self.session.state.has_requests(self.session.site.number):
+            return None  # each of them is tried by every pass
         others = self._others.changed()
         if others is None or sum(map(len, dirty.values())) > self._most:
             return None

@@ -19,7 +19,6 @@ from reconcile.errors import ReconcileError
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
-    from reconcile.core.memory import Remembered
     from reconcile.disk.journal import Run, Step
     from reconcile.disk.state import State
     from reconcile.disk.versions import Version
@@ -111,28 +110,10 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
         id=run.id,
         steps=tuple(_action(step) for step in steps),
         kept=_kept(state.versions.of_run(run.id)),
-        remembered=_remembered(state, run.id, project),
+        remembered=state.journal.remembered(run.id),
         since=_since(state, run.id, project),
         is_undo=run.undoes is not None,
     )
-
-
-def _remembered(state: State, run: str, project: str) -> dict[str, Remembered]:
-    """Return what was remembered before a run, and before what it has finished: a `local` here that was killed or
-    skipped before it came to the directory has only decided what this run carried out.
-    """
-    journal, projects = state.journal, _projects(state)
-    here = {each.id for each in journal.runs() if projects.get(each.checkout) == project}
-    found = journal.remembered(run)
-    for conversation, before in found.items():
-        intent = before.intent
-        while intent is not None and intent.kind is IntentKind.LOCAL and intent.run in here:
-            decided = journal.remembered(intent.run) if conversation in journal.untouched(intent.run) else {}
-            if conversation not in decided:
-                break
-            found[conversation] = decided[conversation]
-            intent = decided[conversation].intent
-    return found
 
 
 def _since(state: State, run: str, project: str) -> Since:

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 def forget_untouched(state: State, run: str, checkout: int | None) -> None:
     """Take out of the journal that a run concerned conversations of which it has changed nothing.
 
-    An intent that it wrote ahead holds, and is a change, whatever became of the steps.
+    An intent that it wrote ahead holds, and is a change, whatever became of the steps; so is a request that waits.
     """
     untouched = state.journal.untouched(run)
     if untouched:
         before = state.journal.remembered(run)
         asked = untouched & before.keys()
-        now = remembered(state.load(checkout, asked), asked)
+        memory = state.load(checkout, asked)
+        recorded = {each for (each, _), waiting in memory.waiting.items() if waiting.run == run}
+        now = remembered(memory, asked - recorded)
         state.journal.unconcerned(run, [each for each, found in now.items() if found == before[each]])
 
 

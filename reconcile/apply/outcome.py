@@ -30,6 +30,11 @@ class Deed(Struct, frozen=True):
     reason: Reason | None = None
     message: str = ""
 
+    @property
+    def is_done(self) -> bool:
+        """The action was carried out."""
+        return self.result is Result.DONE
+
 
 class Outcome(Struct):
     """The results of a run, in the order of the plan's actions once it is complete."""

@@ -19,14 +19,15 @@ from reconcile.disk.versions import Version
 from reconcile.planjson import action_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from reconcile.core.fold import Changes
     from reconcile.core.look import Look
-    from reconcile.core.memory import Intent
+    from reconcile.core.memory import Intent, Memory, Verb, Waiting
     from reconcile.core.plan import Action, Plan, Preserve
     from reconcile.disk.state import State
 
+_INTERRUPTED = "the run was interrupted"
 _OF_THE_PLAN = ("id", "needs", "touches", "together", "title")
 """Fields of an action that say how to carry it out, not what it did."""
 
@@ -115,6 +116,7 @@ def decided_ahead(plan: Plan, look: Look, run: str) -> Fold:
         store_identity=LOST if plan.store_lost and look.memory.agreed and look.memory.store_identity else None,
         store_lost=plan.store_lost,
         brought=brought(plan),
+        waiting={key: waiting and replace(waiting, run=run, why=_INTERRUPTED) for key, waiting in plan.waiting},
         # An absent key would mean the known parent to whoever comes after a kill. Where the store's file still states
         # one, it is known until that is written: else that would look like a change.
         parents={
@@ -138,8 +140,22 @@ def learned(changes: Changes, run: str | None) -> Fold:
         parents=changes.parents,
         intents={key: _noticed(intent, run) for key, intent in changes.intents.items()},
         tombstones={key: None for key, digests in changes.tombstones.items() if digests is None},
+        waiting=dict(changes.waiting),
         run=run,
         store_identity=changes.store_identity,
         store_lost=changes.store_lost,
         layout=changes.layout,
     )
+
+
+def explained(
+    plan: Plan, outcome: Outcome, memory: Memory, ended: Collection[object]
+) -> dict[tuple[str, Verb], Waiting]:
+    """Return the requests that a run has recorded and not carried out, each with what was in the way."""
+    left = {deed.action.conversation: deed.message for deed in outcome.deeds.values() if deed.result is not Result.DONE}
+    held = {item.conversation: item.message for item in plan.held}
+    return {
+        key: replace(waiting, why=left.get(key[0]) or held.get(key[0]) or held.get(None) or "it could not be done then")
+        for key, waiting in memory.waiting.items()
+        if waiting.run == outcome.run and key not in ended
+    }

@@ -14,7 +14,7 @@ from reconcile.apply.executor import Executor
 from reconcile.apply.idle import forget_untouched
 from reconcile.apply.leftovers import clean_staging, is_staged, staging_name
 from reconcile.apply.outcome import Result
-from reconcile.apply.record import Recorder, decided_ahead, learned, planned_steps, preserved
+from reconcile.apply.record import Recorder, decided_ahead, explained, learned, planned_steps, preserved
 from reconcile.apply.stage import Stage
 from reconcile.core.fold import fold
 from reconcile.core.memory import remembered
@@ -150,6 +150,9 @@ def remember(
     idle = left_alone(plan, outcome.undone())
     plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
     changes = learned(fold(after.store, after.workspace, memory, plan, rules, outcome.undone(), whole), outcome.run)
+    if memory.waiting:
+        left = explained(plan, outcome, memory, changes.waiting)
+        changes = replace(changes, waiting={**changes.waiting, **left})
     if not changes.empty:
         with site.state.together():
             site.state.save_fold(site.number, changes.without(site.written_meanwhile()))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from reconcile.core.content import Outcome
 from reconcile.core.edits import NOBODY, Edits, held_item, names, still_there
 from reconcile.core.memory import Intent, IntentKind
@@ -31,14 +29,14 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
             intents[target] = Intent(IntentKind.LOCAL)
             leaving[target] = Reason.LOCALIZED
             continue
-        inside = sorted(_inside(board, target), key=order.__getitem__)
+        intents[target] = Intent(IntentKind.LOCAL)  # at once, whatever becomes of its directory now
+        inside = sorted(inside_of(board, target), key=order.__getitem__)
         scope |= {target, *inside}
         open_ones = [each for each in (target, *inside) if _is_open(board, each)]
         if open_ones:
-            message = f"its directory stays, because of {names(board, open_ones)}: see `reconcile status`"
+            message = f"it is local; its directory waits for {names(board, open_ones)}: see `reconcile status`"
             held.append(held_item(board, target, Reason.UNSETTLED, message))
             continue
-        intents[target] = Intent(IntentKind.LOCAL)
         if board.views[target].workspace.main is None:
             continue
         leaving[target] = Reason.LOCALIZED
@@ -63,27 +61,6 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
     )
 
 
-def unfinished(board: Board) -> Edits | None:
-    """Return what is still to go since a `local` was cut short, or skipped something busy; None for nothing.
-
-    Only with what that command was to take along: what came into the directory since keeps it there (section 5).
-    """
-    left = board.memory.localizing
-    due = [
-        each
-        for each in sorted(left & board.views.keys())
-        if _is_due(board, each) and left.issuperset(_inside(board, each))
-    ]
-    return replace(localize(board, tuple(due)), scope=frozenset()) if due else None
-
-
-def _is_due(board: Board, conversation: str) -> bool:
-    view = board.views[conversation]
-    wanted = view.intent is not None and view.intent.kind is IntentKind.LOCAL
-    goes = board.presences[conversation].goal is Goal.REMOVE  # it was removed from the store since
-    return wanted and view.workspace.main is not None and not goes
-
-
 def _is_said_again(board: Board, conversation: str, intent: Intent | None) -> bool:
     """Tell whether it is local already, so that there is nothing to decide, or to take back."""
     known = board.memory.intents.get(conversation)
@@ -106,7 +83,7 @@ def _depth(board: Board, conversation: str) -> int:
     return main.path.count("/") if main is not None else 0
 
 
-def _inside(board: Board, target: str) -> list[str]:
+def inside_of(board: Board, target: str) -> list[str]:
     """Return the conversations whose directories lie in the target's."""
     main = board.views[target].workspace.main
     below = board.node(main).subtree() if main is not None else ()

@@ -48,6 +48,23 @@ def remove(board: Board, request: Remove) -> Edits:
     )
 
 
+def with_new_children(board: Board, going: Mapping[str, Children]) -> dict[str, list[str]]:
+    """Return those of an earlier removal that have children which don't go too, and are in nobody's charge, with them;
+    what stays is itself such a child.
+    """
+    kin, found = _Kin(board), dict[str, list[str]]()
+    while True:
+        more = {
+            each: left
+            for each, children in going.items()
+            if each not in found and children is not Children.PROMOTE
+            if (left := [child for child in kin.children(each) if child not in going or child in found])
+        }
+        if not more:
+            return found
+        found |= more
+
+
 def keeping_parents(board: Board) -> Edits | None:
     """Return the same edits without the removal of what has a child that can't get another parent now, nor of what that
     lies below: its parent would be gone (section 6). Their other children stay theirs. None where nothing has to stay.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.board import Board
     from reconcile.core.choices import Take
-    from reconcile.core.memory import Intent, Memory
+    from reconcile.core.memory import Intent, Memory, Verb
     from reconcile.core.policy import Policy
     from reconcile.core.reasons import Reason
 
@@ -45,7 +45,7 @@ class Edits(Struct, frozen=True, kw_only=True):
     what is left when one of them can't go. ``heirs``: its other children, which have to get another parent before it
     goes. ``together``: what goes at once or not at all, with a name for it all. ``asked``: put where it belongs.
     ``apart``: what lies elsewhere than in its parent, which isn't here, and in what (None: at the top). ``scope``: what
-    the run is limited to; everything else stays as it is.
+    the run is limited to; everything else stays as it is. ``dropped``: earlier requests that end without being done.
     """
 
     intents: Mapping[str, Intent | None] = field(default_factory=dict)
@@ -62,6 +62,7 @@ class Edits(Struct, frozen=True, kw_only=True):
     scope: frozenset[str] = frozenset()
     held: tuple[Item, ...] = ()
     notes: tuple[Note, ...] = ()
+    dropped: frozenset[tuple[str, Verb]] = frozenset()
 
     def remembering(self, memory: Memory) -> Memory:
         """Return what is remembered as if the intents held already; what leaves is saved whatever was set aside."""
@@ -70,15 +71,15 @@ class Edits(Struct, frozen=True, kw_only=True):
         asides = {key: record for key, record in memory.asides.items() if key[0] not in self.leaving}
         return replace(memory, intents=kept | changed, asides=asides)
 
+    def joining(self, policy: Policy) -> Policy:
+        """Return the policy of a plain run that carries them out besides everything else."""
+        return replace(policy, decisions={**policy.decisions, **self.decisions})
+
     def deciding(self, policy: Policy) -> Policy:
-        """Return the policy of the run that carries them out."""
+        """Return the policy of the command's own run, which carries out nothing else."""
         wanted = policy.only | policy.below
-        return replace(
-            policy,
-            only=(self.scope & wanted or NOBODY) if wanted else self.scope,
-            below=frozenset(),
-            decisions={**policy.decisions, **self.decisions},
-        )
+        only = (self.scope & wanted or NOBODY) if wanted else self.scope
+        return replace(self.joining(policy), only=only, below=frozenset())
 
 
 def still_there(board: Board, ids: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.core.guards import look_at_whole
-from reconcile.core.memory import LOST, Agreed, Intent, IntentKind
+from reconcile.core.memory import LOST, Agreed, Intent, IntentKind, Verb
 from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Place, Side, joined
 from reconcile.core.plan import Kind
 from reconcile.core.quiet import unsettled
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from reconcile.core.guards import Sides, Whole
-    from reconcile.core.memory import AsideRecord, Memory
+    from reconcile.core.memory import AsideRecord, Memory, Waiting
     from reconcile.core.model import Copy, Digest, Snapshot
     from reconcile.core.plan import Action, Plan
     from reconcile.core.units import Rules
@@ -43,6 +43,7 @@ class Changes(Struct):
     intents: dict[str, Intent | None] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord | None] = field(default_factory=dict)
     tombstones: dict[str, tuple[Digest, ...] | None] = field(default_factory=dict)
+    waiting: Mapping[tuple[str, Verb], Waiting | None] = field(default_factory=dict)
     store_identity: str | None = None
     store_lost: bool = False
     """The store that other checkouts know is no more."""
@@ -89,6 +90,8 @@ def fold(
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
     _fold_whole(store, memory, plan, sides, changes)
     _fold_partitions(memory, plan, undone, changes)
+    if memory.waiting and whole is None:
+        _fold_requests((store, workspace), run, plan, sides, changes)
     changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes
 
@@ -98,6 +101,24 @@ def brought(plan: Plan) -> frozenset[str]:
     return frozenset(
         action.conversation for action in plan.actions if action.kind is Kind.COPY and action.unit == WHOLE
     )
+
+
+def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes) -> None:
+    """End the requests that are carried out; a decision of `resolve` waits only while something of it was put off."""
+    from reconcile.core.waiting import is_due  # here: most runs find no request that waits
+
+    memory, rules = run.memory, run.rules
+    there = {copy.conversation for snapshot in snapshots for copy in snapshot.copies}.union(memory.agreed)
+    views = views_of(*snapshots, memory, rules, {each for each, _ in memory.waiting if each in there})
+    put_off = plan.put_off.union(conversation for conversation, _ in run.unwritten)
+    ended: dict[tuple[str, Verb], Waiting | None] = {}
+    for (conversation, verb), waiting in memory.waiting.items():
+        view = views.get(conversation)
+        parent = changes.parents.get(conversation, memory.parents.get(conversation))
+        due = view is not None and is_due(view, verb, waiting, parent, sides, rules)
+        if not due or (verb is Verb.RESOLVE and _is_about(plan, conversation) and conversation not in put_off):
+            ended[conversation, verb] = None
+    changes.waiting = ended
 
 
 def _is_about(plan: Plan, conversation: str) -> bool:

@@ -101,6 +101,34 @@ class Committed(Struct, frozen=True):
     since: str
 
 
+class Verb(StrEnum):
+    """What a command asks for of one conversation and a later run can do, where it can't be done at once."""
+
+    LOCAL = "local"
+    """Its directory leaves the workspace."""
+    REMOVE = "rm"
+    REPARENT = "set-parent"
+    RESOLVE = "resolve"
+
+
+class Waiting(Struct, frozen=True):
+    """A request for one conversation in this checkout that no run has carried out yet.
+
+    ``value``: the new parent, the side to take, or what becomes of the children of what is removed. ``before``: the
+    parent that it had. ``along``: the conversations that lie in its directory and leave with it. ``store`` and
+    ``workspace`` name the content that the sides had: nothing was asked about any other. ``run`` has recorded it, and
+    ``why`` says what was in the way then.
+    """
+
+    value: str | None = None
+    before: str | None = None
+    along: tuple[str, ...] = ()
+    store: Digest | None = None
+    workspace: Digest | None = None
+    run: str | None = None
+    why: str = ""
+
+
 class Memory(Struct, frozen=True):
     """Everything remembered that a plan depends on.
 
@@ -111,8 +139,7 @@ class Memory(Struct, frozen=True):
     ``tombstones``: per id, the unit digests of what was removed on purpose.
     ``renames``: by side, conversations of which a run was to rename a directory, and left it; those whose metadata was
     agreed on since have a title that tells.
-    ``localizing``: those whose directory it was to take out of the workspace for good, alone or with another's, and
-    didn't.
+    ``waiting``: what was asked for earlier, and is still to be done (`reconcile.core.waiting`).
     ``former``: for `recover`, what earlier records of this checkout say of conversations that this one doesn't know.
     ``outdated``: what git remembers, by id and unit, of those in doubt (`reconcile.core.doubts`) that it knows;
     ``committed``: what it says of directories in another partition than the store's.
@@ -128,7 +155,7 @@ class Memory(Struct, frozen=True):
     tombstones: Mapping[str, frozenset[Digest]] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord] = field(default_factory=dict)
     renames: frozenset[tuple[Side, str]] = frozenset()
-    localizing: frozenset[str] = frozenset()
+    waiting: Mapping[tuple[str, Verb], Waiting] = field(default_factory=dict)
     former: Mapping[str, Intent] = field(default_factory=dict)
     outdated: Mapping[tuple[str, str], Outdated] = field(default_factory=dict)
     committed: Mapping[str, Committed] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from reconcile.core.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.core.memory import AsideRecord, Intent, Remembered
+    from reconcile.core.memory import AsideRecord, Intent, Remembered, Verb, Waiting
     from reconcile.core.model import Digest, Place
     from reconcile.core.reasons import Reason
 
@@ -203,6 +203,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The conversations that a limited plan is about, with those that it changes along; None: all of them."""
     moving: frozenset[str] = frozenset()
     """Conversations that were left out at the last moment: somebody is writing them."""
+    put_off: frozenset[str] = frozenset()
+    """Conversations of which something waits for the end of what git or a program is at."""
+    waiting: tuple[tuple[tuple[str, Verb], Waiting | None], ...] = ()
+    """Changes of what was asked for and is still to be done, written ahead of the actions; None takes the entry out."""
 
     @property
     def concerned(self) -> frozenset[str]:
@@ -212,7 +216,7 @@ class Plan(Struct, frozen=True, kw_only=True):
             (
                 *(action.conversation for action in self.actions),
                 *(conversation for conversation, _ in ahead),
-                *(conversation for (conversation, _), _ in self.asides),
+                *(conversation for (conversation, _), _ in (*self.asides, *self.waiting)),
                 *self.voided,
             )
         )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.core.decisions import decide
-from reconcile.core.edit_local import unfinished
 from reconcile.core.mending import due_first, rebuild_last
 from reconcile.core.model import Stream
 from reconcile.core.placement import archive, move_blocked, place, place_in_store, project_fork
@@ -91,13 +90,24 @@ def plan_by_rules(
         board = decided(edits.deciding(asked), edits=edits)
         if (fewer := keeping_parents(board)) is not None:
             board = decided(fewer.deciding(asked), edits=fewer)
-    elif (left := unfinished(board)) is not None:
-        board = decided(policy, edits=left, whole=whole)
+    elif memory.waiting and not _is_limited_by_command(policy):
+        from reconcile.core.waiting import keeping_parents, unfinished  # here: most runs find no request that waits
+
+        if (left := unfinished(board)) is not None:
+            board = decided(left.joining(policy), edits=left, whole=whole)
+            if (fewer := keeping_parents(board)) is not None:
+                board = decided(fewer.joining(policy), edits=fewer, whole=whole)
     if _is_limited_by_command(policy):
         if policy.decisions:
             unasked = decided(replace(policy, only=frozenset(), decisions={}))
         board.due = due(written(unasked))
-    return replace(written(board), policy=policy)
+    if not (memory.waiting or policy.request or policy.decisions):
+        return replace(written(board), policy=policy)
+    from reconcile.core.waiting import asked_for, recorded
+
+    asking = asked_for(board, policy)  # as things are before the steps are written
+    plan = replace(written(board), policy=policy)
+    return replace(plan, waiting=recorded(board, policy, plan, asking))
 
 
 def _is_limited_by_command(policy: Policy) -> bool:

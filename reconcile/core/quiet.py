@@ -87,7 +87,7 @@ def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Po
         or store.foreign
         or workspace.foreign
         or memory.asides
-        or memory.localizing
+        or memory.waiting
         or memory.renames
         or policy.decisions
         or policy.missing is Missing.REPROJECT

@@ -111,6 +111,8 @@ class Reason(Enum):
     STORE_REPLACED = "store-replaced", "the store is another directory than last time, no removals inferred"
     TAKEN_ALONG = "taken-along", "directories that go with the one that they lie in"
     ARCHIVED_COPY = "archived-copy", "archived, and left alone"
+    REQUESTED = "requested", "asked for earlier; the first run that can does it"
+    REQUEST_DROPPED = "request-dropped", "asked for earlier, and not done any more: something has changed since"
     LEFT_IN_VAULT = "left-in-vault", "kept by the same run, and stays in the vault"
 
     # why an action was not carried out

@@ -133,7 +133,7 @@ def is_plain(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Polic
         or store.foreign
         or workspace.foreign
         or memory.asides
-        or memory.localizing
+        or memory.waiting
         or memory.renames
         or sides.store_renewed
         or sides.workspace_emptied

@@ -62,7 +62,7 @@ def report_conversation(board: Board, view: View) -> None:
         board.hold(view, WHOLE, Reason.UNSETTLED, message, f"reconcile resolve {view.id} --take {lacks.other}")
     elif presence.reason is Reason.EDIT_WINS:
         board.note(view.id, Reason.EDIT_WINS, "removed from the store, but edited here since: the edit wins")
-    if presence.state == "local" and view.workspace.main is not None:
+    if presence.state == "local" and view.workspace.main is not None and not _is_held_whole(board, view):
         board.set_aside(
             view,
             WHOLE,
@@ -77,6 +77,10 @@ def report_conversation(board: Board, view: View) -> None:
     _report_rivals(board, view)
     _report_parent(board, view)
     _remember(board, view)
+
+
+def _is_held_whole(board: Board, view: View) -> bool:
+    return any(item.conversation == view.id and item.unit == WHOLE for item in board.held)
 
 
 def _report_leaving(board: Board, view: View) -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from reconcile.core.model import WHOLE, joined
 from reconcile.core.plan import Kind
+from reconcile.core.reasons import Reason
 from reconcile.core.withholding import renumbered, withheld
 
 DONE_ALREADY = "found it done already"
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from reconcile.core.look import Look
     from reconcile.core.model import File, Place, Side
-    from reconcile.core.plan import Action, Expect, Plan, Write
+    from reconcile.core.plan import Action, Expect, Item, Plan, Write
 
 
 def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[Plan, dict[str, Action]]:
@@ -44,8 +45,17 @@ def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[P
         intents=tuple(each for each in fresh.intents if each[0] not in decided),
         asides=tuple(each for each in fresh.asides if each[0][0] not in drifted | partly),
         remembered=tuple(each for each in fresh.remembered if each[0] not in drifted | partly),
+        waiting=tuple(each for each in fresh.waiting if each[0][0] not in drifted | partly),
+        held=tuple(_to_be_applied_again(item) for item in fresh.held),
     )
     return changes, {action.id: wanted[_meaning(action)] for action in kept}
+
+
+def _to_be_applied_again(item: Item) -> Item:
+    """Promise nothing of what git is in the way of: the plan was made for other files than those of a later run."""
+    if item.reason is not Reason.GIT_BUSY:
+        return item
+    return replace(item, message=f"{Reason.GIT_BUSY.words}; apply the plan again at its end")
 
 
 def moved_on(saved: Plan, fresh: Plan, look: Look, decided: Collection[str] = ()) -> dict[str, str]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
+from reconcile.core.waiting import words_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _ASIDE = {
     Reason.BEHIND_ASIDE: "behind",
-    Reason.LOCAL_PRESENT: "local",
+    Reason.LOCAL_PRESENT: "local-present",
     Reason.REMOVED_BEFORE: "removed",
     Reason.DISPLACED: "displaced",
     Reason.KEPT: "kept",
@@ -49,12 +50,21 @@ def standings(board: Board, plan: Plan, busy: Mapping[str, str], conflicts: Coll
         actions.setdefault(action.conversation, []).append(action)
     items: dict[str | None, Item] = {item.conversation: item for item in plan.aside}
     items |= {item.conversation: item for item in plan.held}
+    requests: dict[str, str] = {
+        conversation: words_for(conversation, verb, waiting)
+        for (conversation, verb), waiting in board.memory.waiting.items()
+    }
     found = []
     for conversation in board.order:
         view = board.views[conversation]
         if board.presences[conversation].state == "gone":
             continue
         word, detail, settled = _word(board, view, actions.get(conversation, []), items.get(conversation))
+        if view.local and view.workspace.main is not None and word != "local-present":
+            more = f"; {detail}" if detail else ""
+            word, detail, settled = "local-present", f"it is local, and a copy is in this checkout{more}", False
+        if conversation in requests:
+            word, detail, settled = "requested", requests[conversation], False
         if conversation in busy:
             word, detail, settled = "busy", busy[conversation], False
         elif settled and conversation in conflicts:

@@ -37,6 +37,10 @@ _PARENTS = (Kind.SET_PARENT, Kind.PROMOTE)
 _TAKEN = {Side.STORE: Kind.REMOVE, Side.WORKSPACE: Kind.REMOVE_STALE}
 
 
+class _PrivateError(NotAsLeftError):
+    """What was in the workspace is local, by a decision that the run has not made."""
+
+
 def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: int) -> Plan:
     """Return the plan that takes a run back, as far as nobody has written since."""
     store, workspace = look.store, look.workspace
@@ -45,6 +49,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
     for action in reversed(past.steps):
         if action.conversation in chosen:
             undo.reverse(action)
+    private = undo.left_private()
     if policy.only or policy.below:
         chosen &= _named(policy, look.memory)
     actions = undo.kept_of(chosen)
@@ -60,14 +65,24 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
     return Plan(
         layout=policy.layout.value,
         actions=renumbered(actions),
-        held=(*(undo.item(each) for each in ordered if each in undo.refused), *git_is_busy(policy.git_busy, waits)),
-        notes=tuple(_remembered_alone(each) for each in ordered if each in done and each not in changing),
+        held=(
+            *(undo.item(each) for each in ordered if each in undo.refused),
+            *git_is_busy(policy.git_busy, waits, f"reconcile undo {past.id}"),
+        ),
+        notes=(
+            *(_remembered_alone(each) for each in ordered if each in done and each not in changing),
+            *(Note(conversation=each, reason=Reason.LEFT_IN_VAULT, message=private[each]) for each in sorted(private)),
+        ),
         asides=() if past.is_undo else tuple(((each, WHOLE), undo.directories.record(each, rules)) for each in done),
         outline=tuple(Heading(each, undo.title_of(each), 0) for each in ordered),
         policy=policy,
         now_ns=now_ns,
         remembered=tuple((each, past.remembered[each]) for each in done if each in past.remembered),
         about=frozenset((*done, *changing)),
+        # What that run has asked for and nobody could do yet isn't to be done any more.
+        waiting=tuple(
+            (key, None) for key, each in look.memory.waiting.items() if each.run == past.id and key[0] in done
+        ),
     )
 
 
@@ -92,6 +107,8 @@ class _Undo:
         self._kept_places = sorted(past.kept, key=str)
         self._kept = {above for place in past.kept for above in _and_above(str(place))}
         """Where something was kept: the files, and all that they lay in."""
+        self._private: dict[str, str] = {}
+        """Local ones of which something isn't written to the workspace again."""
         self._forks: dict[str, str | None] = {}
         """Those that go again, with what they were forked from."""
         self.directories = Whereabouts(fixed=rules.format.places is not None)
@@ -121,8 +138,16 @@ class _Undo:
                 self._take_away(action)
             else:
                 self._make_again(action)
+        except _PrivateError as private:
+            self._private[conversation] = str(private)
         except NotAsLeftError as refused:
             self.refused[conversation] = str(refused)
+
+    def left_private(self) -> dict[str, str]:
+        """Return the local ones that the store gets back, and the workspace doesn't; others of them are refused."""
+        saved = {action.conversation for action in self.draft} - self.refused.keys()
+        self.refused = {**{each: words for each, words in self._private.items() if each not in saved}, **self.refused}
+        return {each: words for each, words in self._private.items() if each in saved}
 
     def kept_of(self, chosen: set[str]) -> list[Action]:
         """Return the steps of those chosen; a conversation of which one can't be taken is refused as a whole."""
@@ -307,7 +332,7 @@ class _Undo:
             return
         if action.conversation in self.local:
             again = f"`reconcile project {action.conversation}` makes it public"
-            raise NotAsLeftError(f"{action.target}: it is local, and not written to the workspace; {again}")
+            raise _PrivateError(f"{action.target}: it is local, and not written to the workspace; {again}")
         while container is not None:
             if (owner := self.directories.owner(container)) in self.local:
                 raise NotAsLeftError(f"{action.target}: it would lie below {owner}, which is local by now")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconcile.core.plan import Action, Plan
     from reconcile.core.units import Rules
 
+_ASKED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
 BULK_NAMES = 5
 """Directories that a bulk change is told by name."""
 
@@ -27,7 +28,9 @@ def without_bulk(board: Board, actions: list[Action]) -> list[Action]:
     """Hold what would remove too many directories at once without having been told to."""
     asked, directories = board.edits.leaving, board.whole.directories
     removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in asked]
-    if board.policy.accept_bulk or board.edits.scope or not is_bulk(len(removals), directories):
+    # A removal that was asked for, and waited, counts once, though it goes from both sides.
+    count = len({(a.conversation, a.conversation not in board.edits.deleted and a.target) for a in removals})
+    if board.policy.accept_bulk or board.edits.scope or not is_bulk(count, directories):
         return actions
     # Whatever else becomes of these waits too: what lost now would speak again from a directory that stays.
     concerned = {action.conversation for action in removals}
@@ -36,7 +39,7 @@ def without_bulk(board: Board, actions: list[Action]) -> list[Action]:
     for conversation in concerned:
         board.tombstones.pop(conversation, None)
     what, names = _named(removals, board.rules)
-    message = f"{len(removals)} of {directories} {what} would be removed: {names}"
+    message = f"{count} of {directories} {what} would be removed: {names}"
     board.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
     return [action for action in actions if action.id not in refused]
 
@@ -72,13 +75,19 @@ def _removes_a_directory(action: Action) -> bool:
     return action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE
 
 
-def without_git(plan: Plan, busy: str | None) -> Plan:
-    """Hold what would change the workspace while git is in the middle of something there, and what needs it."""
+def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
+    """Hold what would change the workspace while git is in the middle of something there, and what needs it.
+
+    ``again``: the command to give then, where no other run does what is held.
+    """
     if busy is None:
         return plan
     touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
-    kept, refused = _without(plan, touching)
-    return replace(plan, actions=kept, held=(*plan.held, *git_is_busy(busy, refused)))
+    # What is removed as asked goes from both sides, or stays on both.
+    whole = {action.conversation for action in plan.actions if action.id in touching and action.reason in _ASKED}
+    touching |= {a.id for a in plan.actions if a.conversation in whole and a.reason in _ASKED}
+    left, refused = _without(plan, touching)
+    return replace(left, held=(*plan.held, *git_is_busy(busy, refused, again)))
 
 
 def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
@@ -92,22 +101,32 @@ def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
     }
     if not busy or not touching:
         return plan
-    kept, refused = _without(plan, touching)
+    left, refused = _without(plan, touching)
     message = f"{busy}: {len(refused)} changes wait for its end"
-    return replace(plan, actions=kept, held=(*plan.held, _whole(Reason.PROGRAM_BUSY, message)))
+    return replace(left, held=(*plan.held, _whole(Reason.PROGRAM_BUSY, message)))
 
 
-def _without(plan: Plan, touching: set[str]) -> tuple[tuple[Action, ...], Collection[str]]:
+def _without(plan: Plan, touching: set[str]) -> tuple[Plan, Collection[str]]:
     refused = withheld(plan.actions, touching)
-    return renumbered([action for action in plan.actions if action.id not in refused]), refused
+    put_off = plan.put_off.union(action.conversation for action in plan.actions if action.id in refused)
+    kept = renumbered([action for action in plan.actions if action.id not in refused])
+    # What stays for now doesn't wait for an ancestor yet.
+    intents = tuple((key, each) for key, each in plan.intents if not (key in put_off and each and each.waits_for))
+    return replace(plan, actions=kept, put_off=put_off, intents=intents), refused
 
 
-def git_is_busy(busy: str | None, waiting: Collection[object]) -> tuple[Item, ...]:
-    """Return what is held where something waits for the end of what git is in the middle of."""
+def git_is_busy(busy: str | None, waiting: Collection[object], again: str | None = None) -> tuple[Item, ...]:
+    """Return what is held while git is in the middle of something; ``again``: the command to give at its end, where no
+    other run does what is held.
+    """
     if not waiting:
         return ()
-    message = f"git is in the middle of something here ({busy}): {len(waiting)} changes wait for its end"
-    return (_whole(Reason.GIT_BUSY, message),)
+    changes = "1 change" if len(waiting) == 1 else f"{len(waiting)} changes"
+    if again is not None:
+        message = f"git is in the middle of something here ({busy}): {changes} can't be made; ask again at its end"
+        return (_whole(Reason.GIT_BUSY, message, again),)
+    wait = "waits" if len(waiting) == 1 else "wait"
+    return (_whole(Reason.GIT_BUSY, f"git is in the middle of something here ({busy}): {changes} {wait} for its end"),)
 
 
 def _whole(reason: Reason, message: str, *resolve: str) -> Item:
@@ -201,5 +220,6 @@ def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
         intents=tuple(each for each in plan.intents if each[0] not in moving),
         asides=tuple(each for each in plan.asides if each[0][0] not in moving),
         tombstones=tuple(each for each in plan.tombstones if each[0] not in moving),
+        waiting=tuple(each for each in plan.waiting if each[0][0] not in moving),
         moving=moving,
     )

@@ -1,4 +1,5 @@
-"""Whether git is in the middle of something in a checkout, told by its files; git itself is not run.
+"""Whether git is in the middle of something in a checkout, told by its files; git itself is run for `local` and `rm`
+alone, to tell whether it has committed what they take away.
 
 While it is, it writes and removes files of the checkout by a plan of its own (DESIGN.md section 7).
 """
@@ -6,8 +7,13 @@ While it is, it writes and removes files of the checkout by a plan of its own (D
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _FILE_LIMIT = 65536
+_GIT_SECONDS = 5
 
 # In this order: a rebase that stopped at a merge or a pick also leaves the files of that.
 _SIGNS = (
@@ -65,6 +71,34 @@ def _checkout(project_dir: str) -> tuple[str, str] | None:
         if above == at:
             return None
         at = above
+
+
+def has_committed(project_dir: str, paths: Sequence[str]) -> bool:
+    """Tell whether git has files at or below these paths, in its index or in the last commit.
+
+    The program `git` is run, read-only: without its optional locks and hooks of the index. Where it isn't there, or
+    takes longer than a few seconds, nothing is known.
+    """
+    if git_dir(project_dir) is None:
+        return False
+    import subprocess  # here: no plain run asks
+
+    below = [os.path.relpath(path, project_dir) for path in paths]
+    git = ["git", "--no-optional-locks", "--literal-pathspecs", "-C", project_dir, "-c", "core.fsmonitor=false"]
+    for words in (["ls-files", "-z"], ["ls-tree", "-r", "-z", "--name-only", "HEAD"]):
+        try:
+            found = subprocess.run(  # noqa: S603 - fixed words, and paths after the end of options
+                [*git, *words, "--", *below],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=_GIT_SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        if found.returncode == 0 and found.stdout:
+            return True
+    return False
 
 
 def in_repository(project_dir: str) -> str:

@@ -162,6 +162,11 @@ class State:
         with state_errors(self._path):
             return state_memory.load(self._connection, checkout, only)
 
+    def has_requests(self, checkout: int) -> bool:
+        """Tell whether something was asked for in a checkout that no run has carried out yet."""
+        with state_errors(self._path):
+            return bool(select(self._connection, "SELECT 1 FROM waiting WHERE checkout = ? LIMIT 1", (checkout,)))
+
     def written_by_others(self) -> int:
         """A number that changes when somebody else writes, and with nothing that is written here."""
         with state_errors(self._path):

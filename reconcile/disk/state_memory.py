@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.core.memory import LOST, Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
+from reconcile.core.memory import (
+    LOST,
+    Agreed,
+    AsideKind,
+    AsideRecord,
+    Intent,
+    IntentKind,
+    Memory,
+    Remembered,
+    Verb,
+    Waiting,
+)
 from reconcile.core.model import METADATA, Side
-from reconcile.disk.state_schema import LIBRARY, encoded, select
+from reconcile.disk.state_schema import encoded, select
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,8 +37,8 @@ FEW = 500
 class Fold(Struct, frozen=True, kw_only=True):
     """Changes of what is remembered; what is not named stays as it is.
 
-    ``agreed``, ``intents``, ``asides``, ``tombstones``: None takes the entry out. ``history``: digests that
-    become the newest entries, oldest first; one that is known already moves to the end. ``parents``: None is
+    ``agreed``, ``intents``, ``asides``, ``tombstones``, ``waiting``: None takes the entry out. ``history``: digests
+    that become the newest entries, oldest first; one that is known already moves to the end. ``parents``: None is
     a root. ``tombstones`` are added to the others and carry ``run``. ``store_identity``, ``layout``:
     None keeps them. ``store_lost``: no other checkout believes any more what it knows of the store. Nor does it where
     one of ``brought`` was agreed on in another checkout: they are saved into a store that lacks them.
@@ -39,6 +50,7 @@ class Fold(Struct, frozen=True, kw_only=True):
     intents: Mapping[str, Intent | None] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord | None] = field(default_factory=dict)
     tombstones: Mapping[str, Collection[Digest] | None] = field(default_factory=dict)
+    waiting: Mapping[tuple[str, Verb], Waiting | None] = field(default_factory=dict)
     run: str | None = None
     store_identity: str | None = None
     store_lost: bool = False
@@ -57,18 +69,27 @@ class Fold(Struct, frozen=True, kw_only=True):
             intents={key: value for key, value in self.intents.items() if key not in conversations},
             asides={key: value for key, value in self.asides.items() if key[0] not in conversations},
             tombstones={key: value for key, value in self.tombstones.items() if key not in conversations},
+            waiting={key: value for key, value in self.waiting.items() if key[0] not in conversations},
         )
 
     @property
     def conversations(self) -> set[str]:
         """Those that something is said of."""
-        by_unit = (key for key, _ in (*self.history, *self.asides))
+        by_unit = (key for key, _ in (*self.history, *self.asides, *self.waiting))
         return {*self.agreed, *self.parents, *self.intents, *self.tombstones, *by_unit}
 
     @property
     def empty(self) -> bool:
         """There is nothing to write."""
-        changes = (self.agreed, self.history, self.parents, self.intents, self.asides, self.tombstones)
+        changes = (
+            self.agreed,
+            self.history,
+            self.parents,
+            self.intents,
+            self.asides,
+            self.tombstones,
+            self.waiting,
+        )
         lost = self.store_lost or self.brought
         return not (any(changes) or lost) and self.store_identity is None and self.layout is None
 
@@ -101,7 +122,7 @@ def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[
         tombstones={conversation: frozenset(digests) for conversation, digests in tombstones.items()},
         asides={(row[0], row[1]): AsideRecord(AsideKind(row[2]), row[3], row[4]) for row in asides},
         renames=_load_renames(connection, checkout),
-        localizing=_load_localizing(connection, checkout),
+        waiting=_load_waiting(connection, checkout, only),
     )
 
 
@@ -129,23 +150,15 @@ def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> froze
     )
 
 
-def _load_localizing(connection: sqlite3.Connection, checkout: int | None) -> frozenset[str]:
-    """Return the conversations of which the newest run has left a directory although `local` was to take all out.
-
-    One that was killed before it had written down what it was about is none: what was left is left still. Nor is one of
-    the library, which is about a single conversation.
-    """
-    sql = """SELECT conversation, record, state = 'done' FROM step WHERE kind = 'remove-stale' AND run = (
-        SELECT id FROM run WHERE checkout = ? AND command <> ? AND (
-            EXISTS (SELECT 1 FROM step AS its WHERE its.run = run.id)
-            OR EXISTS (SELECT 1 FROM remembered AS its WHERE its.run = run.id)
-        ) ORDER BY id DESC LIMIT 1)"""
-    removals = [
-        (each, json.loads(record)["reason"], done)
-        for each, record, done in select(connection, sql, (checkout, LIBRARY))
-    ]
-    leaving = {each for each, reason, _ in removals if reason in ("localized", "with-ancestor")}
-    return frozenset(each for each, _, done in removals if each in leaving and not done)
+def _load_waiting(
+    connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None
+) -> dict[tuple[str, Verb], Waiting]:
+    sql = """SELECT conversation, verb, value, before, along, store, workspace, run, why
+        FROM waiting WHERE checkout = ?"""
+    return {
+        (each, Verb(verb)): Waiting(value, before, tuple(json.loads(along)), *rest)
+        for each, verb, value, before, along, *rest in _about(connection, only, sql, checkout)
+    }
 
 
 def _dirname(place: str) -> str:
@@ -243,6 +256,7 @@ def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
     _save_intents(connection, checkout, fold.intents)
     _save_asides(connection, checkout, fold.asides)
     _save_tombstones(connection, fold)
+    _save_waiting(connection, checkout, fold.waiting)
     if connection.total_changes > before:
         note_changed(connection, fold.conversations)
 
@@ -416,4 +430,23 @@ def _save_tombstones(connection: sqlite3.Connection, fold: Fold) -> None:
     connection.executemany(
         "INSERT INTO tombstone VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         encoded((key, digest, fold.run) for key, digests in fold.tombstones.items() for digest in digests or ()),
+    )
+
+
+def _save_waiting(
+    connection: sqlite3.Connection, checkout: int, waiting: Mapping[tuple[str, Verb], Waiting | None]
+) -> None:
+    ended = [(checkout, each, verb.value) for (each, verb), found in waiting.items() if found is None]
+    sql = "DELETE FROM waiting WHERE checkout = ? AND conversation = ? AND verb = ?"
+    connection.executemany(sql, encoded(ended))
+    connection.executemany(
+        "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        encoded(
+            (
+                *(checkout, each, verb.value, found.value, found.before, json.dumps(found.along)),
+                *(found.store, found.workspace, found.run, found.why),
+            )
+            for (each, verb), found in waiting.items()
+            if found is not None
+        ),
     )

@@ -104,6 +104,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             INSERT OR REPLACE INTO local_revoked VALUES (old.conversation);
         END""",
     ),
+    (
+        """CREATE TABLE waiting (
+            checkout INTEGER NOT NULL REFERENCES checkout ON DELETE CASCADE, conversation TEXT NOT NULL,
+            verb TEXT NOT NULL, value TEXT, before TEXT, along TEXT NOT NULL, store TEXT, workspace TEXT,
+            run TEXT, why TEXT NOT NULL,
+            PRIMARY KEY (checkout, conversation, verb)) WITHOUT ROWID""",
+    ),
 )
 """Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.memory import Intent, IntentKind, Memory, Verb, Waiting
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
 from tests.support.building import agreed_on, here, plan_of, stored
@@ -24,8 +24,13 @@ ALL = agreed_on(A, IN_A + B, IN_A + C, H)
 LOCAL = Intent(IntentKind.LOCAL)
 
 
+def waits(*left: str, along: tuple[str, ...] = ()) -> dict[tuple[str, Verb], Waiting]:
+    """Return what a `local` of the first has left to do, which takes the others along."""
+    return {(left[0], Verb.LOCAL): Waiting(along=along or left[1:])} if left else {}
+
+
 def cut_short(*left: str, intent: Intent = LOCAL) -> Memory:
-    return replace(ALL, intents={"jp-c1": intent}, localizing=frozenset(left))
+    return replace(ALL, intents={"jp-c1": intent}, waiting=waits(*left))
 
 
 def gone(plan: Plan) -> list[tuple[str, Reason]]:
@@ -55,8 +60,8 @@ def test_it_is_no_bulk_change() -> None:
     many = [f'1{n:02}-x  metadata 09:00 title "X" parent 1  stream 09:00 [1]' for n in range(60)]
     inside = [IN_A + each for each in many]
     memory = replace(agreed_on(A, *inside, H), intents={"jp-c1": LOCAL})
-    left = frozenset(each for each in memory.agreed if each != "jp-c8")
-    plan = plan_of(stored(A, *many, H), here(A, *inside, H), replace(memory, localizing=left))
+    left = waits("jp-c1", along=tuple(each for each in memory.agreed if each != "jp-c8"))
+    plan = plan_of(stored(A, *many, H), here(A, *inside, H), replace(memory, waiting=left))
     assert len(plan.actions) == 61
     assert not plan.held
 
@@ -69,7 +74,7 @@ def test_it_is_no_bulk_change() -> None:
         pytest.param(
             cut_short("jp-c1", "jp-c2", "jp-c3", intent=Intent(IntentKind.PROJECTED)), "it is wanted again", id="wanted"
         ),
-        pytest.param(cut_short("jp-c2", "jp-c3"), "the children were never local themselves", id="children"),
+        pytest.param(cut_short("jp-c2", "jp-c3"), "the child was never local itself", id="children"),
     ],
 )
 def test_a_directory_stays_where(memory: Memory, what: str) -> None:
@@ -100,15 +105,15 @@ def test_what_was_left_is_taken_out_in_the_order_of_ids() -> None:
     inside = [f"{n}-x/conversations/{line.format(n + 10, f' parent {n}')}" for n in range(10, 18)]
     ids = [f"jp-c{n}" for n in range(10, 18)]
     memory = replace(agreed_on(*tops, *inside, H), intents=dict.fromkeys(ids, LOCAL))
-    left = frozenset((*ids, *(f"jp-c{n + 10}" for n in range(10, 18))))
+    left = {(f"jp-c{n}", Verb.LOCAL): Waiting(along=(f"jp-c{n + 10}",)) for n in range(17, 9, -1)}
     store = stored(*tops, *(each.partition("conversations/")[2] for each in inside), H)
-    plan = plan_of(store, here(*tops, *inside, H), replace(memory, localizing=left))
-    assert [note.conversation for note in plan.notes] == ids
+    plan = plan_of(store, here(*tops, *inside, H), replace(memory, waiting=left))
+    assert [note.conversation for note in plan.notes if note.reason is Reason.TAKEN_ALONG] == ids
 
 
 def test_removals_that_nobody_asked_for_are_still_a_bulk() -> None:
     many = [f'1{n:02}-x  metadata 09:00 title "X"  stream 09:00 [1]' for n in range(6)]
-    memory = replace(agreed_on(A, *many, H), intents={"jp-c1": LOCAL}, localizing=frozenset({"jp-c1"}))
+    memory = replace(agreed_on(A, *many, H), intents={"jp-c1": LOCAL}, waiting=waits("jp-c1"))
     plan = plan_of(stored(A, H), here(A, *many, H), memory)
     assert [item.reason for item in plan.held] == [Reason.BULK]
     assert [action.conversation for action in plan.actions] == ["jp-c1"]

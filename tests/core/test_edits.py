@@ -64,11 +64,11 @@ PROJECTED = Intent(IntentKind.PROJECTED)
         (A, '1-a/metadata.json 10:00 "{"'),
     ],
 )
-def test_what_cannot_be_saved_is_not_made_local(workspace: tuple[str, ...]) -> None:
+def test_what_cannot_be_saved_is_local_at_once_and_its_directory_stays(workspace: tuple[str, ...]) -> None:
     """The other targets are, and nothing but the targets is looked at."""
     board = board_of(stored(A, B, C), here(*workspace, B, C), agreed_on(A, B, C))
     edits = edits_of(Localize(("jp-c1", "jp-c2")), board)
-    assert edits.intents == {"jp-c2": LOCAL}
+    assert edits.intents == {"jp-c1": LOCAL, "jp-c2": LOCAL}
     assert edits.leaving == {"jp-c2": Reason.LOCALIZED}
     assert edits.scope == {"jp-c1", "jp-c2"}
     assert [(item.conversation, item.reason) for item in edits.held] == [("jp-c1", Reason.UNSETTLED)]
@@ -293,11 +293,11 @@ def test_a_directory_stays_while_something_in_it_cannot_be_saved(lines: list[str
     store = stored(A, CHILD.replace("[1]", "[1 2]"), C)
     board = board_of(store, here(A, *inside_a(lines), C), agreed_on(A, NESTED, C), policy)
     edits = edits_of(Localize(("jp-c1", "jp-c3")), board)
-    assert edits.intents == {"jp-c3": LOCAL}
+    assert edits.intents == {"jp-c1": LOCAL, "jp-c3": LOCAL}
     assert edits.scope == {"jp-c1", "jp-c2", "jp-c3"}
     (item,) = edits.held
     assert (item.conversation, item.title, item.unit, item.resolve) == ("jp-c1", "A", "conversation", ())
-    assert item.message == "its directory stays, because of B (jp-c2): see `reconcile status`"
+    assert item.message == "it is local; its directory waits for B (jp-c2): see `reconcile status`"
 
 
 def test_what_was_removed_from_the_store_or_is_damaged_here_stays_too() -> None:

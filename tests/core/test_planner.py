@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.core.choices import Missing, Take
 from reconcile.core.guards import Sides, Whole
-from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.memory import Intent, IntentKind, Memory, Verb, Waiting
 from reconcile.core.model import STREAM, Snapshot
 from reconcile.core.plan import Kind, Plan
 from reconcile.core.planner import make_plan, plan_by_rules
@@ -141,7 +141,7 @@ def test_what_is_left_of_a_local_is_part_of_a_whole_too() -> None:
     """Four directories are many where there are no others, and few among a hundred."""
     gone = [f'{number}-x  metadata 09:00 title "x"  stream 09:00 [1]' for number in range(6, 10)]
     memory = agreed_on(FIVE, *gone)
-    memory = replace(memory, intents={"jp-c5": Intent(IntentKind.LOCAL)}, localizing=frozenset({"jp-c5"}))
+    memory = replace(memory, intents={"jp-c5": Intent(IntentKind.LOCAL)}, waiting={("jp-c5", Verb.LOCAL): Waiting()})
     sides = stored(FIVE), here(FIVE, *gone)
     for whole, removed in ((WHOLE, 5), (Whole(ORDINARY, 5), 1)):
         plan = make_plan(*sides, memory, Policy(), RULES, NOW_NS, whole)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.choices import Layout, Missing, Take
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Verb, Waiting
 from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
 from reconcile.core.planner import plan_by_rules
 from reconcile.core.policy import Policy
@@ -152,7 +152,7 @@ DOUBTS: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
     "a directory that is still to leave": (
         stored(*STORE),
         here(*NESTED),
-        replace(KNOWN, localizing=frozenset({"jp-c1"})),
+        replace(KNOWN, waiting={("jp-c1", Verb.LOCAL): Waiting()}),
         Policy(),
     ),
     "a rename that is still due": (

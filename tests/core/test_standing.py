@@ -55,7 +55,7 @@ ROWS: dict[str, tuple[Lines, Lines, Memory, str, bool]] = {
     "nested in the store": ([f"8-h/conversations/{ONE}"], [ONE], KNOWN, "to-move", False),
     "a second directory": ([ONE], [ONE, ONE.replace("1-a", "1-z")], KNOWN, "to-remove-stale", False),
     "broken": ([ONE], ["1-a  metadata 09:00", '1-a/events.json  09:00 "{"'], KNOWN, "invalid", False),
-    "local, and here": ([ONE.replace('"A"', '"A" local')], [ONE], KNOWN, "local", True),
+    "local, and here": ([ONE.replace('"A"', '"A" local')], [ONE], KNOWN, "local-present", True),
     "local, and not here": ([ONE.replace('"A"', '"A" local')], [], FRESH, "local", True),
     "a plain file where its children go": (
         [ONE, '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'],

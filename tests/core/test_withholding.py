@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.core.choices import Take
 from reconcile.core.known import without_events
-from reconcile.core.memory import Intent, IntentKind, Memory
+from reconcile.core.memory import Intent, IntentKind, Memory, Verb
 from reconcile.core.model import WHOLE, Foreign, Place, Side
 from reconcile.core.plan import Action, Kind, Plan
 from reconcile.core.planner import needs_contents, needs_events
@@ -107,12 +107,14 @@ def test_while_git_is_busy_nothing_changes_in_the_workspace_and_what_needs_it_wa
     (held,) = plan.held
     assert (held.conversation, held.unit, held.title) == (None, "conversation", None)
     assert (held.reason, held.resolve) == (Reason.GIT_BUSY, ())
-    assert held.message == "git is in the middle of something here (merge): 1 changes wait for its end"
+    assert held.message == "git is in the middle of something here (merge): 1 change waits for its end"
     saves = plan_of(stored(*LINES), here(*workspace), KNOWN, busy)
     assert (kinds(saves), saves.held) == (["copy jp-c2"], ())
     assert without_git(saves, None) is saves
     both = plan_of(stored(*LINES), here(*LINES), KNOWN, replace(busy, request=Remove(("jp-c1",))))
-    assert kinds(both) == ["remove jp-c1"]
+    assert kinds(both) == []
+    assert both.put_off == {"jp-c1"}
+    assert [(key, waiting and waiting.value) for key, waiting in both.waiting] == [(("jp-c1", Verb.REMOVE), "refuse")]
 
 
 PARENTS = [line(1), line(2, " parent 1"), line(3, " parent 2"), line(4)]

@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.memory import LOST, Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
+from reconcile.core.memory import (
+    LOST,
+    Agreed,
+    AsideKind,
+    AsideRecord,
+    Intent,
+    IntentKind,
+    Memory,
+    Remembered,
+    Verb,
+    Waiting,
+)
 from reconcile.core.model import METADATA, STREAM, Side
 from reconcile.disk.generation import generation
 from reconcile.disk.journal import IntentChange, Step, StepState
@@ -802,20 +813,23 @@ def test_versions_are_found_by_content_conversation_run_and_digest(state: State)
     assert not state.versions.has("x1", "1", "stream")
 
 
-def test_what_local_has_left_is_remembered_until_the_next_run(state: State, here: int) -> None:
-    def gone(conversation: str, reason: str) -> Step:
-        return Step(conversation, conversation, "conversation", "remove-stale", f'{{"reason": "{reason}"}}')
-
-    run = state.journal.begin_run(here, "local", NOW)
-    steps = [gone("1", "localized"), gone("2", "with-ancestor"), gone("3", "with-ancestor"), gone("4", "duplicate")]
-    second = Step("5 too", "5", "conversation", "remove-stale", '{"reason": "duplicate"}')
-    state.journal.plan_steps(run, [*steps, gone("5", "localized"), second], NOW)
-    state.journal.step_done(run, ["2", "5"], NOW)
-    assert state.load(here).localizing == {"1", "3", "5"}
-    newest = state.journal.begin_run(here, "killed at once, or soon after", NOW)
-    assert state.load(here).localizing == {"1", "3", "5"}
-    state.journal.plan_steps(newest, [gone("4", "duplicate")], NOW)
-    assert not state.load(here).localizing
+def test_requests_that_wait_are_kept_by_checkout_and_verb(state: State, here: int) -> None:
+    there = state.checkout("/elsewhere", "9:9", NOW)
+    assert there is not None
+    local = Waiting(along=("2", "3"), run="r1", why="git is busy")
+    gone = Waiting(value="refuse", store="s", workspace=None, run="r1")
+    assert not state.has_requests(here)
+    state.save_fold(here, Fold(waiting={("1", Verb.LOCAL): local, ("1", Verb.REMOVE): gone}))
+    state.save_fold(there, Fold(waiting={("1", Verb.REPARENT): Waiting(value=None, before="7")}))
+    assert state.has_requests(here)
+    assert state.load(here).waiting == {("1", Verb.LOCAL): local, ("1", Verb.REMOVE): gone}
+    assert state.load(here, {"2"}).waiting == {}
+    assert state.changed_since(0, 9) == {"1"}
+    state.save_fold(here, Fold(waiting={("1", Verb.LOCAL): None, ("1", Verb.REMOVE): replace(gone, why="held")}))
+    assert state.load(here).waiting == {("1", Verb.REMOVE): replace(gone, why="held")}
+    assert Fold(waiting={("1", Verb.LOCAL): None}).without({"1"}).empty
+    state.forget_checkout(there)
+    assert not state.has_requests(there)
 
 
 def test_a_rename_that_was_not_done_is_remembered_until_the_metadata_is_agreed_on(state: State, here: int) -> None:

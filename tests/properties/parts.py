@@ -93,7 +93,7 @@ class PartLevel(PureLevel):
 
     def _part(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Part | None:
         kept = self.kept.get(self.at)
-        if kept is None or kept.stuck or not kept.is_as_before(store, workspace, policy):
+        if kept is None or kept.stuck or not kept.is_as_before(store, workspace, policy) or memory.waiting:
             return None
         # More may be remembered since another checkout's run, which makes an empty side one that was emptied.
         if kept.memory != memory and not (
@@ -110,8 +110,15 @@ class PartLevel(PureLevel):
         )
         return replace(part, look=_with_events(part.look, store, workspace))
 
-    def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan) -> Changes:
-        changes = PureLevel._learned(self, store, workspace, memory, plan)
+    def verb(self, words: tuple[str, ...]) -> None:
+        """Hold no lock: what is left undone is looked at again by every pass, whatever the part."""
+        if words[0] not in ("lock", "unlock"):
+            PureLevel.verb(self, words)
+
+    def _learned(
+        self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, undone: Collection[str]
+    ) -> Changes:
+        changes = PureLevel._learned(self, store, workspace, memory, plan, undone)
         if not _is_plain(plan.policy):
             return changes
         if self.part is None:

@@ -78,6 +78,9 @@ class Stories(RuleBasedStateMachine):
         self.backups: list[Tree] = []
         self.frames: list[Frame] = []
         self.halves: set[str] = set()
+        self.locked: set[str] = set()
+        self.private: dict[str, set[str]] = {}
+        """What was made local, with the runs that did."""
         self.broken = False
 
     @initialize()
@@ -280,6 +283,20 @@ class Stories(RuleBasedStateMachine):
     def forget(self, really: int) -> None:
         if really == 3:
             self.verbs.append("forget state")
+            self.private.clear()
+
+    # What else is at work: git in the middle of something, JP with a conversation's lock.
+
+    @rule(what=st.sampled_from(("merge", "rebase", "clean", "clean")))
+    def git(self, what: str) -> None:
+        self.verbs.append(f"git {what}")
+
+    @rule(number=st.sampled_from(IDS), held=st.booleans())
+    def lock(self, number: str, *, held: bool) -> None:
+        """JP takes the lock of a conversation, or gives it back."""
+        if (number in self.locked) != held:
+            self.locked ^= {number}
+            self.verbs.append(f"{'lock' if held else 'unlock'} {number}")
 
     # Reconcile.
 
@@ -308,7 +325,7 @@ class Stories(RuleBasedStateMachine):
         known = self.world.past.of(WORKSPACES[checkout - 1])
         run = known[pick % len(known) if pick % 3 == 2 else -1] if known else ""
         if run and run not in self.halves and "forget state" not in self.verbs:
-            self._run_at_rest(f"undo {run}" if run != known[-1] else "undo", checkout)
+            self._run_at_rest(f"undo {run}", checkout)
 
     @rule(checkout=st.sampled_from((1, 1, 2)), wiped=st.booleans(), everything=st.integers(0, 3))
     def recover(self, checkout: int, *, wiped: bool, everything: int) -> None:
@@ -353,12 +370,29 @@ class Stories(RuleBasedStateMachine):
                 meant, found = (show_tree(level.tree(side) or {}) for level in (self.world, self.beside))
                 assert found == meant, f"the {side} is another than simulated: {found} for {meant}"
         self.trees = {side: self.world.tree(side) for side in frame.trees}
+        self._keep_private(frame.command.split(), outcome)
         return outcome
+
+    def _keep_private(self, command: list[str], outcome: Outcome) -> None:
+        """What was made local stays so, whatever was in its way, until `project`, or the undo of that very run."""
+        local, verb = self.world.memories.local.keys(), command[1] if len(command) > 1 else ""
+        if verb == "local" and not outcome.refused:
+            self.private.setdefault(f"jp-c{command[2]}", set()).add(f"run{self.world.past.count}")
+        ended = {each for each in self.private if verb == "project" and each not in local}
+        ended |= {each for each, runs in self.private.items() if verb == "undo" and command[2] in runs}
+        for each in ended - local:
+            del self.private[each]
+        lost = self.private.keys() - local
+        assert not lost, f"{sorted(lost)} isn't local any more"
+        for each in self.private:
+            written = [line for line in outcome.actions if f" project {each.removeprefix('jp-c')} " in line]
+            assert not written, f"{each} is local, and written to a workspace: {written}"
 
     def teardown(self) -> None:
         """All checkouts come to rest, unless a decision is needed: after a run in each, and another in each."""
         if self.broken:
             return
+        self.verbs += ["git clean", *(f"unlock {number}" for number in sorted(self.locked))]
         checkouts = ("reconcile --accept bulk", "reconcile --accept bulk @2", "reconcile --accept bulk @3")
         outcomes = [self._run(command) for command in checkouts * 3]  # the third must find nothing to do
         if not any(outcome.held for outcome in outcomes):

@@ -50,7 +50,7 @@ def tell(frames: Iterable[Frame]) -> list[str]:
     level, names = PureLevel(), Names()
     lines: list[str] = []
     for frame in frames:
-        lines += frame.verbs
+        lines += (f"given {verb}" if verb.startswith("git ") else verb for verb in frame.verbs)
         for side, tree in frame.trees.items():
             before, how = level.tree(side), " replaced" if side in frame.renewed else " gone" if tree is None else ""
             given = _given(f"given {side}{how}", {} if how else before or {}, tree or {})

@@ -32,9 +32,9 @@ from tests.support.past_runs import LATEST
 from tests.support.words import ScenarioError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from reconcile.core.plan import Item, Note, Plan
+    from reconcile.core.plan import Action, Item, Note, Plan
     from reconcile.core.requests import Request
 
 _FORMAT = get_format("jp")
@@ -202,6 +202,14 @@ class Outcome:
         if any(line.startswith("exit ") for line in wanted) or self.exit_code != self.usual_exit_code:
             lines.append(f"exit {self.exit_code}")
         return lines
+
+    def skipping(self, actions: Iterable[Action], busy: Collection[str]) -> Outcome:
+        """Return the same with actions that were not carried out, for a lock or for what they need."""
+        lines = tuple(
+            f"skipped {_short(action.conversation)} {action.unit} {'busy' if action.id in busy else 'needs-skipped'}"
+            for action in actions
+        )
+        return Outcome(self.actions, (*self.items, *lines), self.notes, 4 if lines else self.exit_code)
 
     @property
     def usual_exit_code(self) -> int:

@@ -18,7 +18,7 @@ from reconcile.core.edits import RefusedError
 from reconcile.core.fold import Changes, brought, fold
 from reconcile.core.guards import has_lost_all
 from reconcile.core.look import Look
-from reconcile.core.memory import LOST
+from reconcile.core.memory import LOST, Verb
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events, plan_by_rules
 from reconcile.core.recover import absent, coming, offers, remembering, taken_unasked
@@ -26,7 +26,7 @@ from reconcile.core.requests import Branch, Project, TakeBack
 from reconcile.core.simulate import listing_of
 from reconcile.core.undo import plan_undo
 from reconcile.core.units import Rules
-from reconcile.core.withholding import without_git
+from reconcile.core.withholding import withheld, without_git
 from reconcile.disk.hashing import digest
 from reconcile.formats import get_format
 from tests.support.carrying_out import blobs_of, carry_out
@@ -117,7 +117,7 @@ def _due(plan: Plan) -> frozenset[tuple[str, ...]]:
     return frozenset(steps | {(conversation, "is remembered") for conversation, _ in plan.intents})
 
 
-def _ahead(plan: Plan, memory: Memory) -> Changes:
+def _ahead(plan: Plan, memory: Memory, run: str) -> Changes:
     """Return what a plan has remembered before its first step."""
     return Changes(
         agreed=dict.fromkeys(plan.voided),
@@ -127,6 +127,7 @@ def _ahead(plan: Plan, memory: Memory) -> Changes:
         parents=dict.fromkeys(plan.rooted),
         store_identity=LOST if plan.store_lost and memory.agreed and memory.store_identity else None,
         store_lost=plan.store_lost,
+        waiting={key: waiting and replace(waiting, run=run) for key, waiting in plan.waiting},
     )
 
 
@@ -146,6 +147,7 @@ class PureLevel:
     """The numbers of conversations that somebody has removed from the store, which was not lost."""
     stored: set[str] = field(default_factory=set)
     """The numbers of those that the store had when it was last looked at: its tree may be changed in place."""
+    locked: set[str] = field(default_factory=set)
 
     def tree(self, side: str) -> Tree | None:
         return self.trees.get(side)
@@ -173,6 +175,10 @@ class PureLevel:
                 self.git_busy = _GIT[what]
             case ("clock", hours):
                 self.now_ns += int(hours) * HOUR_NS
+            case ("lock", number, *_):
+                self.locked.add(f"jp-c{number}")
+            case ("unlock", number, *_):
+                self.locked.discard(f"jp-c{number}")
             case ("killed", *_):
                 pass  # a plan that isn't carried out here can't be interrupted either
             case _:
@@ -182,7 +188,8 @@ class PureLevel:
     def run(self, command: Command) -> Outcome:
         self.now_ns += 10**9
         memory = self.memories.of(command.workspace)
-        policy = command.under(self.config, self.git_busy)
+        # Git is in the middle of something in the first checkout alone.
+        policy = command.under(self.config, self.git_busy if command.workspace == "workspace" else None)
         store, workspace = self._scan(command)
         if command.recovers:
             memory, policy = self._recovering(command, policy, Look(store, workspace, memory))
@@ -206,12 +213,15 @@ class PureLevel:
         )
         before: Trees = {Side.STORE: self.trees["store"], Side.WORKSPACE: self.trees.get(command.workspace)}
         self.vault |= {digest(content): content for content in blobs_of(before).values()}
-        self.past.add(command.workspace, plan, memory, listing_of(store, workspace))
-        after = carry_out(plan, before, listing_of(store, workspace), self.vault)
-        check_laws(Carried(plan, store, workspace, memory, before, after))
+        busy, undone = self._undone(plan)
+        carried = replace(plan, actions=tuple(action for action in plan.actions if action.id not in undone))
+        self.past.add(command.workspace, carried, memory, listing_of(store, workspace))
+        after = carry_out(carried, before, listing_of(store, workspace), self.vault)
+        check_laws(Carried(carried, store, workspace, memory, before, after))
         trees = {**self.trees, "store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
         if policy.request is None:
-            buried = {each.removeprefix("jp-c") for each in memory.tombstones}
+            asked = {each for each, verb in memory.waiting if verb is Verb.REMOVE}
+            buried = {each.removeprefix("jp-c") for each in memory.tombstones.keys() | asked}
             check_none_lost(self.trees.values(), trees.values(), self.removed | buried)
         self.trees = trees
         self.stored = numbers_in([self.trees["store"]])
@@ -219,16 +229,17 @@ class PureLevel:
         self.memories.put_back(command.workspace, dict(plan.remembered))
         run = str(self.now_ns)
         plan = replace(plan, store_lost=not plan.quiet and has_lost_all(store, memory, FORMAT))
-        self.memories.remember(command.workspace, _ahead(plan, memory), run, brought(plan))
+        ahead = _ahead(plan, memory, f"run{self.past.count}")
+        self.memories.remember(command.workspace, ahead, run, brought(plan))
         memory = self.memories.of(command.workspace)
         found = self._scan(command)
-        self.memories.remember(command.workspace, self._learned(*found, memory, plan), run)
+        self.memories.remember(command.workspace, self._learned(*found, memory, plan, undone), run)
         # Nothing can be brought to rest beforehand in a workspace that is gone.
         partly = policy.only or policy.below or (policy.request and (plan.held or not workspace.exists))
         held = {item.conversation for item in plan.held} if partly else set()
-        if None not in held:
+        if None not in held and not undone:
             self._check_settled(command, plain, due if partly else frozenset(), held)
-        return outcome_of(plan)
+        return outcome_of(plan).skipping([action for action in plan.actions if action.id in undone], busy)
 
     def _recovering(self, command: Command, policy: Policy, look: Look) -> tuple[Memory, Policy]:
         """Return what is remembered where `recover` makes its plan, and what it asks for when nobody answers."""
@@ -244,7 +255,7 @@ class PureLevel:
         if isinstance(policy.request, Branch):
             board = decide(store, workspace, memory, policy, RULES, self.now_ns)
             return without_git(
-                plan_branch(board, policy.request, self._stored(board, policy.request.id)), self.git_busy
+                plan_branch(board, policy.request, self._stored(board, policy.request.id)), policy.git_busy
             )
         # As of a large world, of which most is told at a glance.
         with mock.patch.object(remaining, "MOST", len(store.copies) + len(workspace.copies) + 1):
@@ -255,10 +266,19 @@ class PureLevel:
         assert not plan.quiet or not any(said), f"taken for quiet, but there is something to say: {said}"
         return plan
 
-    def _learned(self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan) -> Changes:
-        changes = fold(store, workspace, memory, plan, RULES)
+    def _undone(self, plan: Plan) -> tuple[set[str], set[str]]:
+        """Return the actions for which somebody else holds a lock, and with them all that can't be done then."""
+        held = {action.id for action in plan.actions if not self.locked.isdisjoint(action.touches)}
+        groups = {action.together for action in plan.actions if action.id in held} - {None}
+        busy = held | {action.id for action in plan.actions if action.together in groups}
+        return busy, withheld(plan.actions, busy)
+
+    def _learned(
+        self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, undone: Collection[str]
+    ) -> Changes:
+        changes = fold(store, workspace, memory, plan, RULES, undone)
         with mock.patch.object(folding, "agreement", return_value=None):
-            slowly = fold(store, workspace, memory, plan, RULES)
+            slowly = fold(store, workspace, memory, plan, RULES, undone)
         assert changes == slowly, f"what is alike at a glance is remembered otherwise: {changes}\nnot {slowly}"
         assert not plan.quiet or changes == Changes(), f"nothing was to do, and yet something is remembered: {changes}"
         return changes

@@ -78,6 +78,7 @@ class Memories:
             agreed=_updated(own.agreed, changes.agreed),
             intents=intents,
             asides=_updated(own.asides, changes.asides),
+            waiting=_updated(own.waiting, changes.waiting),
         )
         for key, newest in changes.history.items():
             older = tuple(digest for digest in self.history.get(key, ()) if digest != newest)

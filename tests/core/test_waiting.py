@@ -1,0 +1,157 @@
+"""Requests that a run could not carry out: what the next run makes of them, and what ends them."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from reconcile.core.choices import Take
+from reconcile.core.memory import Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.core.model import Problem
+from reconcile.core.plan import Kind
+from reconcile.core.policy import Policy
+from reconcile.core.reasons import Reason
+from reconcile.core.requests import Children, Localize, Project, Remove, Reparent
+from reconcile.core.saved import agreeing
+from reconcile.core.standing import standings
+from reconcile.core.waiting import content_of
+from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of
+from tests.support.pure_level import RULES
+
+A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
+B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
+D = '4-d  metadata 09:00 title "D"  stream 09:00 [1]'
+H = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
+NESTED = f"1-a/conversations/{B}"
+ALL = (A, B, D, H)
+THERE = (A, NESTED, D, H)
+KNOWN = agreed_on(*THERE)
+LOCAL = Intent(IntentKind.LOCAL)
+MERGE = Policy(git_busy="a merge")
+
+
+def asked(policy: Policy, *, memory: Memory = KNOWN) -> dict[tuple[str, Verb], Waiting | None]:
+    return dict(plan_of(stored(*ALL), here(*THERE), memory, policy).waiting)
+
+
+def remembering(policy: Policy) -> Memory:
+    """Return what is remembered after a command that met a merge."""
+    plan = plan_of(stored(*ALL), here(*THERE), KNOWN, replace(policy, git_busy="a merge"))
+    waiting = {key: replace(each, run="r1", why="git") for key, each in plan.waiting if each is not None}
+    intents = {key: each for key, each in plan.intents if each is not None}
+    return replace(KNOWN, waiting=waiting, intents=intents)
+
+
+def test_a_command_records_what_a_later_run_can_do() -> None:
+    assert asked(Policy(request=Localize(("jp-c1",)))) == {("jp-c1", Verb.LOCAL): Waiting(along=("jp-c2",))}
+    view = view_of(stored(*ALL), here(*THERE), KNOWN, conversation="jp-c4")
+    content = content_of(view.store, RULES)
+    assert content == content_of(view.workspace, RULES)
+    gone = Waiting(value="refuse", store=content, workspace=content)
+    assert asked(Policy(request=Remove(("jp-c4",)))) == {("jp-c4", Verb.REMOVE): gone}
+    moved = {("jp-c4", Verb.REPARENT): Waiting(value="jp-c1")}
+    assert asked(Policy(request=Reparent("jp-c4", "jp-c1"))) == moved
+    assert asked(Policy(request=Project(("jp-c4",)))) == {}
+    assert asked(Policy(decisions={"jp-c4": Take.STORE})) == {}, "there is nothing to take"
+
+
+def test_what_says_the_same_again_changes_nothing() -> None:
+    policy = Policy(request=Localize(("jp-c1",)))
+    assert asked(policy, memory=remembering(policy)) == {}
+
+
+@pytest.mark.parametrize(
+    ("first", "opposite", "verb"),
+    [
+        (Localize(("jp-c4",)), Policy(request=Project(("jp-c4",))), Verb.LOCAL),
+        (Remove(("jp-c4",)), Policy(request=Project(("jp-c4",))), Verb.REMOVE),
+        (Remove(("jp-c4",)), Policy(request=Localize(("jp-c4",))), Verb.REMOVE),
+        (Reparent("jp-c4", "jp-c1"), Policy(request=Remove(("jp-c4",))), Verb.REPARENT),
+        (Localize(("jp-c4",)), Policy(decisions={"jp-c4": Take.KEEP}), Verb.LOCAL),
+    ],
+)
+def test_an_opposite_command_drops_a_request(first: Localize, opposite: Policy, verb: Verb) -> None:
+    found = asked(opposite, memory=remembering(Policy(request=first)))
+    assert found["jp-c4", verb] is None
+
+
+def test_a_removal_does_not_end_a_decision_to_keep_private() -> None:
+    found = asked(Policy(request=Remove(("jp-c4",))), memory=remembering(Policy(request=Localize(("jp-c4",)))))
+    assert ("jp-c4", Verb.LOCAL) not in found
+
+
+def test_the_next_run_says_why_it_does_what_waited() -> None:
+    plan = plan_of(stored(*ALL), here(*THERE), remembering(Policy(request=Reparent("jp-c4", "jp-c1"))))
+    assert {action.kind for action in plan.actions} == {Kind.SET_PARENT, Kind.MOVE}
+    (note,) = plan.notes
+    assert (note.conversation, note.reason) == ("jp-c4", Reason.REQUESTED)
+    assert note.message == "`set-parent jp-c4 jp-c1` waits since run r1: git"
+
+
+def test_a_parent_that_somebody_else_has_given_meanwhile_stays() -> None:
+    memory = remembering(Policy(request=Reparent("jp-c4", "jp-c1")))
+    other = D.replace('"D"', '"D" parent 8')
+    plan = plan_of(stored(A, B, other, H), here(*THERE), memory)
+    assert plan.waiting == ((("jp-c4", Verb.REPARENT), None),)
+    (note,) = [note for note in plan.notes if note.reason is Reason.REQUEST_DROPPED]
+    assert note.message == "it was to get the parent jp-c1, but its parent is jp-c8 by now: it stays as it is"
+    gone = plan_of(stored(D, H), here(D, H), replace(memory, agreed=agreed_on(D, H).agreed))
+    (note,) = [note for note in gone.notes if note.reason is Reason.REQUEST_DROPPED]
+    assert note.message == "it was to get the parent jp-c1, but jp-c1 can't be its parent by now: it stays as it is"
+
+
+def test_what_is_nowhere_any_more_ends() -> None:
+    memory = replace(agreed_on(H), waiting={("jp-c4", Verb.LOCAL): Waiting()})
+    assert plan_of(stored(H), here(H), memory).waiting == ((("jp-c4", Verb.LOCAL), None),)
+
+
+def test_nothing_is_removed_while_a_side_is_away() -> None:
+    memory = remembering(Policy(request=Remove(("jp-c4",))))
+    hidden = replace(stored(*ALL), problems=(Problem("", "permission denied"),))
+    assert not plan_of(hidden, here(*THERE), memory).actions
+    unseen = replace(here(A, NESTED, H), problems=(Problem("4-d", "permission denied"),))
+    plan = plan_of(stored(*ALL), unseen, memory)
+    assert (plan.actions, plan.waiting) == ((), ())
+
+
+def test_what_a_child_cannot_leave_now_stays_with_it() -> None:
+    """The child of what is removed has to get another parent first, and its metadata can't be read."""
+    policy = Policy(request=Remove(("jp-c1",), children=Children.PROMOTE))
+    memory = remembering(policy)
+    broken = ("1-a/conversations/2-b  stream 09:00 [1]", '1-a/conversations/2-b/metadata.json  09:00 "{"')
+    plan = plan_of(stored(*ALL), here(A, *broken, D, H), memory)
+    assert not plan.actions
+    assert {item.reason for item in plan.held} == {Reason.SUBTREE_HELD, Reason.UNSETTLED, Reason.INVALID}
+    assert ("jp-c1", Verb.REMOVE) not in dict(plan.waiting)
+
+
+def test_status_says_what_waits() -> None:
+    memory = remembering(Policy(request=Localize(("jp-c4",))))
+    board, plan = board_of(stored(*ALL), here(*THERE), memory), plan_of(stored(*ALL), here(*THERE), memory)
+    found = {each.conversation: each for each in standings(board, plan, {}, ())}
+    words = "`local jp-c4` waits since run r1: git"
+    assert (found["jp-c4"].word, found["jp-c4"].detail, found["jp-c4"].settled) == ("requested", words, False)
+
+
+def test_status_says_that_an_old_copy_of_a_local_one_is_here() -> None:
+    newer, older = D.replace("[1]", "[1 2]"), D.replace("09:00 [1]", "10:00 [1]")
+    memory = replace(agreed_on(A, NESTED, H), intents={"jp-c4": LOCAL})
+    sides = stored(A, B, newer, H), here(A, NESTED, older, H)
+    found = {each.conversation: each for each in standings(board_of(*sides, memory), plan_of(*sides, memory), {}, ())}
+    assert (found["jp-c4"].word, found["jp-c4"].settled) == ("local-present", False)
+    assert "it is local, and a copy is in this checkout; the workspace has an older version" in found["jp-c4"].detail
+
+
+def test_a_saved_plan_records_nothing_of_what_has_changed_since() -> None:
+    policy = Policy(request=Remove(("jp-c4",)))
+    saved = plan_of(stored(*ALL), here(*THERE), KNOWN, policy)
+    edited = D.replace("[1]", "[1 2]").replace("stream 09:00", "stream 10:00")
+    for fresh in (
+        plan_of(stored(*ALL), here(A, NESTED, edited, H), KNOWN, policy),
+        plan_of(stored(*ALL), here(*THERE), KNOWN, replace(policy, git_busy="a merge")),
+    ):
+        plan, _ = agreeing(saved, fresh)
+        assert (plan.actions, plan.waiting) == ((), ())
+    assert [item.message for item in plan.held] == [
+        "git is in the middle of something in this checkout; apply the plan again at its end"
+    ]

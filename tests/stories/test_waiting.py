@@ -1,0 +1,174 @@
+"""Requests that wait, with real git and real locks: they are shown, done, and publish nothing private."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.git_world import OTHER, PARENT, check_private, commit, git, place
+from tests.support.three import FIRST, three
+from tests.support.trouble import hold
+from tests.support.world import ID_FILE, LONG_AGO, SECOND, append, make_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+    from tests.support.world import World
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+
+
+def merging(world: World) -> Path:
+    """Have git be in the middle of a merge; return the file that says so."""
+    if not (world.project / ".git").is_dir():
+        git(world.project, "init", "-q")
+    sign = world.project / ".git" / "MERGE_HEAD"
+    sign.write_text(f"{'0' * 40}\n")
+    return sign
+
+
+def requested(world: World) -> dict[str, str]:
+    """Return what `status` says that waits."""
+    found = json.loads(world.reconcile("status", "--json", settled=False).stdout)["conversations"]
+    return {each["conversation"]: each["detail"] for each in found if each["word"] == "requested"}
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("local", str(FIRST)), f"`local jp-c{FIRST}` waits"),
+        (("rm", str(FIRST), "--cascade", "--yes"), f"`rm jp-c{FIRST}` waits"),
+    ],
+)
+def test_what_waits_for_the_end_of_a_merge_is_shown_and_done_then(
+    world: World, command: tuple[str, ...], words: str
+) -> None:
+    three(world, parent=FIRST)
+    world.reconcile()
+    sign = merging(world)
+    said = world.reconcile(*command, code=4, settled=False).stdout
+    assert "for its end" in said
+    assert "the first run that can carries it out" in said
+    assert words in requested(world)[f"jp-c{FIRST}"]
+    assert "a merge" in requested(world)[f"jp-c{FIRST}"]
+    again = world.reconcile(code=4, settled=False).stdout
+    assert words in again
+    assert list(world.workspace.rglob(f"{FIRST}-*"))
+    sign.unlink()
+    assert {each["reason"] for each in world.plan()["notes"]} >= {"requested"}
+    world.reconcile()
+    assert not list(world.workspace.rglob(f"{FIRST}-*"))
+    assert bool(list(world.store.rglob(f"{FIRST}-*"))) == (command[0] == "local")
+    assert not requested(world)
+    assert "nothing to do" in world.reconcile().stdout
+
+
+@needs_git
+def test_a_removal_that_waits_is_asked_for_first(world: World) -> None:
+    three(world)
+    world.reconcile()
+    merging(world)
+    assert "expected an answer to" in world.reconcile("rm", str(FIRST), code=4, settled=False).output
+    assert not requested(world)
+
+
+@needs_git
+def test_a_run_that_finds_nothing_changed_still_tries_what_waits(world: World) -> None:
+    """The quick answer of the run before isn't given again."""
+    three(world)
+    world.reconcile()
+    lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
+    world.reconcile("local", str(FIRST), code=4, settled=False)
+    for _ in range(2):
+        assert f"`local jp-c{FIRST}` waits" in world.reconcile(code=4, settled=False).stdout
+    lock.close()
+    world.reconcile()
+    assert not list(world.workspace.rglob(f"{FIRST}-*"))
+
+
+def test_a_later_undo_does_not_publish_what_was_made_local_while_its_lock_was_held(world: World) -> None:
+    three(world)
+    world.reconcile()
+    lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
+    world.reconcile("local", str(FIRST), code=4, settled=False)
+    lock.close()
+    world.reconcile("rm", str(FIRST), "--yes")
+    world.reconcile("undo")
+    (stored,) = world.store.glob(f"{FIRST}-*")
+    append(stored, 5, "p", LONG_AGO + 900 * SECOND)
+    world.reconcile()
+    assert not list(world.workspace.rglob(f"{FIRST}-*"))
+    assert "local" in world.reconcile("status", str(FIRST)).stdout
+
+
+def test_the_undo_of_the_run_that_finished_a_local_does_not_end_it(world: World) -> None:
+    three(world)
+    world.reconcile()
+    lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
+    world.reconcile("local", str(FIRST), code=4, settled=False)
+    lock.close()
+    world.reconcile()
+    said = world.reconcile("undo", code=4).output
+    assert f"reconcile project jp-c{FIRST}" in said
+    assert not list(world.workspace.rglob(f"{FIRST}-*"))
+    world.reconcile("project", str(FIRST))
+    assert list(world.workspace.rglob(f"{FIRST}-*"))
+
+
+def test_a_plan_saved_before_a_local_publishes_nothing_of_it(world: World, tmp_path: Path) -> None:
+    three(world)
+    world.reconcile()
+    (stored,) = world.store.glob(f"{FIRST}-*")
+    append(stored, 5, "p", LONG_AGO + 900 * SECOND)
+    world.reconcile("--out", tmp_path / "plan.json", settled=False)
+    lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
+    world.reconcile("local", str(FIRST), code=4, settled=False)
+    lock.close()
+    world.reconcile("apply", tmp_path / "plan.json", code=4, settled=False)
+    assert world.event_count(FIRST, world.workspace) == 3
+    world.reconcile()
+    assert not list(world.workspace.glob(f"{FIRST}-*"))
+
+
+def test_a_run_in_another_checkout_leaves_a_decision_as_it_is(world: World, tmp_path: Path, run: Run) -> None:
+    three(world)
+    world.reconcile()
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text(ID_FILE)
+    other.reconcile("project", "--all")
+    lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
+    world.reconcile("local", str(FIRST), code=4, settled=False)
+    lock.close()
+    (stored,) = world.store.glob(f"{FIRST}-*")
+    append(stored, 5, "p", LONG_AGO + 900 * SECOND)
+    other.reconcile()
+    assert other.event_count(FIRST, other.workspace) == 3
+    found = json.loads(other.reconcile("status", "--json").stdout)["conversations"]
+    assert {each["conversation"]: each["word"] for each in found}[f"jp-c{FIRST}"] == "local-present"
+    world.reconcile()
+    assert not list(world.workspace.glob(f"{FIRST}-*"))
+
+
+@needs_git
+def test_a_clone_says_that_a_local_one_is_there_and_that_git_has_it(story: World, tmp_path: Path) -> None:
+    git(story.project, "switch", "-q", "feature")
+    said = story.reconcile("local", str(OTHER)).output
+    assert f"jp-c{OTHER}: git has files of it" in said
+    check_private(story)
+    (stored,) = story.store.glob(f"{OTHER}*")
+    append(stored, 5, "k", LONG_AGO + 200 * SECOND)
+    git(story.project, "checkout", "-q", "--", ".jp")
+    listed = story.reconcile("status").stdout
+    assert f"jp-c{OTHER}" in listed
+    assert "local-present" in listed
+    shutil.rmtree(place(story, OTHER))
+    commit(story, "without")
+    subprocess.run(["git", "-C", story.project, "rm", "-q", "-r", "--cached", ".jp"], check=True)
+    git(story.project, "commit", "-qm", "none")
+    assert "git has files" not in story.reconcile("local", str(PARENT), settled=False).output
