@@ -188,11 +188,11 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
         return settled
     if name == STREAM and (lacking := _lacks_configuration(base, store, workspace)) is not None:
         return _won_by(lacking.other, name, case, Reason.INCOMPLETE)
-    outdated = None if settled else _outdated(view, name, memory)
-    if outdated is Side.STORE:
-        return _won_by(Side.WORKSPACE, name, case, Reason.LATER_COMMIT)
-    if outdated is Side.WORKSPACE and case != 13:
+    outdated = _outdated(view, name, memory)
+    if outdated is Side.WORKSPACE:
         return _behind(name, case, view.workspace.raw(name))
+    if outdated is Side.STORE and not settled:
+        return _won_by(Side.WORKSPACE, name, case, Reason.LATER_COMMIT)
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
         return _directed(view, case, memory, policy)
     if name == METADATA:
@@ -214,13 +214,16 @@ def _known(view: View, name: str, case: int, memory: Memory) -> Verdict | bool:
     return case == 13 and _is_newest(memory, view.id, name, view.store.digest(name))
 
 
-def is_in_doubt(view: View, name: str, memory: Memory) -> bool:
-    """Tell whether both sides have a valid version of a unit, two different ones, of which no run knows the older."""
+def doubtful_case(view: View, name: str, memory: Memory) -> int | None:
+    """Return the case of a unit of which both sides have a valid version, two different ones, and no run says that the
+    workspace's is the older.
+    """
     base = view.agreed.units.get(name) if view.agreed else None
     store, workspace = view.store.digest(name), view.workspace.digest(name)
     if store is None or workspace is None or store == workspace or view.store.raw(name) == view.workspace.raw(name):
-        return False
-    return _known(view, name, case_of(base, store, workspace), memory) is False
+        return None
+    case = case_of(base, store, workspace)
+    return None if isinstance(_known(view, name, case, memory), Verdict) else case
 
 
 def _outdated(view: View, name: str, memory: Memory) -> Side | None:

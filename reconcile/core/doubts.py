@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.content import is_in_doubt
+from reconcile.core.content import doubtful_case
 from reconcile.core.views import Lead, views_of
 
 if TYPE_CHECKING:
@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
 
 class Doubt(Struct, frozen=True):
-    """Two valid versions of one unit. ``past`` are those that were in sync before, oldest first."""
+    """Two valid versions of one unit.
+
+    ``past`` are those that were in sync before, oldest first. ``at_rest``: the workspace has what both sides agreed on
+    last.
+    """
 
     store: Unit
     workspace: Unit
     past: tuple[Digest, ...]
+    at_rest: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -41,13 +46,14 @@ def doubts_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules
     differ = _differing(store, workspace)
     if not differ:
         return ()
-    views = views_of(store, workspace, memory, rules, differ).values()
-    return tuple(
-        Doubt(view.store.units[name], view.workspace.units[name], memory.history.get((view.id, name), ()))
-        for view in views
-        for name in view.store.units
-        if is_in_doubt(view, name, memory)
-    )
+    found = []
+    for view in views_of(store, workspace, memory, rules, differ).values():
+        for name in view.store.units:
+            case = doubtful_case(view, name, memory)
+            if case is not None:
+                past = memory.history.get((view.id, name), ())
+                found.append(Doubt(view.store.units[name], view.workspace.units[name], past, at_rest=case == 13))
+    return tuple(found)
 
 
 def parted_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> tuple[View, ...]:

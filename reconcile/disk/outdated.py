@@ -28,7 +28,7 @@ from reconcile.disk.reading import read_files
 from reconcile.disk.tree import Directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.core.commits import FileOf
     from reconcile.core.doubts import Doubt
@@ -92,10 +92,11 @@ def committed_of(parted: Sequence[View], conversations: str, fmt: Format) -> dic
     return committed
 
 
-class _Committed(Struct, frozen=True):
-    """A file of the workspace with the name that git has for its content; ``at_head``: HEAD has the same."""
+class _Pair(Struct, frozen=True):
+    """A file of both sides, with the names that git has for the contents; ``at_head``: HEAD has the workspace's."""
 
-    blob: str
+    workspace: str
+    store: str
     at_head: bool
 
 
@@ -107,7 +108,6 @@ class _Witness:
         self._conversations = conversations
         self._below = os.path.relpath(os.path.realpath(conversations[Side.WORKSPACE]), top)
         self._format = fmt
-        self._algorithm = ""
         self._digests: dict[str, Digest] = {}
 
     def hear(self, doubts: Sequence[Doubt]) -> dict[tuple[str, str], Outdated]:
@@ -117,56 +117,56 @@ class _Witness:
         commits = history_of(self._git, self._below, self._format)
         found = {}
         for doubt in doubts:
-            order = self._order(doubt, committed, commits)
+            orders = {self._compared(commits, committed.get(key), key, doubt) for key in _differing(doubt)}
+            order = orders.pop() if len(orders) == 1 else None
             if order is not None:
                 side = Side.WORKSPACE if order is Order.OLDER else Side.STORE
                 assert doubt.store.raw and doubt.workspace.raw  # noqa: S101, PT018 - they are valid
                 found[doubt.key] = Outdated(side, doubt.store.raw, doubt.workspace.raw)
         return found
 
-    def _committed(self, doubts: Sequence[Doubt]) -> dict[FileOf, _Committed]:
-        """Return the files of the workspace in doubt that git has, each as it is."""
-        asked: dict[FileOf, tuple[str, dict[str, str]]] = {}
+    def _committed(self, doubts: Sequence[Doubt]) -> dict[FileOf, _Pair]:
+        """Return the files in doubt that git may know an order of, by conversation and name."""
+        asked: dict[FileOf, tuple[Doubt, str, dict[str, str], dict[str, str]]] = {}
         for doubt in doubts:
-            for file, content in self._read(doubt.workspace, _differing(doubt)):
-                path = os.path.normpath(os.path.join(self._below, joined(doubt.workspace.copy.path, file.name)))
+            keys = _differing(doubt)
+            mine, stored = self._names(doubt.workspace, keys), self._names(doubt.store, keys)
+            for key in mine.keys() & stored.keys():
+                path = os.path.normpath(os.path.join(self._below, joined(doubt.workspace.copy.path, key[1])))
                 if "\n" not in path:
-                    asked[doubt.workspace.copy.conversation, file.name] = path, _names_of(content)
-        queries = ["HEAD"]
-        for path, names in asked.values():
-            queries += (f"HEAD:{path}", *names.values())
-        head, *answers = self._git.names(queries)
+                    asked[key] = doubt, path, mine[key], stored[key]
+        queries = {"HEAD": None}
+        for doubt, path, here, there in asked.values():
+            # What the workspace was given is only in question where git may give it the store's version, too.
+            others = there.values() if doubt.at_rest else ()
+            queries |= dict.fromkeys((f"HEAD:{path}", *here.values(), *others))
+        names = dict(zip(queries, self._git.names(tuple(queries)), strict=True))
+        head = names["HEAD"]
         if head is None:
             return {}
-        self._algorithm = _ALGORITHMS[len(head)]
+        algorithm = _ALGORITHMS[len(head)]
         found = {}
-        for index, (key, (_, names)) in enumerate(asked.items()):
-            step = 1 + len(_ALGORITHMS)
-            at_head, *known = answers[index * step : (index + 1) * step]
-            name = names[self._algorithm]
-            if name in known:
-                found[key] = _Committed(name, at_head == name)
+        for key, (doubt, path, here, there) in asked.items():
+            blob, other = here[algorithm], there[algorithm]
+            if names[blob] and (not doubt.at_rest or names[other]):
+                found[key] = _Pair(blob, other, names[f"HEAD:{path}"] == blob)
         return found
 
-    def _order(self, doubt: Doubt, committed: Mapping[FileOf, _Committed], commits: Commits) -> Order | None:
-        """Return how the workspace's version relates to the store's; each of its files that differ says the same."""
-        names = _differing(doubt)
-        theirs = {file.name: _names_of(content)[self._algorithm] for file, content in self._read(doubt.store, names)}
-        orders = set()
-        for name in names:
-            key = doubt.key[0], name
-            mine = committed.get(key)
-            if mine is None or name not in theirs:
-                return None
-            orders.add(self._compared(commits, key, mine, theirs[name], doubt))
-        return orders.pop() if len(orders) == 1 else None
+    def _names(self, unit: Unit, keys: Iterable[FileOf]) -> dict[FileOf, dict[str, str]]:
+        return {
+            (unit.copy.conversation, file.name): _names_of(content)
+            for file, content in self._read(unit, {name for _, name in keys})
+        }
 
-    def _compared(self, commits: Commits, key: FileOf, mine: _Committed, stored: str, doubt: Doubt) -> Order | None:
+    def _compared(self, commits: Commits, pair: _Pair | None, key: FileOf, doubt: Doubt) -> Order | None:
+        """Return how the workspace's version of a file relates to the store's."""
+        if pair is None:
+            return None
         known = commits.contents(key)
-        if stored in known:
-            return commits.order(key, mine.blob, stored, at_head=mine.at_head)
-        last = self._last_committed(key[1], known, doubt)
-        if last is None or commits.order(key, mine.blob, last, at_head=mine.at_head) is not Order.OLDER:
+        if pair.store in known:
+            return commits.order(key, pair.workspace, pair.store, at_head=pair.at_head)
+        last = self._last_committed(key[1], known, doubt) if not doubt.at_rest else None
+        if last is None or commits.order(key, pair.workspace, last, at_head=pair.at_head) is not Order.OLDER:
             return None
         return Order.OLDER
 
@@ -184,7 +184,7 @@ class _Witness:
                 return blobs[part]
         return None
 
-    def _read(self, unit: Unit, names: Iterable[str]) -> Iterator[tuple[File, bytes]]:
+    def _read(self, unit: Unit, names: Container[str]) -> Iterator[tuple[File, bytes]]:
         """Read files of a unit, those that are still as they were seen."""
         files = [file for file in unit.files if file.name in names and file.size <= LARGE]
         try:
@@ -246,10 +246,11 @@ def file_at(path: str, fmt: Format) -> tuple[str, str, Partition] | None:
     return found
 
 
-def _differing(doubt: Doubt) -> list[str]:
+def _differing(doubt: Doubt) -> list[FileOf]:
     """Return the files that both versions have, with other contents."""
     theirs = {file.name: file.digest for file in doubt.workspace.files}
-    return [file.name for file in doubt.store.files if theirs.get(file.name, file.digest) != file.digest]
+    names = [file.name for file in doubt.store.files if theirs.get(file.name, file.digest) != file.digest]
+    return [(doubt.key[0], name) for name in names]
 
 
 def _names_of(content: bytes) -> dict[str, str]:

@@ -281,8 +281,12 @@ BY_COMMITS = {
         Side.WORKSPACE,
     ),
     "11: a newer one": (Row(OLD, f"09:00 {OLD}", f"08:00 {NEW}", 11, IN, Reason.LATER_COMMIT), Side.STORE),
-    "13: the store has gone on": (
-        Row("[1]", "09:00 [1 2]", "08:00 [1]", 13, OUT, Reason.EDITED_STORE),
+    "13: the store has got a later commit": (
+        Row("[1]", "09:00 [1 2]", "08:00 [1]", 13, BACK, Reason.BEHIND),
+        Side.WORKSPACE,
+    ),
+    "13: from another checkout": (
+        Row("[1]", "09:00 [1 2]", "08:00 [1]", 13, BACK, Reason.BEHIND, future=("[1 2]",)),
         Side.WORKSPACE,
     ),
     "13: the store has gone back": (Row(NEW, f"09:00 {OLD}", f"08:00 {NEW}", 13, IN, Reason.LATER_COMMIT), Side.STORE),

@@ -53,9 +53,16 @@ def test_what_an_earlier_run_knows_is_not() -> None:
     behind = AsideRecord(AsideKind.BEHIND, None, new)
     assert asked([A], [EDITED], replace(memory, asides={key: behind})) == []
     assert asked([A], [EDITED], replace(memory, history={key: (new, old)})) == []
-    assert asked([EDITED], [A], replace(memory, history={key: (old, new)})) == []
+
+
+def test_the_past_is_given_and_whether_the_workspace_is_at_rest() -> None:
+    memory = agreed_on(A)
+    key = "jp-c1", STREAM
+    old, new = (str(view_of(stored(line), here()).store.digest(STREAM)) for line in (A, EDITED))
+    (doubt,) = doubts_of(stored(EDITED), here(A), replace(memory, history={key: (old, new)}), RULES)
+    assert (doubt.past, doubt.at_rest) == ((old, new), True)
     (doubt,) = doubts_of(stored(A), here(EDITED), replace(memory, history={key: ("0", old)}), RULES)
-    assert doubt.past == ("0", old)
+    assert (doubt.past, doubt.at_rest) == (("0", old), False)
 
 
 def test_records_with_fixed_places_have_rules_of_their_own() -> None:

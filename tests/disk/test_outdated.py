@@ -330,6 +330,16 @@ def test_a_file_that_changed_since_it_was_seen_gives_no_order(line: Repository) 
     assert outdated_of([doubt], places, JP) == {}
 
 
+def test_what_the_workspace_was_given_is_only_outdated_by_what_was_committed(line: Repository) -> None:
+    """The store's edit that nobody committed is brought to the workspace as ever."""
+    places = {Side.STORE: str(line.store), Side.WORKSPACE: str(line.conversations)}
+    for content, side in (("three", Side.WORKSPACE), ("one", Side.STORE), ("three and more", None)):
+        write(line.store / NAME, {EVENTS: content})
+        ours, theirs = unit_at(line.store, Side.STORE, NAME), unit_at(line.conversations, Side.WORKSPACE, NAME)
+        found = outdated_of([Doubt(ours, theirs, (digest(b"three"),), at_rest=True)], places, JP)
+        assert (found[KEY].side if found else None) is side
+
+
 def test_a_file_that_is_large_and_a_history_that_is_long_give_no_order(
     line: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,3 +104,22 @@ def test_a_new_clone_at_an_older_commit_and_one_at_a_newer_one(versions: World, 
     assert called(versions) == "second"
     assert reasons(clones["third"]) == set()
     assert called(versions) == "third"
+
+
+def test_a_later_commit_in_one_worktree_makes_no_change_in_another(versions: World, tmp_path: Path) -> None:
+    """git brings it there too, and would refuse to where a run had done so."""
+    go(versions, "second")
+    versions.reconcile()
+    tree = replace(versions, project=tmp_path / "tree")
+    git(versions.project, "worktree", "add", "-q", "--detach", str(tree.project), "second")
+    assert reasons(tree) == set()
+    go(versions, "fourth")
+    versions.reconcile()
+    assert called(versions) == "fourth"
+    assert reasons(tree) == {("stream", "behind-aside")}
+    assert git(tree.project, "status", "--porcelain") == ""
+    go(tree, "third")
+    assert reasons(tree) == {("stream", "behind-aside")}
+    go(tree, "fourth")
+    assert reasons(tree) == set()
+    assert called(versions) == "fourth"
