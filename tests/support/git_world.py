@@ -39,8 +39,8 @@ def check_private(world: World) -> None:
         assert PRIVATE_TITLE.encode() not in path.read_bytes()
 
 
-def git(directory: Path, *args: str, check: bool = True) -> str:
-    """Run git in a checkout; its standard output."""
+def git(directory: Path, *args: str, check: bool = True, errors: bool = False) -> str:
+    """Run git in a checkout; its standard output, or that of its errors."""
     done = subprocess.run(
         ["git", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false", *args],
         cwd=directory,
@@ -49,7 +49,7 @@ def git(directory: Path, *args: str, check: bool = True) -> str:
         check=False,
     )
     assert done.returncode == 0 or not check, done.stderr + done.stdout
-    return done.stdout
+    return done.stderr if errors else done.stdout
 
 
 def tell(world: World) -> World:

@@ -1,0 +1,394 @@
+"""A walk through the history of a repository, over several worktrees, with reconcile after each step and JP between.
+
+The walk has an order of versions of its own: by the commits, worked out from every pair of them, and by what JP made of
+what. After each step that order must hold (`Walk.check`), whatever reconcile has used to tell it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from tests.support.git_world import git
+from tests.support.world import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.support.world import World
+
+PATH = ".jp/conversations"
+FILES = ("base_config.json", "events.json")
+MOST_TREES = 3
+REFUSED = "would be overwritten by"
+
+Version = tuple[str | None, ...]
+"""The names that git has for the files of a stream."""
+
+
+class Commits(Struct):
+    """Every version of every conversation that was ever committed, and which commits lie behind which."""
+
+    top: Path
+    bits: dict[str, int] = field(default_factory=dict)
+    behind: dict[str, int] = field(default_factory=dict)
+    having: dict[tuple[str, Version], int] = field(default_factory=dict)
+    touching: list[str] = field(default_factory=list)
+
+    def learn(self) -> None:
+        """Take in what has been committed since the last time."""
+        everything = ("rev-list", "--all", "--reflog", "--topo-order", "--reverse", "--parents")
+        for line in git(self.top, *everything).splitlines():
+            commit, *parents = line.split()
+            if commit in self.bits:
+                continue
+            self.bits[commit] = 1 << len(self.bits)
+            self.behind[commit] = 0
+            for parent in parents:
+                self.behind[commit] |= self.behind[parent] | self.bits[parent]
+        changed = ("rev-list", "--all", "--reflog", "--full-history", "--", PATH)
+        for commit in git(self.top, *changed).splitlines():
+            if commit not in self.touching:
+                self.touching.append(commit)
+                for key in self._versions(commit):
+                    self.having[key] = self.having.get(key, 0) | self.bits[commit]
+
+    def _versions(self, commit: str) -> list[tuple[str, Version]]:
+        found: dict[str, dict[str, str]] = {}
+        for line in git(self.top, "ls-tree", "-r", commit, "--", PATH).splitlines():
+            described, _, path = line.partition("\t")
+            *_, directory, name = path.split("/")
+            if name in FILES:
+                found.setdefault(number_of(directory), {})[name] = described.split()[2]
+        return [(number, tuple(names.get(name) for name in FILES)) for number, names in found.items()]
+
+    def is_older(self, number: str, version: Version, other: Version) -> bool:
+        """Tell whether a version lies behind another one, and never the other way round."""
+        ours, theirs = self.having.get((number, version), 0), self.having.get((number, other), 0)
+        return self._lie_behind(ours, theirs) and not self._lie_behind(theirs, ours)
+
+    def _lie_behind(self, earlier: int, later: int) -> bool:
+        return any(bit & later and self.behind[commit] & earlier for commit, bit in self.bits.items())
+
+
+def number_of(directory: str) -> str:
+    return directory.partition("-")[0]
+
+
+class Walk:
+    """The worktrees of a repository with one store; ``world`` is the first of them, at the newest commit."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.first = world
+        self.trees = [world]
+        self.ran: set[Path] = set()
+        self.commits = Commits(world.project)
+        self.commits.learn()
+        self.made: dict[tuple[str, Version], Version] = {}
+        """What JP has made, from what."""
+        self.written: set[str] = set()
+        """Digests of the files that JP has written."""
+        self.had: dict[str, list[Version]] = {}
+        self.log: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.pool = [commit for commit in self.commits.touching if self._has_id(commit)]
+        self.clock = 0
+
+    def _has_id(self, commit: str) -> bool:
+        """Tell whether a commit has the workspace's id, without which there is no workspace."""
+        return ".jp/.id" in git(self.first.project, "ls-tree", "-r", "--name-only", commit, "--", ".jp/.id")
+
+    # What happens
+
+    def step(self) -> None:
+        """Let something happen in one of the worktrees, run reconcile, and check."""
+        tree = self.random.choice(self.trees)
+        what = self.random.choices(*zip(*STEPS.items(), strict=True))[0]
+        self.log.append(f"{len(self.log)}: {tree.project.name} {what.__name__}")
+        self.counts[what.__name__] = self.counts.get(what.__name__, 0) + 1
+        what(self, tree)
+        if tree not in self.trees or self.random.random() < 0.1:
+            tree = self.random.choice(self.trees)
+        self.reconcile(tree)
+
+    def jump(self, tree: World) -> None:
+        self._check_out(tree, self.random.choice(self.pool))
+
+    def back(self, tree: World) -> None:
+        """One commit back that changed something, or one at all."""
+        limit = () if self.random.random() < 0.3 else ("--", PATH)
+        found = git(tree.project, "rev-list", "-2", "HEAD", *limit).split()
+        if len(found) > 1 and self._has_id(found[1]):
+            self._check_out(tree, found[1])
+
+    def newest(self, tree: World) -> None:
+        self._check_out(tree, self.pool[0])
+
+    def _check_out(self, tree: World, commit: str) -> None:
+        if self._is_dirty(tree):
+            self.random.choice((Walk.commit, Walk.stash, Walk.discard, Walk.nothing))(self, tree)
+        self._try(tree, "checkout", "-q", "--detach", commit)
+
+    def _try(self, tree: World, *args: str) -> bool:
+        """Run git, which may refuse because of what JP has written, and of nothing else."""
+        told = git(tree.project, *args, check=False, errors=True)
+        if REFUSED in told:
+            for line in told.splitlines():
+                path = tree.project / line.strip()
+                if line.startswith("\t") and PATH in line and path.is_file():
+                    assert blob(path) in self.written, f"git refuses because of {line.strip()}:\n{told}\n{self.story()}"
+            self.discard(tree)
+            return False
+        return True
+
+    def nothing(self, _tree: World) -> None:
+        """Carry along what isn't committed."""
+
+    def commit(self, tree: World) -> None:
+        if self._is_dirty(tree):
+            git(tree.project, "add", "-A", "--sparse", PATH)
+            git(tree.project, "commit", "-q", "--allow-empty", "-m", f"step {len(self.log)}")
+            self._keep(tree)
+
+    def _keep(self, tree: World) -> None:
+        """Have a branch for what HEAD is, and know it."""
+        head = git(tree.project, "rev-parse", "HEAD").strip()
+        git(tree.project, "branch", f"walk-{len(self.log)}-{len(self.pool)}", head)
+        self.commits.learn()
+        self.pool.append(head)
+
+    def stash(self, tree: World) -> None:
+        """Put away what isn't committed, with or without the files that git doesn't know."""
+        options = ("-u",) if self.random.random() < 0.5 else ()
+        git(tree.project, "stash", "-q", *options, check=False)
+        self.commits.learn()
+
+    def pop(self, tree: World) -> None:
+        if git(tree.project, "stash", "list") and not self._is_dirty(tree) and self._try(tree, "stash", "pop", "-q"):
+            self._settle(tree)
+
+    def discard(self, tree: World) -> None:
+        git(tree.project, "reset", "-q", "--hard")
+        git(tree.project, "clean", "-qfd", PATH)
+
+    def clean(self, tree: World) -> None:
+        git(tree.project, "clean", "-qfd", PATH)
+
+    def merge(self, tree: World) -> None:
+        self.discard(tree)
+        how = self.random.choice(((), ("-X", "ours"), ("-X", "theirs"), ("-s", "ours")))
+        git(tree.project, "merge", "-q", "--no-edit", *how, self.random.choice(self.pool), check=False)
+        self._settle(tree)
+        self._keep(tree)
+
+    def revert(self, tree: World) -> None:
+        self.discard(tree)
+        found = git(tree.project, "rev-list", "-6", "--no-merges", "HEAD", "--", PATH).split()
+        if found:
+            git(tree.project, "revert", "--no-edit", self.random.choice(found), check=False)
+            self._settle(tree)
+            self._keep(tree)
+
+    def pick(self, tree: World) -> None:
+        """Take one commit of another branch, as a rebase does for each."""
+        self.discard(tree)
+        found = git(tree.project, "rev-list", "-40", "--no-merges", "--all", "^HEAD", "--", PATH).split()
+        if found:
+            git(tree.project, "cherry-pick", "--allow-empty", self.random.choice(found), check=False)
+            self._settle(tree)
+            self._keep(tree)
+
+    def _settle(self, tree: World) -> None:
+        """Settle what git has stopped at, now and then with a run in the middle of it; or give up."""
+        if not git(tree.project, "ls-files", "--unmerged"):
+            for operation in ("cherry-pick", "revert"):
+                git(tree.project, operation, "--abort", check=False)
+            return
+        if self.random.random() < 0.3:
+            self.reconcile(tree)
+        if self.random.random() < 0.5:
+            self.discard(tree)
+            return
+        side = self.random.choice(("--ours", "--theirs"))
+        for path in sorted(set(git(tree.project, "diff", "--name-only", "--diff-filter=U", "-z").split("\0")) - {""}):
+            git(tree.project, "checkout", "-q", side, "--", path, check=False)
+            git(tree.project, "add", "-A", "--sparse", "--", path, check=False)
+        git(tree.project, "commit", "-q", "--allow-empty", "-m", f"settled {len(self.log)}")
+
+    def add(self, _tree: World) -> None:
+        if len(self.trees) < MOST_TREES:
+            path = self.first.project.parent / f"tree-{len(self.log)}"
+            git(self.first.project, "worktree", "add", "-q", "--detach", str(path), self.random.choice(self.pool))
+            self.trees.append(replace(self.first, project=path))
+
+    def remove(self, tree: World) -> None:
+        if tree is not self.first:
+            git(self.first.project, "worktree", "remove", "--force", str(tree.project))
+            self.trees.remove(tree)
+
+    def go_on(self, tree: World) -> None:
+        """JP appends a turn to what it takes for the newest version, and writes it to both sides."""
+        self._write(tree, appended)
+
+    def split(self, tree: World) -> None:
+        """JP writes a stream of an earlier release again, in two files."""
+        self._write(tree, in_two_files)
+
+    def _write(self, tree: World, change: Callable[[dict[str, Any], str], dict[str, Any] | None]) -> None:
+        """Before a run JP takes what git has put there, by its time, for the newest: that is JP's affair."""
+        if tree.project not in self.ran:
+            return
+        here, there = streams(tree.workspace), streams(tree.store)
+        shared = sorted(here.keys() & there.keys())
+        if not shared:
+            return
+        number = self.random.choice(shared)
+        source = max((there[number], here[number]), key=lambda each: max(p.stat().st_mtime_ns for p in each.values()))
+        before = {name: json.loads(path.read_bytes()) for name, path in source.items()}
+        after = change(before, f"turn {len(self.log)}")
+        if after is None:
+            return
+        known = version_of(source)
+        self.clock += 1
+        for target in (here[number], there[number]):
+            directory = next(iter(target.values())).parent
+            for name, value in after.items():
+                path = directory / name
+                path.write_bytes(json.dumps(value, indent=2, ensure_ascii=False).encode())
+                self.written.add(blob(path))
+        self.made[number, version_of(streams(tree.store)[number])] = known
+
+    @staticmethod
+    def _is_dirty(tree: World) -> bool:
+        return bool(git(tree.project, "status", "--porcelain", "--", PATH))
+
+    # What must hold
+
+    def reconcile(self, tree: World) -> None:
+        """Run the command in a worktree, and check what must hold after that."""
+        before = {path: hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest() for path in self._files(tree)}
+        known = set(streams(tree.store))
+        ours, theirs = self._versions(tree.store), self._versions(tree.workspace)
+        result = tree.run("--workspace", tree.project, "--json", "--accept", "bulk")
+        assert result.exit_code in (0, 4), f"{result.output}\n{self.story()}"
+        self.ran.add(tree.project)
+        self.log.append(f"   ran in {tree.project.name}: {_said(result.stdout)}")
+        after = {hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest() for path in self._files(tree)}
+        lost = [path for path, name in before.items() if name not in after and not self._is_kept(tree, name)]
+        assert not lost, f"lost: {lost}\n{self.story()}"
+        for number in streams(tree.store).keys() - known:
+            self._check_fork(tree, number, ours, theirs)
+        self.check()
+
+    @staticmethod
+    def _files(tree: World) -> list[Path]:
+        return [*files(tree.store), *files(tree.workspace)]
+
+    @staticmethod
+    def _is_kept(tree: World, name: str) -> bool:
+        return (tree.vault / name[:2] / name).exists()
+
+    def _check_fork(self, tree: World, number: str, ours: dict[str, Version], theirs: dict[str, Version]) -> None:
+        described = json.loads((next(iter(streams(tree.store)[number].values())).parent / "metadata.json").read_bytes())
+        if "[diverged]" not in described.get("title", ""):
+            return
+        source = described["parent_id"].removeprefix("jp-c")
+        older = [
+            each
+            for each in ((ours[source], theirs[source]), (theirs[source], ours[source]))
+            if self.is_older(source, *each)
+        ]
+        assert not older, f"{source} was forked, though one side is older than the other\n{self.story()}"
+
+    def check(self) -> None:
+        """No stream of the store is older than one that it had."""
+        for number, version in self._versions(self.first.store).items():
+            had = self.had.setdefault(number, [])
+            older = [each for each in had if self.is_older(number, version, each)]
+            assert not older, f"{number} in the store has gone back to {version}, had {older}\n{self.story()}"
+            if version not in had:
+                had.append(version)
+
+    def is_older(self, number: str, version: Version, other: Version) -> bool:
+        """Tell whether a version was replaced by another one, on the way by commits or by JP."""
+        later: Version | None = other
+        while later is not None:
+            if self.commits.is_older(number, version, later) or (later == version and later != other):
+                return True
+            later = self.made.get((number, later))
+        return False
+
+    @staticmethod
+    def _versions(side: Path) -> dict[str, Version]:
+        return {number: version_of(found) for number, found in streams(side).items()}
+
+    def story(self) -> str:
+        """Return what has happened, for a person who looks for the reason."""
+        return "\n".join(self.log[-60:])
+
+
+STEPS: dict[Callable[[Walk, World], None], int] = {
+    Walk.jump: 35,
+    Walk.back: 15,
+    Walk.newest: 12,
+    Walk.go_on: 15,
+    Walk.split: 3,
+    Walk.commit: 7,
+    Walk.merge: 3,
+    Walk.revert: 2,
+    Walk.pick: 2,
+    Walk.stash: 3,
+    Walk.pop: 3,
+    Walk.clean: 2,
+    Walk.discard: 3,
+    Walk.add: 5,
+    Walk.remove: 2,
+}
+
+
+def streams(side: Path) -> dict[str, dict[str, Path]]:
+    """Return the files of each conversation's stream, by the number; of those outside the trash."""
+    found: dict[str, dict[str, Path]] = {}
+    for path in sorted(side.rglob("events.json")):
+        if ".trash" not in path.parts:
+            there = {name: path.with_name(name) for name in FILES if path.with_name(name).is_file()}
+            found[number_of(path.parent.name)] = there
+    return found
+
+
+def version_of(found: dict[str, Path]) -> Version:
+    return tuple(blob(found[name]) if name in found else None for name in FILES)
+
+
+def blob(path: Path) -> str:
+    """Return the name that git has for a file's content."""
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def appended(contents: dict[str, Any], text: str) -> dict[str, Any] | None:
+    """Return a stream with one more turn."""
+    turn = {"timestamp": "2026-11-23 20:00:00.0", "type": "chat_request", "content": text}
+    return {"events.json": [*contents["events.json"], turn]}
+
+
+def in_two_files(contents: dict[str, Any], _text: str) -> dict[str, Any] | None:
+    """Return a stream with its configuration in a file of its own; None where it is so already."""
+    events = contents["events.json"]
+    if "base_config.json" in contents or not events or events[0].get("type") != "config_delta":
+        return None
+    return {"base_config.json": events[0].get("delta", {}), "events.json": events[1:]}
+
+
+def _said(text: str) -> str:
+    found = json.loads(text)
+    acts = [f"{a['kind']} {a['conversation'][-11:]} {a['unit']} {a['reason']}" for a in found["actions"]]
+    aside = [f"{str(a['conversation'])[-11:]} {a['unit']} {a['reason']}" for a in (*found["aside"], *found["held"])]
+    return "; ".join(acts) + " | " + "; ".join(aside)
