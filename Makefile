@@ -14,6 +14,9 @@ ARGS ?=
 STORIES_FOR ?= 300
 # How many seconds `make soak` has everybody write at once.
 SOAK_FOR ?= 600
+# How many steps `make walk` takes through JP's own history, where RECONCILE_JP_MIRROR names a clone of its repository.
+WALK_STEPS ?= 500
+WALK_SEED ?= 1
 # How many events each process of `make race` appends to each conversation.
 RACE_EVENTS ?= 200
 
@@ -27,7 +30,7 @@ MUTANTS_FOR ?= inf
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test worlds stories soak race faults fuzz mutants coverage coverage-gate lint format bench clean
+.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage coverage-gate lint format bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -35,6 +38,7 @@ help:
 	@echo 'make test      the tests (ARGS="-k word" for a part, JOBS=0 in one process)'
 	@echo 'make worlds    every small world, about an hour of one core (WORLDS_EVERY=6: one in six of them)'
 	@echo 'make soak      an editor, JP, git and two watchers at once, for SOAK_FOR=600 seconds'
+	@echo 'make walk      through the history of a clone of JP (RECONCILE_JP_MIRROR=DIR), WALK_STEPS=500 steps from WALK_SEED=1'
 	@echo 'make race      eight programs that use the library, and a watcher, killed at random, RACE_EVENTS=200 events each'
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
 	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; what fails is kept as a test'
@@ -60,6 +64,9 @@ stories: $(VENV)/.installed-dev
 
 soak: $(VENV)/.installed-dev
 	SOAK_FOR=$(SOAK_FOR) $(BIN)/pytest -m slow -rP tests/stories/test_soak.py $(ARGS)
+
+walk: $(VENV)/.installed-dev
+	RECONCILE_WALK_STEPS=$(WALK_STEPS) RECONCILE_WALK_SEED=$(WALK_SEED) $(BIN)/pytest -m slow -rsP tests/stories/test_git_walk.py $(ARGS)
 
 # atheris is not built for every system and Python; without it Hypothesis looks alone, and says so.
 fuzz: $(VENV)/.installed-dev

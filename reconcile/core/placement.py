@@ -273,7 +273,8 @@ def _make(board: Board, view: View, step: Step, container: str | None, extras: s
     everything = board.rules.format.places is not None
     puts = [Put(file, home) for file in home.files.values() if everything or file.name in wanted]
     husk = _husk_at(board, view, Side.WORKSPACE, (target, partition, name))
-    if husk is not None and husk.files:
+    kept = {file.name: file.digest for file in home.files.values()}
+    if husk is not None and any(kept.get(file.name, "") != file.digest for file in husk.files.values()):
         _hold_for_husk(board, view, husk)
         return
     if husk is None or husk.is_hollow():

@@ -281,7 +281,7 @@ def _workspace_view(copies: list[Copy], inputs: _Inputs, *, archived: bool, loca
     """
     has = inputs.rules.format
     managed = {has.metadata_file, *has.stream_files}
-    there = copies if has.places else [copy for copy in copies if _is_there(copy, managed, inputs)]
+    there = copies if has.places else [copy for copy in copies if _is_there(copy, inputs)]
     paths = {copy.path for copy in there}
     husks = tuple(copy for copy in copies if copy.partition is not Partition.TRASH and copy.path not in paths)
     live = [copy for copy in there if not copy.archived]
@@ -309,19 +309,24 @@ def _is_damaged(copy: Copy) -> bool:
     return not isinstance(copy.metadata, Metadata) or not isinstance(copy.stream, Stream)
 
 
-def _is_there(copy: Copy, managed: set[str], inputs: _Inputs) -> bool:
+def _is_there(copy: Copy, inputs: _Inputs) -> bool:
     """A directory without a managed file is no copy, unless its files were there and others depend on it.
 
     Publishing is never guessed from an empty directory (section 5); but where the baseline has the conversation and
-    the directory still holds others, JP would trash them with it (edge case 87).
+    the directory still holds others, JP would trash them with it (edge case 87). One that has lost both its metadata
+    and its events was removed, too: nobody writes half of it, and git leaves the other file where it doesn't know that.
     """
     if copy.partition is Partition.TRASH:
         return False
-    if any(file.name in managed for file in copy.files):
+    fmt, names = inputs.rules.format, {file.name for file in copy.files}
+    known = inputs.stored and inputs.agreed is not None
+    if not names.isdisjoint((fmt.metadata_file, *fmt.stream_files[-1:])):
+        return True
+    if not known and not names.isdisjoint(fmt.stream_files):
         return True
     intent = inputs.memory.intents.get(inputs.conversation)
     published = intent is None or intent.kind is IntentKind.PROJECTED
-    return inputs.stored and inputs.agreed is not None and published and copy.path in inputs.enclosing
+    return known and published and copy.path in inputs.enclosing
 
 
 def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs: _Inputs) -> SideView:

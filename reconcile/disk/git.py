@@ -63,7 +63,8 @@ class Git:
         Raises:
             NoAnswerError: see there.
         """
-        printed = self._run(("cat-file", "--batch"), "".join(f"{name}\n" for name in names).encode())
+        given = "".join(f"{name}\n" for name in names).encode()
+        printed = self._run(("cat-file", "--batch"), given) if given else b""
         found, at = {}, 0
         while at < len(printed):
             header, _, _ = printed[at : at + 256].partition(b"\n")

@@ -5,8 +5,8 @@ where a file of the workspace is a committed one. There is no order where git ha
 where a file was never committed, where git keeps other bytes than the file has (a filter, line ends), and where commits
 speak for both orders.
 
-A version of the store that was never committed (somebody went on with it) is at least as new as the last committed
-one that was in sync: what is older than that is older than the store's.
+The store's version was never committed where somebody has gone on with it. It is newer than all that were in sync
+before: what is older than one of those is older than the store's.
 """
 
 from __future__ import annotations
@@ -163,26 +163,21 @@ class _Witness:
         if pair is None:
             return None
         known = commits.contents(key)
-        if pair.store in known:
-            return commits.order(key, pair.workspace, pair.store, at_head=pair.at_head)
-        last = self._last_committed(key[1], known, doubt) if not doubt.at_rest else None
-        if last is None or commits.order(key, pair.workspace, last, at_head=pair.at_head) is not Order.OLDER:
-            return None
-        return Order.OLDER
+        order = commits.order(key, pair.workspace, pair.store, at_head=pair.at_head)
+        if order is not None or doubt.at_rest:
+            return order
+        past = self._committed_before(key[1], known, doubt)
+        later = any(commits.order(key, pair.workspace, blob, at_head=pair.at_head) is Order.OLDER for blob in past)
+        return Order.OLDER if later else None
 
-    def _last_committed(self, name: str, known: Iterable[str], doubt: Doubt) -> str | None:
-        """Return the newest committed content of a file among those that were in sync before."""
-        wanted = [blob for blob in known if blob not in self._digests]
+    def _committed_before(self, name: str, known: Iterable[str], doubt: Doubt) -> list[str]:
+        """Return the committed contents of a file among those that were in sync before."""
+        wanted = [blob for blob in known if blob not in self._digests] if doubt.past else []
         self._digests |= {blob: digest(content) for blob, content in self._git.blobs(wanted).items()}
-        blobs = {self._digests[blob]: blob for blob in known if blob in self._digests}
         names = [file.name for file in doubt.store.files]
-        for version in reversed(doubt.past):
-            parts = version.split("+")
-            # A version that has fewer files has the last of them.
-            part = dict(zip(reversed(names), reversed(parts), strict=False)).get(name)
-            if part in blobs:
-                return blobs[part]
-        return None
+        # A version that has fewer files has the last of them.
+        parts = [dict(zip(reversed(names), reversed(each.split("+")), strict=False)).get(name) for each in doubt.past]
+        return [blob for blob in known if self._digests.get(blob) in parts]
 
     def _read(self, unit: Unit, names: Container[str]) -> Iterator[tuple[File, bytes]]:
         """Read files of a unit, those that are still as they were seen."""

@@ -120,6 +120,7 @@ def test_a_file_that_is_not_as_head_has_it(line: Repository) -> None:
 def test_a_store_that_went_on_from_a_committed_version(line: Repository) -> None:
     assert line.older("one", "three", stored="three and more") is Side.WORKSPACE
     assert line.older("three", "gone on", stored="three and more") is Side.WORKSPACE
+    assert line.older("three", "one", stored="three and more") is Side.WORKSPACE
     assert line.older("one", "two", stored="two and more") is None
     assert line.older("one", stored="one and more") is None, "both have gone on since"
 

@@ -154,7 +154,7 @@ class Walk:
     def commit(self, tree: World) -> None:
         if self._is_dirty(tree):
             git(tree.project, "add", "-A", "--sparse", PATH)
-            git(tree.project, "commit", "-q", "--allow-empty", "-m", f"step {len(self.log)}")
+            git(tree.project, "commit", "-q", "--allow-empty", "-m", f"step {len(self.log)}", check=False)
             self._keep(tree)
 
     def _keep(self, tree: World) -> None:
@@ -220,7 +220,7 @@ class Walk:
         for path in sorted(set(git(tree.project, "diff", "--name-only", "--diff-filter=U", "-z").split("\0")) - {""}):
             git(tree.project, "checkout", "-q", side, "--", path, check=False)
             git(tree.project, "add", "-A", "--sparse", "--", path, check=False)
-        git(tree.project, "commit", "-q", "--allow-empty", "-m", f"settled {len(self.log)}")
+        git(tree.project, "commit", "-q", "--allow-empty", "-m", f"settled {len(self.log)}", check=False)
 
     def add(self, _tree: World) -> None:
         if len(self.trees) < MOST_TREES:
