@@ -60,13 +60,14 @@ worlds: $(VENV)/.installed-dev
 	$(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_worlds.py $(ARGS)
 
 stories: $(VENV)/.installed-dev
-	STORIES_FOR=$(STORIES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_stories.py tests/properties/test_lossy_stories.py $(ARGS)
+	STORIES_FOR=$(STORIES_FOR) $(BIN)/pytest --numprocesses=$(JOBS) -m slow tests/properties/test_stories.py tests/properties/test_lossy_stories.py \
+	  tests/stories/test_git_walk.py::test_small_histories $(ARGS)
 
 soak: $(VENV)/.installed-dev
 	SOAK_FOR=$(SOAK_FOR) $(BIN)/pytest -m slow -rP tests/stories/test_soak.py $(ARGS)
 
 walk: $(VENV)/.installed-dev
-	RECONCILE_WALK_STEPS=$(WALK_STEPS) RECONCILE_WALK_SEED=$(WALK_SEED) $(BIN)/pytest -m slow -rsP tests/stories/test_git_walk.py $(ARGS)
+	RECONCILE_WALK_STEPS=$(WALK_STEPS) RECONCILE_WALK_SEED=$(WALK_SEED) $(BIN)/pytest -m slow -rsP tests/stories/test_git_walk.py::test_jps_own_history $(ARGS)
 
 # atheris is not built for every system and Python; without it Hypothesis looks alone, and says so.
 fuzz: $(VENV)/.installed-dev

@@ -1,7 +1,7 @@
 """The order of versions by the commits of a repository: which of two contents of one file replaced the other.
 
 It goes by who descends from whom, never by a time. A content may come more than once (a revert, a cherry-pick, a
-rebase), and where one commit speaks for an order and another one against it, there is none.
+rebase), and one commit may speak for an order and another one against it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class Order(Enum):
 
     OLDER = auto()
     NEWER = auto()
+    EITHER = auto()
+    """Commits speak for both: it was replaced by the other one, and came again."""
 
 
 class Change(Struct, frozen=True):
@@ -104,6 +106,8 @@ class Commits:
 
 
 def _one_of(*, older: bool, newer: bool) -> Order | None:
-    if older == newer:
+    if older and newer:
+        return Order.EITHER
+    if not (older or newer):
         return None
     return Order.OLDER if older else Order.NEWER

@@ -17,7 +17,7 @@ from reconcile.core.format import Summary
 from reconcile.core.memory import AsideKind, AsideRecord, IntentKind
 from reconcile.core.model import EXTRA, METADATA, STREAM, Fault, Side
 from reconcile.core.reasons import Reason
-from reconcile.core.streams import Direction, direction, lives_on, loses_its_end
+from reconcile.core.streams import Direction, differ_by_base, direction, lives_on, loses_its_end
 
 if TYPE_CHECKING:
     from reconcile.core.guards import Sides
@@ -70,6 +70,8 @@ class Verdict(Struct, frozen=True):
     """Of a stream that is made: the side that its other files come from."""
     words: str = ""
     """What a person has to decide about."""
+    noted: Reason | None = None
+    """Why a person should know of it, though it needs no decision."""
 
 
 def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
@@ -362,6 +364,8 @@ def _directed(view: View, case: int, memory: Memory, policy: Policy) -> Verdict:
     diverges = lives_on if two else loses_its_end
     if diverges(sides[winner.other].stream, sides[winner].stream):
         return _diverged(view, case, policy)
+    if winner is Side.WORKSPACE and not verdict.conflict and differ_by_base(store.stream, workspace.stream):
+        return replace(verdict, noted=Reason.BASE_REPLACED)
     return verdict
 
 

@@ -101,6 +101,7 @@ class Reason(Enum):
 
     # why something is noted
     CONFLICT = "conflict", "edited on both sides, the loser is in the vault"
+    BASE_REPLACED = "base-replaced", "the same events, and another base configuration than the store's"
     PARENT_ABSENT = "parent-absent", "its parent isn't in this workspace"
     PARENT_UNREADABLE = "parent-unreadable", "its parent_id is no conversation's id"
     DUPLICATE_CONFLICT = "duplicate-conflict", "two directories of one conversation were both edited"

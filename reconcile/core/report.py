@@ -165,6 +165,11 @@ def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
             view, verdict.unit, reason, reason.words, *(f"reconcile resolve {view.id} --take {side}" for side in Side)
         )
     _note_conflict(board, view, verdict)
+    if verdict.noted is not None:
+        message = (
+            f"{verdict.unit}: {verdict.noted.words}; the store's is in the vault, and `reconcile undo` brings it back"
+        )
+        board.note(view.id, verdict.noted, message, verdict.unit)
     if board.memory.asides.get((view.id, verdict.unit)) != verdict.record:
         board.asides[view.id, verdict.unit] = verdict.record
 

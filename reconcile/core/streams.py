@@ -55,6 +55,11 @@ def loses_its_end(loser: Stream, winner: Stream) -> bool:
     return bool(lost) and lost[-1].id not in {event.id for event in events(winner, loser)}
 
 
+def differ_by_base(one: Stream, other: Stream) -> bool:
+    """Tell whether two streams have the same events, and another base configuration."""
+    return one.base != other.base and events(one, other) == events(other, one)
+
+
 def events(stream: Stream, other: Stream) -> tuple[Event, ...]:
     """Return E(x) of a stream that was inspected, as far as it can be compared with another's.
 

@@ -88,7 +88,7 @@ def committed_of(parted: Sequence[View], conversations: str, fmt: Format) -> dic
             here, there = there, here
         order = commits.order((key, PARTITION), here, there, at_head=True)
         since = "+".join(sorted(commits.since((key, PARTITION), here)))
-        committed[key] = Committed(places[key], older[order] if order is not None else None, since)
+        committed[key] = Committed(places[key], older.get(order) if order is not None else None, since)
     return committed
 
 
@@ -118,6 +118,8 @@ class _Witness:
         found = {}
         for doubt in doubts:
             orders = {self._compared(commits, committed.get(key), key, doubt) for key in _differing(doubt)}
+            # A file that was put back says nothing of the others, one that isn't known does.
+            orders.discard(Order.EITHER)
             order = orders.pop() if len(orders) == 1 else None
             if order is not None:
                 side = Side.WORKSPACE if order is Order.OLDER else Side.STORE

@@ -314,6 +314,22 @@ def test_the_order_of_commits_comes_before_events_and_times(row: Row, outdated: 
     check(STREAM, row, outdated)
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "noted"),
+    [
+        ("08:00 [1]", "09:00 [1] b2", Reason.BASE_REPLACED),
+        ("09:00 [1]", "08:00 [1] b2", None),
+        ("08:00 [1]", "09:00 [1 2] b2", None),
+        ("08:00 [1]", "09:00 [1x]", None),
+    ],
+)
+def test_another_base_configuration_that_replaces_the_stores_is_noted(
+    ours: str, theirs: str, noted: Reason | None
+) -> None:
+    view = view_of(stored(f"1-a  stream {ours}"), here(f"1-a  stream {theirs}"))
+    assert decide_unit(view, STREAM, Memory(), Policy()).noted is noted
+
+
 def test_the_order_of_two_commits_says_nothing_of_other_contents() -> None:
     view = view_of(stored(f"1-a  stream 09:00 {NEW}"), here(f"1-a  stream 08:00 {OLD}"))
     for known in (("0", str(view.workspace.raw(STREAM))), (str(view.store.raw(STREAM)), "0")):

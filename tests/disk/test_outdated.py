@@ -370,6 +370,15 @@ def test_two_files_must_say_the_same(line: Repository) -> None:
         assert line.older() is side, stored
 
 
+def test_a_file_that_was_put_back_leaves_it_to_the_other(line: Repository) -> None:
+    for base, events in (("b1", "e1"), ("b2", "e2"), ("b3", "e1")):
+        write(line.conversations / NAME, {BASE: base})
+        line.commit(events)
+    write(line.store / NAME, {BASE: "b3", EVENTS: "e1"})
+    line.go("HEAD~1")
+    assert line.older() is Side.WORKSPACE
+
+
 def test_versions_in_two_files_that_were_in_sync(line: Repository) -> None:
     """The past names whole versions; of one in a single file that is the last."""
     write(line.store / NAME, {BASE: "b", EVENTS: "three and more"})

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import time
 from typing import TYPE_CHECKING
@@ -15,11 +16,12 @@ from msgspec.structs import replace
 
 from tests.support.git_walk import Walk
 from tests.support.git_world import commit, git
-from tests.support.world import LONG_AGO, SECOND, append, events, write_conversation, write_json
+from tests.support.world import LONG_AGO, SECOND, append, events, make_project, write_conversation, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.conftest import Run
     from tests.support.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
@@ -33,37 +35,60 @@ SEED = int(os.environ.get("RECONCILE_WALK_SEED", "1"))
 NUMBERS = (17500000001, 17500000002, 17500000003)
 
 
-def small(world: World) -> None:
-    """Make a repository like JP's in small: base configurations that change, an event cut out, branches, a merge."""
+def small(world: World, chance: random.Random) -> None:
+    """Make a repository like JP's in small: base configurations that change, events cut out or added, branches."""
     git(world.project, "init", "-q", ".")
     for number in NUMBERS:
         write_conversation(world.workspace / f"{number}-it", f"It {number}", events(4))
     commit(world, "first")
-    for step, number in enumerate((*NUMBERS, *NUMBERS)):
-        if step in (2, 4):
-            git(world.project, "switch", "-qc", f"side-{step}", "HEAD~1")
-        (place,) = world.workspace.glob(f"{number}*")
+    for step in range(1, 9):
+        if chance.random() < 0.3:
+            git(
+                world.project, "switch", "-qc", f"side-{step}", chance.choice(("HEAD", "HEAD~1", "main~0")), check=False
+            )
+        place = next(world.workspace.glob(f"{chance.choice(NUMBERS)}*"))
         write_json(place / "base_config.json", {"assistant": {"name": f"step {step}"}}, LONG_AGO + step * SECOND)
-        if step == 1:
+        kind = chance.random()
+        if kind < 0.2:
             write_json(place / "events.json", [*events(1), *events(3, "b")], LONG_AGO + step * SECOND)
-        if step == 3:
-            append(place, 2, "c", LONG_AGO + step * SECOND)
+        elif kind < 0.5:
+            append(place, 2, chr(ord("c") + step), LONG_AGO + step * SECOND)
+        elif kind < 0.6:
+            place.rename(place.with_name(f"{place.name.partition('-')[0]}-renamed-{step}"))
         commit(world, f"step {step}")
-    git(world.project, "merge", "-q", "--no-edit", "-X", "theirs", "side-2")
-    git(world.project, "mv", f".jp/conversations/{NUMBERS[0]}-it", f".jp/conversations/{NUMBERS[0]}-renamed")
-    commit(world, "renamed")
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_small_history(world: World, seed: int) -> None:
-    small(world)
+def tell(world: World, seed: int, steps: int) -> None:
+    small(world, random.Random(seed))
     walk = Walk(world, seed)
     walk.reconcile(walk.first)
-    for _ in range(25):
+    for _ in range(steps):
         walk.step()
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_small_history(world: World, seed: int) -> None:
+    tell(world, seed, 25)
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_small_histories(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there is time for (`make stories`), each in a project with a store of its own."""
+    end = time.monotonic() + float(os.environ.get("STORIES_FOR", "60"))
+    seed = SEED
+    while time.monotonic() < end:
+        home = tmp_path / str(seed)
+        for name in ("JP_USER_DATA_DIR", "XDG_DATA_HOME"):
+            monkeypatch.setenv(name, str(home / name))
+        tell(make_project(home / "project", run), seed, 30)
+        seed += 1
+    print(f"{seed - SEED} histories, from seed {SEED}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
 @pytest.mark.skipif(not MIRROR, reason="RECONCILE_JP_MIRROR names no clone of JP's own repository")
 def test_jps_own_history(world: World, tmp_path: Path) -> None:
     checkout = tmp_path / "jp"

@@ -56,17 +56,13 @@ class Commits(Struct):
         for commit in git(self.top, *changed).splitlines():
             if commit not in self.touching:
                 self.touching.append(commit)
-                for key in self._versions(commit):
+                for key in versions_at(self.top, commit):
                     self.having[key] = self.having.get(key, 0) | self.bits[commit]
 
-    def _versions(self, commit: str) -> list[tuple[str, Version]]:
-        found: dict[str, dict[str, str]] = {}
-        for line in git(self.top, "ls-tree", "-r", commit, "--", PATH).splitlines():
-            described, _, path = line.partition("\t")
-            *_, directory, name = path.split("/")
-            if name in FILES:
-                found.setdefault(number_of(directory), {})[name] = described.split()[2]
-        return [(number, tuple(names.get(name) for name in FILES)) for number, names in found.items()]
+    def follows(self, number: str, version: Version, commit: str) -> bool:
+        """Tell whether a version was committed after a commit."""
+        having = self.having.get((number, version), 0)
+        return any(bit & having and self.behind[each] & self.bits[commit] for each, bit in self.bits.items())
 
     def is_older(self, number: str, version: Version, other: Version) -> bool:
         """Tell whether a version lies behind another one, and never the other way round."""
@@ -75,6 +71,17 @@ class Commits(Struct):
 
     def _lie_behind(self, earlier: int, later: int) -> bool:
         return any(bit & later and self.behind[commit] & earlier for commit, bit in self.bits.items())
+
+
+def versions_at(top: Path, commit: str) -> list[tuple[str, Version]]:
+    """Return the version that each conversation has in a commit."""
+    found: dict[str, dict[str, str]] = {}
+    for line in git(top, "ls-tree", "-r", commit, "--", PATH).splitlines():
+        described, _, path = line.partition("\t")
+        *_, directory, name = path.split("/")
+        if name in FILES:
+            found.setdefault(number_of(directory), {})[name] = described.split()[2]
+    return [(number, tuple(names.get(name) for name in FILES)) for number, names in found.items()]
 
 
 def number_of(directory: str) -> str:
@@ -190,7 +197,7 @@ class Walk:
 
     def revert(self, tree: World) -> None:
         self.discard(tree)
-        found = git(tree.project, "rev-list", "-6", "--no-merges", "HEAD", "--", PATH).split()
+        found = git(tree.project, "rev-list", "-6", "--no-merges", "--min-parents=1", "HEAD", "--", PATH).split()
         if found:
             git(tree.project, "revert", "--no-edit", self.random.choice(found), check=False)
             self._settle(tree)
@@ -204,6 +211,24 @@ class Walk:
             git(tree.project, "cherry-pick", "--allow-empty", self.random.choice(found), check=False)
             self._settle(tree)
             self._keep(tree)
+
+    def rebase(self, tree: World) -> None:
+        """Put the last commits onto another one; what they were is in the reflogs alone."""
+        self.discard(tree)
+        depth = self.random.randint(1, 3)
+        if len(git(tree.project, "rev-list", "--first-parent", f"-{depth + 1}", "HEAD").split()) <= depth:
+            return
+        how = self.random.choice(((), ("-X", "ours"), ("-X", "theirs")))
+        git(tree.project, "rebase", "-q", *how, "--onto", self.random.choice(self.pool), f"HEAD~{depth}", check=False)
+        if self.random.random() < 0.3:
+            self.reconcile(tree)
+        git(tree.project, "rebase", "--abort", check=False)
+        self._keep(tree)
+
+    def amend(self, tree: World) -> None:
+        git(tree.project, "add", "-A", "--sparse", PATH)
+        git(tree.project, "commit", "-q", "--amend", "--allow-empty", "-m", f"amended {len(self.log)}", check=False)
+        self._keep(tree)
 
     def _settle(self, tree: World) -> None:
         """Settle what git has stopped at, now and then with a run in the middle of it; or give up."""
@@ -285,7 +310,7 @@ class Walk:
         assert not lost, f"lost: {lost}\n{self.story()}"
         for number in streams(tree.store).keys() - known:
             self._check_fork(tree, number, ours, theirs)
-        self.check()
+        self.check(tree)
 
     @staticmethod
     def _files(tree: World) -> list[Path]:
@@ -307,14 +332,26 @@ class Walk:
         ]
         assert not older, f"{source} was forked, though one side is older than the other\n{self.story()}"
 
-    def check(self) -> None:
-        """No stream of the store is older than one that it had."""
+    def check(self, tree: World) -> None:
+        """No stream of the store is older than one that it had, but for what a commit has brought back since."""
         for number, version in self._versions(self.first.store).items():
             had = self.had.setdefault(number, [])
             older = [each for each in had if self.is_older(number, version, each)]
+            if older and (since := self._since(tree, number, version)) is not None:
+                older = [each for each in older if self.commits.follows(number, each, since)]
             assert not older, f"{number} in the store has gone back to {version}, had {older}\n{self.story()}"
             if version not in had:
                 had.append(version)
+
+    @staticmethod
+    def _since(tree: World, number: str, version: Version) -> str | None:
+        """Return the commit that brought a version to where HEAD is; None where HEAD has another one."""
+        since = None
+        for commit in git(tree.project, "rev-list", "--first-parent", "-200", "HEAD").split():
+            if (number, version) not in versions_at(tree.project, commit):
+                break
+            since = commit
+        return since
 
     def is_older(self, number: str, version: Version, other: Version) -> bool:
         """Tell whether a version was replaced by another one, on the way by commits or by JP."""
@@ -344,6 +381,8 @@ STEPS: dict[Callable[[Walk, World], None], int] = {
     Walk.merge: 3,
     Walk.revert: 2,
     Walk.pick: 2,
+    Walk.rebase: 2,
+    Walk.amend: 2,
     Walk.stash: 3,
     Walk.pop: 3,
     Walk.clean: 2,
