@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.disk.roots import identity_at
+from reconcile.disk.roots import identity_of
 
 from .asking import tell_waiting
 from .called import called
@@ -98,7 +98,7 @@ def _state(session: Session, each: Checkout) -> str:
     if each.id == session.checkout:
         return "here"
     try:
-        now = identity_at(os.path.join(each.project, os.path.basename(session.roots.workspace)))
+        now = identity_of(os.path.join(each.project, os.path.basename(session.roots.workspace)))
     except OSError:
         return "unreadable"
     return "there" if now == each.identity else "replaced" if now else "gone"

@@ -17,7 +17,7 @@ from reconcile.core.decisions import decide
 from reconcile.core.doubts import doubts_of, parted_of
 from reconcile.core.guards import has_lost_all
 from reconcile.core.look import Look
-from reconcile.core.model import Fault, Side
+from reconcile.core.model import Fault, Side, Unreadable
 from reconcile.core.planner import make_plan, needs_contents, needs_events
 from reconcile.core.units import Rules
 from reconcile.disk.durable import Durability
@@ -260,7 +260,7 @@ class Session:
             return read
         content = read[file.name or alone][0]
         if file.digest is not None and digest(content) != file.digest:
-            return Fault(file.name, CHANGED, "the content that was scanned")
+            return Unreadable(file.name, CHANGED, "the content that was scanned")
         return content
 
     def surroundings(self, policy: Policy) -> Policy:

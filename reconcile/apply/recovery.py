@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from reconcile.apply.leftovers import (
 from reconcile.core.model import WHOLE, Side
 from reconcile.core.plan import Kind
 from reconcile.disk.journal import StepState
-from reconcile.disk.roots import identity_at
+from reconcile.disk.roots import identity_of
 from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.vault import VaultError
 from reconcile.planjson import place_from_json
@@ -67,7 +67,7 @@ class Recovery(Struct, frozen=True):
                 message = f"what it left open can't be cleaned up yet: {error}"
             if message:
                 yield f"run {run.id} was interrupted; {message}"
-        with ExitStack() as stack:
+        with suppress(OSError), ExitStack() as stack:  # it can wait
             sides = self.site.open_sides(stack).values()
             remove_library_staging(self.site.state.identity(), sides, _UNUSED_S)
 
@@ -155,7 +155,7 @@ class Recovery(Struct, frozen=True):
         """Tell whether another checkout is there, or may be: what can't be looked at isn't gone."""
         below = os.path.relpath(self.site.where.workspace, self.site.where.project)
         try:
-            return identity_at(os.path.join(other.project, below)) == other.identity
+            return identity_of(os.path.join(other.project, below)) == other.identity
         except OSError:
             return True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 from reconcile.core.model import Side
 from reconcile.disk.changes import Root
 from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
+from reconcile.disk.tree import is_directory
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class Site(Struct, frozen=True, kw_only=True):
         return self.where.store_conversations if side is Side.STORE else self.where.workspace_conversations
 
     def open_sides(self, stack: ExitStack) -> dict[Side, Root]:
-        """Open the sides that are there."""
-        paths = {side: path for side in Side if os.path.isdir(path := self.conversations(side))}
+        """Open the sides that are there. Raises `OSError` where that can't be told."""
+        paths = {side: path for side in Side if is_directory(path := self.conversations(side))}
         return {side: stack.enter_context(closing(Root(path))) for side, path in paths.items()}
 
     def open_looked_at(self, stack: ExitStack, look: Look) -> dict[Side, Root]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.model import Metadata, Partition, Side
+from reconcile.core.model import Metadata, Partition, Side, Unreadable
 from reconcile.core.plan import Kind
 from reconcile.core.reasons import Reason
 
@@ -74,6 +74,9 @@ PLAIN = "reconcile"
 LAY_OUT = "lay its metadata out as JP writes it (two spaces, a newline at the end), or write the parent by hand"
 
 
+SEE_TO_IT = "see to its permissions, or to the disk"
+
+
 class Finding(Struct, frozen=True):
     """One thing that is wrong: where, what was found, and the commands that mend it."""
 
@@ -91,9 +94,11 @@ class Finding(Struct, frozen=True):
 
 def diagnose(board: Board, plan: Plan, store: Snapshot, workspace: Snapshot) -> tuple[Finding, ...]:
     """Return everything that is wrong, by kind; ``plan`` is that of a plain run."""
+    held = list(_held(board, plan))
+    places = {finding.place for finding in held}
     found = [
-        *_held(board, plan),
-        *_unreadable(store, workspace),
+        *held,
+        *(finding for finding in _unreadable(store, workspace) if finding.place not in places),
         *(finding for view in board.views.values() for finding in _copies(board, view)),
         *_tree(board),
         *_planned(plan),
@@ -115,6 +120,9 @@ def _held(board: Board, plan: Plan) -> Iterator[Finding]:
         if item.reason is Reason.NOT_ROUND_TRIP:
             yield Finding(Ailment.UNEDITABLE, place, words, item.conversation, (LAY_OUT,))
             continue
+        if _is_unread(board.views[item.conversation]):
+            yield Finding(Ailment.UNREADABLE, place, words, item.conversation, (SEE_TO_IT,))
+            continue
         quarantine = f"reconcile doctor --quarantine {item.conversation}"
         if "conflict marker" in words:
             mend = ("git status, and settle the merge", *item.resolve, quarantine)
@@ -123,11 +131,17 @@ def _held(board: Board, plan: Plan) -> Iterator[Finding]:
             yield Finding(Ailment.INVALID, place, words, item.conversation, (*item.resolve, quarantine))
 
 
+def _is_unread(view: View) -> bool:
+    """Tell whether what is wrong with a conversation is that it can't be read: nothing is known of its content."""
+    faults = [unit.fault for side in (view.store, view.workspace) for unit in side.faults.values()]
+    return any(isinstance(fault, Unreadable) for fault in faults)
+
+
 def _unreadable(*sides: Snapshot) -> Iterator[Finding]:
     for side in sides:
         for problem in side.problems:
             place = f"{side.side}:{problem.path or '.'}"
-            yield Finding(Ailment.UNREADABLE, place, problem.message, mend=("see to its permissions, or to the disk",))
+            yield Finding(Ailment.UNREADABLE, place, problem.message, mend=(SEE_TO_IT,))
 
 
 def _copies(board: Board, view: View) -> Iterator[Finding]:

@@ -95,6 +95,10 @@ class Fault(Struct, frozen=True):
     incomplete: bool = False
 
 
+class Unreadable(Fault, frozen=True):
+    """A fault of reading, not of content: what the file holds isn't known, and may be as it should be."""
+
+
 Content: TypeAlias = bytes | Fault
 """A file that is there: its bytes, or why they can't be read. What isn't there has none of both."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.edits import RefusedError
-from reconcile.core.model import EXTRA, TRASH, WHOLE, Fault, File
+from reconcile.core.model import EXTRA, TRASH, WHOLE, Fault, File, Unreadable
 from reconcile.core.plan import Heading, Kind, Plan
 from reconcile.core.reasons import Reason
 from reconcile.core.units import units_of
@@ -36,7 +36,7 @@ def plan_quarantine(board: Board, ids: Iterable[str]) -> Plan:
     """Return the plan that moves every broken directory of these conversations away.
 
     Raises:
-        RefusedError: none of a conversation's directories is broken, or others lie in it.
+        RefusedError: none of a conversation's directories is broken, one can't be read, or others lie in it.
     """
     draft = Draft()
     views = [board.views[conversation] for conversation in ids]
@@ -44,6 +44,10 @@ def plan_quarantine(board: Board, ids: Iterable[str]) -> Plan:
         broken = [(copy, fault) for copy in _copies(view) if (fault := _fault(board, copy)) is not None]
         if not broken:
             raise RefusedError(f"{view.id}: nothing of it is broken", "`reconcile doctor` lists what is")
+        unread = [fault for _, fault in broken if isinstance(fault, Unreadable)]
+        if unread:
+            words = f"{view.id}: {unread[0].file}: found {unread[0].found}: nothing is known to be broken"
+            raise RefusedError(words, f"expected {unread[0].expected}; then run again")
         for copy, fault in broken:
             _move(board, draft, view, copy, fault)
     return Plan(

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.model import ARCHIVE, EXTRA, METADATA, STREAM, TRASH, Fault, Metadata, ParentKind, Stream
+from reconcile.core.model import (
+    ARCHIVE,
+    EXTRA,
+    METADATA,
+    STREAM,
+    TRASH,
+    Fault,
+    Metadata,
+    ParentKind,
+    Stream,
+    Unreadable,
+)
 from reconcile.core.names import CHILDREN
 
 if TYPE_CHECKING:
@@ -84,7 +95,7 @@ def units_of(copy: Copy, rules: Rules, known_parent: str | None) -> dict[str, Un
     if stream:
         units[STREAM] = _unit(STREAM, copy, stream, joined_digest(stream), copy.stream)
     for name, file in files.items():
-        fault = None if file.digest else Fault(name, "a file that can't be read", "a readable file")
+        fault = None if file.digest else Unreadable(name, "a file that can't be read", "a readable file")
         units[EXTRA + name] = Unit(EXTRA + name, copy, (file,), file.digest, fault)
     return units
 

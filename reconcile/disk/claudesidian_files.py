@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.model import Fault
 from reconcile.disk.reading import read_each, unreadable, whole
-from reconcile.disk.tree import Directory, kind_of
+from reconcile.disk.tree import Directory, is_absence, kind_of
 from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, read_agents
 from reconcile.formats.claudesidian.items import Kind
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles
@@ -127,15 +127,19 @@ def _fault(directory: Directory, name: str) -> Fault | None:
 
 
 def _is_directory(directory: Directory, name: str) -> bool:
-    try:
-        return stat.S_ISDIR(directory.stat(name).st_mode)
-    except OSError:
-        return False
+    """Whether a directory is there. Raises `OSError` where that can't be told, as the next one."""
+    status = _status(directory, name)
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def _exists(directory: Directory, name: str) -> bool:
+    return _status(directory, name) is not None
+
+
+def _status(directory: Directory, name: str) -> os.stat_result | None:
     try:
-        directory.stat(name)
-    except OSError:
-        return False
-    return True
+        return directory.stat(name)
+    except OSError as error:
+        if is_absence(error):
+            return None
+        raise

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from reconcile.core.model import METADATA, STREAM, Copy, Fault, File, Foreign, Metadata, Partition, Problem, Stream
+from reconcile.core.model import (
+    METADATA,
+    STREAM,
+    Copy,
+    Fault,
+    File,
+    Foreign,
+    Metadata,
+    Partition,
+    Problem,
+    Stream,
+    Unreadable,
+)
 from reconcile.core.names import CHILDREN
 from reconcile.disk.hashing import digest as digest_of
 from reconcile.disk.index import Index, Row, make_row, pack, settled
@@ -135,8 +147,8 @@ class Reader:
         """The copy whose directory can't be looked into."""
         words = f"a directory that can't be read ({reason(error)})"
         self.problems.append(Problem(spot.path, f"it can't be read ({reason(error)})"))
-        metadata = Fault(self.fmt.metadata_file, words, "a readable directory")
-        stream = Fault(self.fmt.stream_files[-1], words, "a readable directory") if self.fmt.stream_files else None
+        metadata = Unreadable(self.fmt.metadata_file, words, "a readable directory")
+        stream = Unreadable(self.fmt.stream_files[-1], words, "a readable directory") if self.fmt.stream_files else None
         return Copy(self.side, spot.conversation, spot.path, spot.partition, spot.container, (), metadata, stream)
 
     def unit_of(self, name: str) -> str | None:

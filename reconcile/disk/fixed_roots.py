@@ -14,6 +14,7 @@ from reconcile.disk.hashing import digest
 from reconcile.disk.marks import MARKS, place_of, upwards
 from reconcile.disk.roots import LocateError, Roots, identity_of
 from reconcile.disk.state_place import data_directory
+from reconcile.disk.tree import is_directory
 
 if TYPE_CHECKING:
     from reconcile.disk.roots import Request
@@ -43,7 +44,7 @@ def locate_fixed(format_name: str, request: Request) -> Roots:
         workspace=os.path.join(project, folder) if folder else project,
         project=project,
         store=store,
-        store_exists=os.path.isdir(store),
+        store_exists=is_directory(store),
         workspace_id=None,
         workspace_identity=identity_of(project),
         key=f"{format_name}-{digest(os.fsencode(os.path.realpath(store)))}",

@@ -7,7 +7,10 @@ While it is, it writes and removes files of the checkout by a plan of its own (D
 from __future__ import annotations
 
 import os
+import stat
 from typing import TYPE_CHECKING
+
+from reconcile.disk.tree import is_directory, status_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,14 +32,20 @@ _SIGNS = (
 
 
 def git_busy(project_dir: str) -> str | None:
-    """What git is in the middle of in the checkout around ``project_dir``, None: nothing, or no git."""
-    directory = git_dir(project_dir)
-    if directory is None:
-        return None
-    for name, words in _SIGNS:
-        if os.path.lexists(os.path.join(directory, name)):
-            return words
-    return _sequencer(directory)
+    """What git is in the middle of in the checkout around ``project_dir``, None: nothing, or no git.
+
+    Where that can't be told, it may be anything.
+    """
+    try:
+        directory = git_dir(project_dir)
+        if directory is None:
+            return None
+        for name, words in _SIGNS:
+            if status_at(os.path.join(directory, name), follow=False) is not None:
+                return words
+        return _sequencer(directory)
+    except OSError as error:
+        return f"perhaps: {error.filename} can't be read, {error.strerror}"
 
 
 def git_dir(project_dir: str) -> str | None:
@@ -44,6 +53,7 @@ def git_dir(project_dir: str) -> str | None:
 
     In a linked worktree that is ``.git/worktrees/<name>`` of the main one. What is shared by all worktrees
     (``commondir``) holds none of the files looked for: a merge next door is no business of this checkout.
+    Raises `OSError`, as the next ones, where that can't be told.
     """
     found = _checkout(project_dir)
     return found[1] if found is not None else None
@@ -60,11 +70,12 @@ def _checkout(project_dir: str) -> tuple[str, str] | None:
     at = os.path.realpath(project_dir)
     while True:
         entry = os.path.join(at, ".git")
-        if os.path.isdir(entry):
+        status = status_at(entry)
+        if status is not None and stat.S_ISDIR(status.st_mode):
             # git passes over a .git that is no repository, and so does this.
-            if os.path.lexists(os.path.join(entry, "HEAD")):
+            if status_at(os.path.join(entry, "HEAD"), follow=False) is not None:
                 return at, entry
-        elif os.path.isfile(entry):
+        elif status is not None and stat.S_ISREG(status.st_mode):
             directory = _pointed_to(at, entry)
             return (at, directory) if directory is not None else None
         above = os.path.dirname(at)
@@ -106,7 +117,7 @@ def in_repository(project_dir: str) -> str:
     where there is no git.
     """
     at = project = os.path.realpath(project_dir)
-    while not os.path.lexists(os.path.join(at, ".git")):
+    while status_at(os.path.join(at, ".git"), follow=False) is None:
         at, below = os.path.dirname(at), at
         if at == below:
             return project
@@ -123,7 +134,7 @@ def _pointed_to(at: str, entry: str) -> str | None:
     if not text.startswith("gitdir: "):
         return None
     directory = os.path.join(at, text.removeprefix("gitdir: "))
-    return directory if os.path.isdir(directory) else None
+    return directory if is_directory(directory) else None
 
 
 def _sequencer(directory: str) -> str | None:
@@ -133,11 +144,15 @@ def _sequencer(directory: str) -> str | None:
 
 
 def _first_line(path: str) -> str:
-    """The first line of a small file, empty where there is none to read; a pipe is not waited for."""
-    if not os.path.isfile(path):
+    """The first line of a small file, empty where there is none; a pipe is not waited for.
+
+    Raises `OSError` where it can't be read.
+    """
+    status = status_at(path)
+    if status is None or not stat.S_ISREG(status.st_mode):
         return ""
     try:
         with open(path, "rb") as file:
             return os.fsdecode(file.read(_FILE_LIMIT).partition(b"\n")[0].partition(b"\0")[0]).rstrip("\r")
-    except OSError:
+    except FileNotFoundError:
         return ""

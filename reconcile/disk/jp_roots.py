@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.names import CHILDREN
 from reconcile.disk.roots import LocateError, Roots, identity_of
+from reconcile.disk.tree import is_directory, status_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,14 +109,14 @@ def _roots(request: Request, project: str, workspace_id: str) -> Roots:
     else:
         data = os.path.join(request.cwd, user_data_dir(request.environ, request.platform))
         store, siblings = find_silo(data, project, workspace_id)
-        if not os.path.isdir(store):
+        if not is_directory(store):
             _refuse_another_id(os.path.dirname(store), workspace, workspace_id)
     return Roots(
         format="jp",
         workspace=workspace,
         project=project,
         store=store,
-        store_exists=os.path.isdir(store),
+        store_exists=is_directory(store),
         workspace_id=workspace_id,
         workspace_identity=identity_of(workspace),
         key=f"jp-{workspace_id}",
@@ -131,11 +132,16 @@ def find_project(start: str) -> str | None:
     if os.path.basename(start) == MARKER and os.path.isdir(start):
         return os.path.dirname(start)
     at = start
-    while not os.path.isdir(os.path.join(at, MARKER)):
-        above = os.path.dirname(at)
-        if above == at:
-            return None
-        at = above
+    try:
+        while not is_directory(os.path.join(at, MARKER)):
+            above = os.path.dirname(at)
+            if above == at:
+                return None
+            at = above
+    except OSError as error:  # what is further up isn't meant
+        raise LocateError(
+            f"{at}/{MARKER}: it can't be read ({error.strerror}), expected a directory or nothing"
+        ) from None
     return at
 
 
@@ -216,13 +222,17 @@ def _directory_mtime(path: str) -> int:
     times: list[int] = []
     try:
         for name in os.listdir(path):
-            try:
-                times.append(os.stat(os.path.join(path, name)).st_mtime_ns)
-            except OSError:
-                continue  # a dangling link
+            status = status_at(os.path.join(path, name))
+            if status is not None:  # no link to nowhere
+                times.append(status.st_mtime_ns)
         return max(times) if times else os.stat(path).st_mtime_ns
-    except OSError:
+    except FileNotFoundError:
         return 0
+    except OSError as error:
+        raise LocateError(
+            f"{path}: it can't be read ({error.strerror}), expected to see which store was used last",
+            "make it readable, or name the store with --store",
+        ) from None
 
 
 def _named_store(path: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from reconcile.core.model import Fault
 from reconcile.disk.marks import place_of
 from reconcile.disk.reading import read_files, reason
-from reconcile.disk.tree import Directory, kind_of
+from reconcile.disk.tree import Directory, is_absence, kind_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.leslie.document import BACKUP, CONTROL, DIRECTORY, RELATIONS, THREADS, Document, read_relations
 from reconcile.formats.leslie.found import File, Found, Leftover, Lock, ThreadDirectory
@@ -115,11 +115,13 @@ def _blocked(leslie: Directory) -> str:
 
 
 def _threads(leslie: Directory) -> dict[str, ThreadDirectory]:
-    """Every entry below ``threads/``, with the names of what is in it."""
+    """Every entry below ``threads/``, with the names of what is in it. Raises `OSError` where that can't be told."""
     found: dict[str, ThreadDirectory] = {}
     try:
         threads = leslie.below(THREADS)
-    except OSError:
+    except OSError as error:
+        if not is_absence(error):
+            raise
         return found  # a link or a file: no thread has a directory there
     with threads:
         for name in sorted(entry.name for entry in threads.entries()):
@@ -136,8 +138,10 @@ def _below(threads: Directory, thread: str) -> ThreadDirectory:
         above = todo.pop()
         try:
             opened = threads.below(f"{thread}/{above}" if above else thread)
-        except OSError:
-            continue  # went meanwhile, or may not be read: it is there all the same
+        except OSError as error:
+            if not is_absence(error):
+                raise
+            continue  # went meanwhile
         with opened:
             for entry in opened.entries():
                 path = f"{above}/{entry.name}" if above else entry.name
@@ -159,7 +163,11 @@ def _storage(root: Directory, files: dict[str, File]) -> Iterator[str]:
             continue
         try:
             root.below(path).close()
-        except (OSError, ValueError):
+        except ValueError:
+            continue
+        except OSError as error:
+            if not is_absence(error):
+                raise
             continue
         yield path
 
@@ -167,9 +175,9 @@ def _storage(root: Directory, files: dict[str, File]) -> Iterator[str]:
 def _ran(leslie: Directory, now_ns: int) -> float | None:
     """How long ago a run has written its last event; None: there is no run."""
     ages = []
-    with suppress(OSError), leslie.below(RUNTIME) as runs:
+    with suppress(FileNotFoundError, NotADirectoryError), leslie.below(RUNTIME) as runs:
         for run in [entry.name for entry in runs.entries()]:
-            with suppress(OSError):
+            with suppress(FileNotFoundError, NotADirectoryError):
                 ages.append((now_ns - runs.stat(f"{run}/{EVENTS}").st_mtime_ns) / _SECOND)
     return min(ages, default=None)
 

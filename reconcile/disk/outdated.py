@@ -51,12 +51,12 @@ def outdated_of(
 
     ``conversations`` are the directories of both sides.
     """
-    top = top_of(conversations[Side.WORKSPACE]) if doubts else None
-    if top is None:
+    if not doubts:
         return {}
     try:
-        return _Witness(top, conversations, fmt).hear(doubts)
-    except NoAnswerError:
+        top = top_of(conversations[Side.WORKSPACE])
+        return {} if top is None else _Witness(top, conversations, fmt).hear(doubts)
+    except (NoAnswerError, OSError):
         return {}
 
 

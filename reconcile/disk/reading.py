@@ -7,7 +7,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from reconcile.core.model import EARLIEST_NS, LATEST_NS, Fault
+from reconcile.core.model import EARLIEST_NS, LATEST_NS, Fault, Unreadable
 from reconcile.disk.hashing import digest_and_size
 from reconcile.disk.tree import kind_of
 
@@ -88,12 +88,12 @@ def parsed(name: str, read: Callable[[], T]) -> T | Fault:
     try:
         return read()
     except MemoryError:
-        return Fault(name, TOO_LARGE, "a smaller file")
+        return Unreadable(name, TOO_LARGE, "a smaller file")
 
 
-def unreadable(name: str, error: OSError) -> Fault:
+def unreadable(name: str, error: OSError) -> Unreadable:
     """The fault of a file or directory that the system refuses to show."""
-    return Fault(name, f"something that can't be read ({reason(error)})", "a readable file")
+    return Unreadable(name, f"something that can't be read ({reason(error)})", "a readable file")
 
 
 def reason(error: OSError) -> str:
@@ -121,7 +121,7 @@ def read_each(
         moved = _moved(directory, names, found)
         if moved is None:
             return found
-    return Fault(moved or names[0], CHANGING, "a file at rest")
+    return Unreadable(moved or names[0], CHANGING, "a file at rest")
 
 
 def _moved(directory: Directory, names: tuple[str, ...], found: dict[str, tuple[T, Print]]) -> str | None:
@@ -158,7 +158,7 @@ def _once(
     except OSError as error:
         return None if error.errno in _GONE else unreadable(name, error)
     except MemoryError:
-        return Fault(name, TOO_LARGE, "a smaller file")
+        return Unreadable(name, TOO_LARGE, "a smaller file")
     finally:
         os.close(fd)
     return (value, print_of(status)) if size == status.st_size else None

@@ -133,14 +133,6 @@ def locate_lost(
 
 
 def identity_of(path: str) -> str:
-    """Device and inode of the directory at ``path``, empty where there is none, or that can't be told."""
-    try:
-        return identity_at(path)
-    except OSError:
-        return ""
-
-
-def identity_at(path: str) -> str:
     """Device and inode of the directory at ``path``, empty where there is none. Raises `OSError`: it can't be told."""
     try:
         status = os.stat(path)

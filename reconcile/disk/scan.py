@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.core.model import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream
+from reconcile.core.model import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream, Unreadable
 from reconcile.disk.index import Index
 from reconcile.disk.reading import reason
 from reconcile.disk.streams import read_stream
@@ -146,7 +146,7 @@ def _with_events(root: Directory | None, fmt: Format, copy: Copy, *, contents: b
     """The copy with the events of its stream, or with a fault instead of the stream."""
     expected = {file.name: file.digest for file in copy.files if fmt.unit_of(file.name) == STREAM}
     sizes = {file.name: file.size for file in copy.files if file.name in expected}
-    stale = Fault(next(iter(expected)), CHANGED, "the content that was scanned")
+    stale = Unreadable(next(iter(expected)), CHANGED, "the content that was scanned")
     if root is None:
         return replace(copy, stream=stale)
     try:

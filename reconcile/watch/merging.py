@@ -14,6 +14,7 @@ from reconcile.core.guards import has_lost_all
 from reconcile.core.memory import LOST
 from reconcile.core.model import ARCHIVE
 from reconcile.core.names import CHILDREN
+from reconcile.disk.reading import reason
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ def _conversations(directory: str, fmt: Format) -> Iterator[str]:
     for path in (directory, os.path.join(directory, ARCHIVE)):
         try:
             names = os.listdir(path)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
+        except OSError as error:
+            words = f"{path}: it can't be read ({reason(error)}); what has gone from the store may lie there now"
+            raise MergingError(words, "make it readable, or stop the watcher") from None
         yield from (found for name in names if (found := fmt.id_of(name)) is not None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.diagnosis import LAY_OUT, PLAIN, Ailment, Finding, diagnose
+from reconcile.core.diagnosis import LAY_OUT, PLAIN, SEE_TO_IT, Ailment, Finding, diagnose
 from reconcile.core.model import Problem
 from reconcile.core.plan import Item
 from reconcile.core.reasons import Reason
-from tests.support.building import agreed_on, board_of, here, plan_of, stored
+from tests.support.building import agreed_on, board_of, here, plan_of, stored, unreadable
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
@@ -55,6 +55,18 @@ def test_by_what_is_there(
 ) -> None:
     agreed = tuple(line for line in (A, B) if line in store and workspace)
     assert [each for each in found(store, workspace, agreed) if each[0] is not Ailment.STALE] == expected
+
+
+def test_what_cannot_be_read_is_not_moved_away() -> None:
+    """It is named once, and the way on is not to move it away."""
+    workspace = unreadable(here(A), "1-a/events.json")
+    workspace = replace(workspace, problems=(Problem("1-a/events.json", "found something"), Problem("2-b", "closed")))
+    sides = (stored(A), workspace)
+    found = diagnose(board_of(*sides, agreed_on(A)), plan_of(*sides, agreed_on(A)), *sides)
+    assert [(finding.ailment, finding.place, finding.mend) for finding in found] == [
+        (Ailment.UNREADABLE, "workspace:1-a/events.json", (SEE_TO_IT,)),
+        (Ailment.UNREADABLE, "workspace:2-b", (SEE_TO_IT,)),
+    ]
 
 
 def findings(store: tuple[str, ...], workspace: tuple[str, ...] = (), agreed: tuple[str, ...] = ()) -> list[Finding]:

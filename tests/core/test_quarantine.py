@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.edits import RefusedError
-from reconcile.core.model import WHOLE, File
+from reconcile.core.model import WHOLE, Fault, File
 from reconcile.core.plan import Heading
 from reconcile.core.quarantine import plan_quarantine
-from tests.support.building import NOW_NS, agreed_on, board_of, here, stored
+from tests.support.building import NOW_NS, agreed_on, board_of, here, stored, unreadable
 from tests.support.pure_level import RULES
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -25,6 +25,18 @@ def targets(store: tuple[str, ...], workspace: tuple[str, ...]) -> list[str]:
 def test_what_is_broken_moves_away_on_either_side() -> None:
     assert targets((A,), (A, BROKEN)) == ["project workspace:1-a/TRASHED.md", "move workspace:.trash/1-a"]
     assert targets((A, BROKEN), (A,)) == ["copy store:1-a/TRASHED.md", "move store:.trash/1-a"]
+
+
+@pytest.mark.parametrize("side", ["store", "workspace"])
+def test_what_cannot_be_read_is_not_known_to_be_broken(side: str) -> None:
+    """A disk that fails, or rights that are missing, say nothing of what a file holds."""
+    store, workspace = stored(A), here(A)
+    if side == "store":
+        store = unreadable(store, "1-a/events.json")
+    else:
+        workspace = unreadable(workspace, "1-a/events.json")
+    with pytest.raises(RefusedError, match="can't be read: nothing is known to be broken"):
+        plan_quarantine(board_of(store, workspace, agreed_on(A)), ["jp-c1"])
 
 
 def test_a_note_says_what_was_found_and_comes_first() -> None:
@@ -45,7 +57,8 @@ def test_a_note_says_what_was_found_and_comes_first() -> None:
 
 def test_a_title_or_a_name_that_is_no_unicode_is_no_obstacle() -> None:
     store = stored(A, '1-a/NOTE.md  09:00 "x"')
-    strange = replace(store.copies[0], files=(*store.copies[0].files, File("\udcff", 1, 1, None)))
+    fault = Fault("\udcff", "\udcff", "a title")
+    strange = replace(store.copies[0], files=(*store.copies[0].files, File("\udcff", 1, 1, "d")), stream=fault)
     board = board_of(replace(store, copies=(strange,)), here(A), agreed_on(A))
     assert [action.kind.value for action in plan_quarantine(board, ["jp-c1"]).actions] == ["copy", "move"]
 

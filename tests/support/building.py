@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from reconcile.core.decisions import decide
 from reconcile.core.memory import Memory
-from reconcile.core.model import METADATA, STREAM, Fault, Side
+from reconcile.core.model import METADATA, STREAM, Side, Unreadable
 from reconcile.core.planner import make_plan
 from reconcile.core.policy import Policy
 from reconcile.core.views import views_of
@@ -74,7 +74,7 @@ def unreadable(snapshot: Snapshot, path: str) -> Snapshot:
 def _unreadable(copy: Copy, path: str) -> Copy:
     name = path.removeprefix(copy.path + "/")
     files = tuple(replace(file, digest=None) if file.name == name else file for file in copy.files)
-    fault = Fault(name, "a file that can't be read", "a readable file")
+    fault = Unreadable(name, "a file that can't be read", "a readable file")
     unit = FORMAT.unit_of(name) if files != copy.files else None
     return replace(
         copy,
