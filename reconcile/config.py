@@ -96,12 +96,13 @@ def _typed(key: str, value: str) -> object:
 
 def _read(path: str) -> dict[str, Any] | None:
     """Read the file; None where there is none. One that can't be read is not taken for absent."""
-    from reconcile.disk.posix import open_regular
-
     try:
-        with open_regular(path) as file:
-            import tomllib  # here: most have no such file
+        os.stat(path)
+        import tomllib  # here, as the next one: most have no such file
 
+        from reconcile.disk.posix import open_regular
+
+        with open_regular(path) as file:
             return tomllib.load(file)
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -6,8 +6,9 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Fault
+from reconcile.disk.marks import is_absence
 from reconcile.disk.reading import read_each, unreadable, whole
-from reconcile.disk.tree import Directory, is_absence, kind_of
+from reconcile.disk.tree import Directory, kind_of
 from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, read_agents
 from reconcile.formats.claudesidian.items import Kind
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from reconcile.disk.gitstate import in_repository
 from reconcile.disk.hashing import digest
-from reconcile.disk.marks import MARKS, place_of, upwards
+from reconcile.disk.marks import MARKS, is_directory, place_of, upwards
 from reconcile.disk.roots import LocateError, Roots, identity_of
 from reconcile.disk.state_place import data_directory
-from reconcile.disk.tree import is_directory
 
 if TYPE_CHECKING:
     from reconcile.disk.roots import Request

@@ -11,8 +11,8 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.core.names import CHILDREN
+from reconcile.disk.marks import is_directory, status_at
 from reconcile.disk.roots import LocateError, Roots, identity_of
-from reconcile.disk.tree import is_directory, status_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Fault
-from reconcile.disk.marks import place_of
+from reconcile.disk.marks import is_absence, place_of
 from reconcile.disk.reading import read_files, reason
-from reconcile.disk.tree import Directory, is_absence, kind_of
+from reconcile.disk.tree import Directory, kind_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.leslie.document import BACKUP, CONTROL, DIRECTORY, RELATIONS, THREADS, Document, read_relations
 from reconcile.formats.leslie.found import File, Found, Leftover, Lock, ThreadDirectory

@@ -1,8 +1,10 @@
-"""Formats with fixed places: by what they are known, and where one is found."""
+"""What is at a path; and formats with fixed places: by what they are known, and where one is found."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +18,31 @@ MARKS: Mapping[str, tuple[str, ...]] = {
 
 A ``.leslie`` alone doesn't: that of a home directory holds settings (formats/leslie.md 1).
 """
+
+
+_NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+"""What is said of a path where nothing is, or can be. Any other error tells nothing about what is there."""
+
+
+def is_absence(error: OSError) -> bool:
+    """Whether an error says that nothing is at a path, or nothing that is looked for: no directory, but a link."""
+    return error.errno in _NOTHING
+
+
+def status_at(path: str, *, follow: bool = True) -> os.stat_result | None:
+    """The status of what is at a path; None where nothing is. Raises `OSError` where that can't be told."""
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except OSError as error:
+        if is_absence(error):
+            return None
+        raise
+
+
+def is_directory(path: str) -> bool:
+    """Whether a directory is there, or a link to one. Raises `OSError` where that can't be told."""
+    status = status_at(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def place_of(format_name: str, start: str) -> str | None:

@@ -6,7 +6,6 @@ can't (Windows), paths stand in for descriptors.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from typing import TYPE_CHECKING
@@ -27,9 +26,6 @@ _LONG = 900
 """Characters of a path that the system takes at once. PATH_MAX limits one call, not the depth of a tree, and a
 character is at most four bytes."""
 
-_NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
-"""What is said of a path where nothing is, or can be. Any other error tells nothing about what is there."""
-
 _KINDS = {
     stat.S_IFREG: "a file",
     stat.S_IFDIR: "a directory",
@@ -49,27 +45,6 @@ def kind_of(mode: int) -> str:
 def is_special(mode: int) -> bool:
     """Whether an entry with this mode has no content that could be kept: a pipe, a socket, a device."""
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
-
-
-def is_absence(error: OSError) -> bool:
-    """Whether an error says that nothing is at a path, or nothing that is looked for: no directory, but a link."""
-    return error.errno in _NOTHING
-
-
-def status_at(path: str, *, follow: bool = True) -> os.stat_result | None:
-    """The status of what is at a path; None where nothing is. Raises `OSError` where that can't be told."""
-    try:
-        return os.stat(path, follow_symlinks=follow)
-    except OSError as error:
-        if is_absence(error):
-            return None
-        raise
-
-
-def is_directory(path: str) -> bool:
-    """Whether a directory is there, or a link to one. Raises `OSError` where that can't be told."""
-    status = status_at(path)
-    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 class Directory:
