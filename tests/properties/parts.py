@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.core.fold import fold
-from reconcile.core.guards import holds_any
+from reconcile.core.guards import holds_any, look_at_sides
 from reconcile.core.look import Look
 from reconcile.core.memory import Memory, remembered
 from reconcile.core.model import Side, Stream
@@ -99,6 +99,9 @@ class PartLevel(PureLevel):
         if kept.memory != memory and not (
             holds_any(store.copies, RULES.format) and holds_any(workspace.copies, RULES.format)
         ):
+            return None
+        # Where conversations have left a side, or another checkout has found the store lost, all is looked at.
+        if look_at_sides(store, workspace, memory, RULES.format).store_renewed:
             return None
         changed = _take_in(kept, Look(store, workspace, memory))
         if not kept.known.suffices():

@@ -187,6 +187,24 @@ class Stories(RuleBasedStateMachine):
             self.trees["store"] = dict(then) if pick % 2 else touched
             self.renewed.add("store")
 
+    @rule(
+        how=st.sampled_from(("emptied", "replaced", "gone")), order=st.permutations((1, 2, 3)), anew=st.integers(0, 3)
+    )
+    def lose_the_store(self, how: str, order: list[int], anew: int) -> None:
+        """Each checkout has saved something of its own; the store is lost, perhaps begun anew, and each has a run."""
+        for number, side in enumerate(WORKSPACES, 5):
+            tree = read_tree([f'{number}-a  metadata 10:00 title "A"  stream 10:00 [1 2]'])
+            if not below(self.changed(side), f"{number}-a"):
+                self.changed(side).update(tree)
+        runs = [f"reconcile{f' @{checkout}' if checkout > 1 else ''}" for checkout in order]
+        for run in runs:
+            self._run(run)
+        self.wipe("store", how)
+        if anew == 3:
+            self.changed("store").update(read_tree(['9-a  metadata 10:00 title "A"  stream 10:00 [6 7]']))
+        for run in runs:
+            self._run(run)
+
     # What JP does.
 
     @rule(side=SIDE, pick=PICK, minutes=st.integers(0, 2))
