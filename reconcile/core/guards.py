@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconcile.core.model import ARCHIVE, TRASH, Partition, joined
 
@@ -46,6 +47,10 @@ class Sides(Struct, frozen=True):
     def store_renewed(self) -> bool:
         """The store isn't the one that the baseline speaks of: absence there is no removal."""
         return self.store_emptied or self.store_replaced
+
+    def of_known_store(self) -> Sides:
+        """Return the same of a store that is the one that the baseline speaks of."""
+        return replace(self, store_emptied=False, store_replaced=False)
 
     def believes_removal(self, conversation: str, *, buried: bool = False) -> bool:
         """Tell whether a conversation that is absent from the store was removed from it (row 7).

@@ -74,7 +74,9 @@ def plan_change(
     renames = {(Side.STORE, after.conversation)} if before is not None and _title(before) != _title(after) else set()
     look = _with(ground.look, after, history, intents, renames, rules)
     look = look if ground.at_rest else with_events(look)
-    then = plan_run(replace(ground, look=look), after.conversation, policy, rules, now_ns)
+    # What is at rest is as it was agreed on: it doesn't matter in which store.
+    whole = replace(ground.whole, sides=ground.whole.sides.of_known_store()) if ground.at_rest else ground.whole
+    then = plan_run(replace(ground, look=look, whole=whole), after.conversation, policy, rules, now_ns)
     needs = tuple(action.id for action in writes)
     rest = (replace(action, needs=(*needs, *action.needs)) for action in then.actions)
     plan = replace(

@@ -181,3 +181,8 @@ def test_one_file_of_a_conversation_is_enough_for_a_side_not_to_be_empty(unit: s
     assert not sides.workspace_emptied
     trash = look_at_sides(stored(f".trash/8-h  {unit}"), here(f"8-h  {unit}"), agreed_on(ONE), FORMAT)
     assert trash.store_emptied
+
+
+def test_a_known_store_is_neither_empty_nor_another() -> None:
+    odd = replace(EMPTIED, store_replaced=True, workspace_emptied=True)
+    assert odd.of_known_store() == WORKSPACE_EMPTIED

@@ -51,6 +51,17 @@ def test_a_side_that_is_gone_is_not_made_anew(world: World, workspace: Workspace
     check(world)
 
 
+def test_a_change_in_another_directory_with_the_same_content(world: World) -> None:
+    """A store that was moved to another disk: what is there is what was agreed on, and is gone on with."""
+    away = world.store.with_name("away")
+    world.store.rename(away)
+    shutil.copytree(away, world.store)
+    with Workspace.open(world.project) as workspace, mutable(workspace) as mut:
+        say(mut, "hello")
+    assert not [path for path in world.store.iterdir() if "diverged" in path.name]
+    check(world)
+
+
 def test_git_in_the_middle_of_something(world: World, workspace: Workspace) -> None:
     """The store has it at once, and the workspace waits."""
     (world.project / ".git").mkdir()
