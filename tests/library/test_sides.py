@@ -56,9 +56,8 @@ def test_a_change_in_another_directory_with_the_same_content(world: World) -> No
     away = world.store.with_name("away")
     world.store.rename(away)
     shutil.copytree(away, world.store)
-    with Workspace.open(world.project) as workspace:
-        with mutable(workspace) as mut:
-            say(mut, "hello")
+    with Workspace.open(world.project) as workspace, mutable(workspace) as mut:
+        say(mut, "hello")
     assert world.event_count(FIRST) == world.event_count(FIRST, world.workspace)
     assert not [path for path in world.store.iterdir() if "diverged" in path.name]
     world.run("--workspace", world.project)  # which says that the store is another directory
