@@ -302,3 +302,11 @@ def test_a_version_is_old_by_both_of_its_units() -> None:
     ):
         memory = replace(KNOWN, history={("jp-c1", STREAM): streams, ("jp-c1", METADATA): titles})
         assert presence(stored(BESIDE), here(workspace, BESIDE), memory).goal is goal
+
+
+def test_a_base_configuration_alone_is_damage_unless_the_rest_was_there() -> None:
+    """Of what was in sync it is what git has left where a commit removed the conversation."""
+    whole, left = "1-a  metadata 09:00  stream 09:00 [1]", '1-a/base_config.json  09:00 "{}"'
+    assert view_of(stored(), here(left)).workspace.main is not None
+    assert view_of(stored(), here(left), agreed_on(whole)).workspace.main is not None
+    assert view_of(stored(whole), here(left), agreed_on(whole)).workspace.main is None
