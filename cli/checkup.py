@@ -21,7 +21,7 @@ from .options import options_of
 from .style import Style, clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from reconcile.checkups import Ill
 
@@ -87,14 +87,19 @@ def _lines(found: tuple[Ill, ...], style: Style, shown: int | None) -> Iterator[
         if shown is not None and len(every) > shown:
             yield f"  ... and {len(every) - shown} more (-v shows all)"
         yield ""
-    counts = {severity: sum(each.severity == severity for each in found) for severity in ("error", "warning", "note")}
-    told = ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)
-    if counts["error"] or counts["warning"]:
+    told = counted_by_severity([each.severity for each in found])
+    if any(each.severity != "note" for each in found):
         safe = sum(each.repairable for each in found)
         tail = f"; {safe} of them {'is' if safe == 1 else 'are'} mended by any run of reconcile" if safe else ""
         yield style(f"{told}{tail}.", "yellow", bold=True)
     else:
         yield style(f"Nothing is wrong; {told}." if told else "Nothing is wrong.", "green", bold=True)
+
+
+def counted_by_severity(found: Sequence[str]) -> str:
+    """Return how many findings there are of each severity, the worst first."""
+    counts = {severity: found.count(severity) for severity in ("error", "warning", "note")}
+    return ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)
 
 
 def _as_json(each: Ill) -> dict[str, object]:

@@ -14,7 +14,7 @@ from reconcile.core.requests import Quarantine
 from reconcile.examine import examine
 
 from . import exits
-from .checkup import check_up, format_here
+from .checkup import check_up, counted_by_severity, format_here
 from .context import find_ids, open_session
 from .options import common_options, options_of
 from .render import again
@@ -44,9 +44,10 @@ SHOWN = 20
 @click.option("--mend", metavar="FINDING", multiple=True, help="Do also what is mended on request only, by its name.")
 @click.pass_context
 def command(context: click.Context, repair: bool, quarantine: tuple[str, ...], mend: tuple[str, ...]) -> None:
-    """Say what is wrong on both sides: where, why it matters, and the command that mends it. Exit 4 with findings.
+    """Say what is wrong on both sides: where, why it matters, and the command that mends it.
 
-    Nothing is written without --repair, --mend or --quarantine; all are plans like any other, which can be undone.
+    Exit 4 with errors or warnings; notes are normal. Nothing is written without --repair, --mend or --quarantine; all
+    are plans like any other, which can be undone.
     """
     if repair + bool(quarantine) + bool(mend) > 1:
         raise click.UsageError("choose one: --repair, --mend or --quarantine")
@@ -75,7 +76,7 @@ def command(context: click.Context, repair: bool, quarantine: tuple[str, ...], m
     else:
         for line in _lines(found, options, Style.choose(options.color)):
             click.echo(line)
-    context.exit(exits.HELD if found else exits.DONE)
+    context.exit(exits.HELD if any(each.ailment.severity != "note" for each in found) else exits.DONE)
 
 
 def _mending(wanted: frozenset[str], policy: Policy, session: Session, look: Look) -> Policy:
@@ -93,7 +94,8 @@ def _lines(found: tuple[Finding, ...], options: Options, style: Style) -> Iterat
     verbose = options.verbose
     for ailment, group in groupby(found, key=_kind):
         each = list(group)
-        yield style(f"{ailment} ({len(each)})", "yellow", bold=True)
+        color = None if ailment.severity == "note" else "yellow"
+        yield style(f"{ailment} ({counted_by_severity([ailment.severity] * len(each))})", color, bold=True)
         yield style(f"  {ailment.matters}", dim=True)
         for finding in each if verbose else each[:SHOWN]:
             yield f"  {clean(finding.place)}: {clean(finding.found)}"
@@ -103,12 +105,13 @@ def _lines(found: tuple[Finding, ...], options: Options, style: Style) -> Iterat
             yield f"  ... and {len(each) - SHOWN} more (-v shows all)"
         yield ""
     safe = sum(finding.repairable for finding in found)
-    if not found:
-        yield style("Nothing is wrong.", "green", bold=True)
+    told = counted_by_severity([finding.ailment.severity for finding in found])
+    if all(finding.ailment.severity == "note" for finding in found):
+        yield style(f"Nothing is wrong; {told}." if told else "Nothing is wrong.", "green", bold=True)
     else:
         verb = "is" if safe == 1 else "are"
         tail = f"; {safe} of them {verb} mended by `reconcile doctor --repair`" if safe else ""
-        yield style(f"{len(found)} finding{'' if len(found) == 1 else 's'}{tail}.", "yellow", bold=True)
+        yield style(f"{told}{tail}.", "yellow", bold=True)
 
 
 def _kind(finding: Finding) -> Ailment:
@@ -118,6 +121,7 @@ def _kind(finding: Finding) -> Ailment:
 def _as_json(finding: Finding) -> dict[str, object]:
     return {
         "kind": finding.ailment.value,
+        "severity": finding.ailment.severity,
         "place": finding.place,
         "found": finding.found,
         "conversation": finding.conversation,

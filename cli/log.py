@@ -65,7 +65,7 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         if run.checkout != session.checkout:
             where = "a forgotten checkout" if run.checkout is None else clean(projects.get(run.checkout, "?"))
             notes.append(f"in {where}")
-        line = f"{style(pad(run.id, width), bold=True)}  {date(run.started_ns)}  {_summed(steps)}"
+        line = f"{style(pad(run.id, width), bold=True)}  {date(run.started_ns)}  {summed(steps)}"
         tail = f"  ({'; '.join(notes)})" if notes else ""
         yield f"{line}  {style(clean(run.command), dim=True)}{style(tail, 'yellow')}"
 
@@ -83,7 +83,8 @@ def _ending(run: Run) -> str:
     return "with failures" if run.exit_code else ""
 
 
-def _summed(steps: tuple[Step, ...]) -> str:
+def summed(steps: tuple[Step, ...]) -> str:
+    """Return what a run did, in a few words."""
     done = Counter(step.kind for step in steps if step.state == "done")
     left = Counter(step.state.value for step in steps if step.state != "done")
     words = [f"{count} {kind}" for kind, count in (*done.items(), *left.items())]

@@ -89,10 +89,13 @@ class _Ahead:
 def _answer_unchanged(options: Options, roots: Roots, settings: Settings, first: First) -> int | None:
     """Answer as the last run did, and return the exit code; None where there is something to be planned.
 
-    Questions are asked anew, and JSON tells more of a plan than was kept where that isn't quiet.
+    Questions are asked anew, at a terminal, and JSON tells more of a plan than was kept where that isn't quiet.
     """
     answer = first.rest.answer
-    if not first.is_unchanged or (answer.held and not options.is_dry) or (options.json and not answer.quiet):
+    from .asking import is_interactive
+
+    asks = bool(answer.held) and not options.is_dry and is_interactive(options)
+    if not first.is_unchanged or asks or (options.json and not answer.quiet):
         return None
     from reconcile.answering import plan_of
     from reconcile.apply.outcome import Outcome

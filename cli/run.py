@@ -53,6 +53,7 @@ def run_pass(
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
             tell_lost(options, session, look, policy)
+            tell_new_store(options, roots)
             save_plan(options, roots, plan)
             report(options, roots, session.messages, plan, None)
         context.exit(exit_code(plan, None, options))
@@ -63,6 +64,8 @@ def run_pass(
             policy = _policy(options, settings, session, look, adjust)
             plan = session.plan(look, policy)
             tell_lost(options, session, look, policy)
+            if tell_new_store(options, roots) and is_interactive(options) and plan.actions:
+                confirm = confirm or "Make the store?"
             if is_interactive(options) and any(is_question(item) for item in plan.held):
                 report(options, roots, session.messages, plan, None)
                 policy, before = answered(policy, plan.held), policy
@@ -101,6 +104,18 @@ def tell_lost(options: Options, session: Session, look: Look, policy: Policy) ->
     if count:
         which = "1 conversation that was" if count == 1 else f"{count} conversations that were"
         session.messages.append(f"this .jp is a new one; {which} in the one before can come back: reconcile recover")
+
+
+def tell_new_store(options: Options, roots: Roots) -> bool:
+    """Name the store that a run makes because JP has none for this workspace; tell whether there is such a one.
+
+    It may be that of another user's environment, or of a clone in which JP was never started.
+    """
+    is_new = roots.format == "jp" and not roots.store_exists and options.store is None
+    if is_new:
+        how = "a run makes" if options.is_dry else "making"
+        say(options, f"there is no store for this workspace yet; {how} {roots.store}")
+    return is_new
 
 
 def save_plan(options: Options, roots: Roots, plan: Plan) -> None:

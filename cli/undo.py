@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from reconcile.core.requests import TakeBack
 from reconcile.past import find_run, newest_run
 
-from .asking import say
+from .asking import is_interactive, say
+from .log import summed
 from .options import common_options, options_of
 from .run import run_pass
+from .when import date
 
 if TYPE_CHECKING:
     from reconcile.core.look import Look
@@ -27,13 +29,18 @@ if TYPE_CHECKING:
 def command(context: click.Context, run: str | None) -> None:
     """Put back what RUN did (`reconcile log` lists the runs); without RUN, the newest that isn't undone.
 
+    It prints which run that is, and asks at a terminal. After an undo, an older run is undone only by its name.
+
     It is a run of its own, and can be undone. What somebody has written since is refused, conversation by
     conversation. What was undone stays so until a side changes, or `reconcile resolve`.
     """
+    options = options_of(context)
 
     def adjust(policy: Policy, session: Session, _look: Look) -> Policy:
         found = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
-        say(options_of(context), f"undo of {found.id}: {found.command}")
+        done = summed(session.state.journal.steps(found.id))
+        say(options, f"undo of {found.id}, {date(found.started_ns)}: {found.command} ({done})")
         return replace(policy, request=TakeBack(found.id))
 
-    run_pass(context, adjust)
+    # Elsewhere than at a terminal the command is the answer: what an undo removes is in the vault.
+    run_pass(context, adjust, "Undo this run?" if is_interactive(options) else "")

@@ -24,6 +24,7 @@ from .context import open_session
 from .options import common_options, options_of
 from .output import fault
 from .render import SHOWN, TITLE, detail
+from .run import tell_new_store
 from .sides import find_roots, policy_of, settings_of
 from .style import Style, clean, pad, shorten
 
@@ -77,6 +78,7 @@ def command(context: click.Context, settle: float | None, settle_at_most: float 
     def opening() -> Watched:
         roots = find_roots(options)
         settings = settings_of(roots)
+        tell_new_store(options, roots)
         session = open_session(roots, settings, readonly=False)
         policy = policy_of(options, settings, {"only": frozenset(), "below": frozenset()})
         pace = _pace(settings, settle, settle_at_most)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from reconcile.answering import is_ordinary
 from reconcile.core.merging import completed
-from reconcile.resuming import LOOSE, keep, resumed
+from reconcile.resuming import LOOSE, is_kept, keep, resumed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -61,6 +61,8 @@ def carry_out_whole(passes: Passes, look: Look, plan: Plan, command: str, progre
     """Carry out a plan made from a look at everything; keep what is known then, where the next process can use that."""
     outcome, after = passes.session.apply(plan, look, command, progress)
     if is_ordinary(plan) and len(plan.concerned) <= LOOSE:
+        if outcome.run is None and is_kept(passes.session, plan):
+            return outcome
         passes.take_over(plan, look, after, outcome)
         keep(passes, plan, passes.due | _said_of(plan, plan), None)
     return outcome

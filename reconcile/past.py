@@ -19,6 +19,8 @@ from reconcile.errors import ReconcileError
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconcile.disk.journal import Run, Step
     from reconcile.disk.state import State
     from reconcile.disk.versions import Version
@@ -28,6 +30,12 @@ class NoRunError(ReconcileError):
     """There is no such run, or none that can be taken back here."""
 
     exit_code = 2
+
+
+class OlderRunError(ReconcileError):
+    """The newest run is an undo already: which one is meant must be said."""
+
+    exit_code = 4
 
 
 def find_run(state: State, text: str) -> Run:
@@ -50,14 +58,31 @@ def newest_run(state: State, project: str) -> Run:
 
     Raises:
         NoRunError: there is none.
+        OlderRunError: the newest run has undone a later one, and who says `undo` twice may mean a redo.
     """
-    projects = _projects(state)
-    became = what_became(state)
-    for run in state.journal.runs():
-        here = run.undoes is None and projects.get(run.checkout) == project
-        if here and None in became.get(run.id, {}).values():
-            return run
-    raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
+    projects, became, runs = _projects(state), what_became(state), state.journal.runs()
+    standing = [
+        run for run in runs if projects.get(run.checkout) == project and None in became.get(run.id, {}).values()
+    ]
+    found = next((run for run in standing if run.undoes is None), None)
+    if found is None:
+        raise NoRunError("there is no run to undo here", "`reconcile log` lists them")
+    last = standing[0]
+    undone = _undone_by(last, {run.id: run for run in runs})
+    if undone is not None and found.id < undone.id:
+        raise OlderRunError(
+            f"the last run, {last.id}, is an undo of {last.undoes}",
+            f"redo that: reconcile undo {last.id}\nundo the run before it: reconcile undo {found.id}",
+        )
+    return found
+
+
+def _undone_by(run: Run, runs: Mapping[str, Run]) -> Run | None:
+    """Return the run whose work an undo took back; None: it is none, or took back an undo, which is a redo."""
+    is_undo = False
+    while run.undoes is not None and run.undoes in runs:
+        run, is_undo = runs[run.undoes], not is_undo
+    return run if is_undo else None
 
 
 def what_became(state: State) -> dict[str, dict[str, str | None]]:

@@ -123,6 +123,15 @@ def keep(passes: Passes, plan: Plan, left: Collection[str], before: LastKnown | 
     ).save(directory, checkout)
 
 
+def is_kept(session: Session, plan: Plan) -> bool:
+    """Tell whether an earlier run has kept just what there is to be kept now, after a plan with nothing to do."""
+    rest = LastAnswer.load(session.directory, session.roots.workspace_identity)
+    if rest is None or rest.due or rest.answer != answer_of(plan):
+        return False
+    asked = asked_of(session.roots, plan.policy, session.ignore)
+    return rest.is_about(asked, session.directory, session.now_ns()) and not any(rest.changed())
+
+
 def _is_usual(session: Session, known: Known, plan: Plan) -> bool:
     """Tell whether a next run could go on from here."""
     if session.format.places is not None:  # what is derived may be due by the clock, or by what no sweep goes over

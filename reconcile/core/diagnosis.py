@@ -47,6 +47,11 @@ class Ailment(StrEnum):
         """Why it matters, in one sentence."""
         return _MATTERS[self]
 
+    @property
+    def severity(self) -> str:
+        """Return ``error`` for what can't be read, ``note`` for what is normal, or else ``warning``."""
+        return "error" if self in _ERRORS else "note" if self in _NOTES else "warning"
+
 
 _MATTERS = {
     Ailment.MERGE_MARKERS: "JP moves a conversation with an unresolved merge into .trash/ at its next start.",
@@ -68,6 +73,11 @@ _MATTERS = {
     Ailment.ORPHANED_LOCK: "A lock of a conversation that there isn't; JP removes it at the end of a run.",
     Ailment.LOST: "It was in a store that was lost, and is on neither side now.",
 }
+
+_ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE}
+_NOTES = {Ailment.MISSING_PARENT, Ailment.NAME, Ailment.DRIFT, Ailment.FOREIGN, Ailment.ORPHANED_LOCK}
+"""A plain run leaves these alone, or JP sees to them: a conversation whose parent is archived, a branch with another
+layout, a file of somebody else's."""
 
 PLAIN = "reconcile"
 """A plain run mends it."""

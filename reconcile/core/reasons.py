@@ -74,7 +74,7 @@ class Reason(Enum):
     # why something is held
     INVALID = "invalid", "content that can't be read as what it should be"
     DIVERGED_HELD = "diverged-held", "two continuations, configured to ask"
-    BULK = "bulk", "many directories would be removed, or made again, at once"
+    BULK = "bulk", "many directories would be removed at once"
     WORKSPACE_EMPTIED = "workspace-emptied", "the workspace is empty, and was not before"
     GIT_BUSY = "git-busy", "git is in the middle of something in this checkout"
     SUBTREE_HELD = "subtree-held", "something below it could not be saved"

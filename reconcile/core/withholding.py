@@ -45,19 +45,15 @@ def without_bulk(board: Board, actions: list[Action]) -> list[Action]:
 
 
 def bulk_undo(actions: Sequence[Action], sides: Iterable[Snapshot], rules: Rules, again: str) -> Item | None:
-    """Return what is held where an undo would remove too many directories of a side at once, or make them again.
+    """Return what is held where an undo would remove too many directories of a side at once.
 
-    ``again`` is the command that accepts it.
+    Those that it makes again are no loss. ``again`` is the command that accepts it.
     """
     for side in sides:
-        whole = [action for action in actions if action.unit == WHOLE and action.target.side is side.side]
-        going = [action for action in whole if _removes_a_directory(action)]
-        coming = [action for action in whole if action.writes]
-        directories = len(side.copies) + len(coming)
-        if is_bulk(len(going) + len(coming), directories):
-            verb = "removed" if not coming else "made again" if not going else "removed or made again"
-            what, names = _named([*going, *coming], rules)
-            message = f"{side.side}: {len(going) + len(coming)} of {directories} {what} would be {verb}: {names}"
+        going = [action for action in actions if _removes_a_directory(action) and action.target.side is side.side]
+        if is_bulk(len(going), len(side.copies)):
+            what, names = _named(going, rules)
+            message = f"{side.side}: {len(going)} of {len(side.copies)} {what} would be removed: {names}"
             return _whole(Reason.BULK, message, again)
     return None
 

@@ -142,7 +142,7 @@ def test_many_removals_are_asked_for(known: World) -> None:
     code, shown = at_terminal("-w", known.project, answers="y\n")
     assert (code, "4 of 6 directories would be removed" in shown) == (0, True), shown
     code, shown = at_terminal("-w", known.project, "undo", answers="y\n")
-    assert (code, "would be made again" in shown) == (0, True), shown
+    assert (code, "Undo this run?" in shown) == (0, True), shown
     assert len(list(known.workspace.iterdir())) == 5
 
 

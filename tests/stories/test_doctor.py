@@ -6,14 +6,17 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from reconcile import Workspace
 from reconcile.core.model import STREAM, Side
 from reconcile.disk.state import State
 from reconcile.disk.vault import Vault
 from reconcile.disk.versions import Version
 from tests.support.library import locked, say
-from tests.support.three import FIRST, SECOND_ID, three
+from tests.support.three import FIRST, SECOND_ID, THIRD, three
 from tests.support.trouble import hold
+from tests.support.world import CORPUS, NO_CORPUS, copy_tree, events, spread_times, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,3 +151,31 @@ def test_what_no_run_has_kept_is_named_by_its_digest(world: World) -> None:
     line = next(line for line in listed.splitlines() if "(of no run)" in line)
     shown = world.run("show", line.split()[0], "-w", world.project)
     assert (shown.exit_code, shown.stdout) == (0, "written by a program"), shown.output
+
+
+def test_what_is_normal_is_a_note_and_no_trouble(world: World) -> None:
+    """Its parent is archived or nowhere, a title was changed, a file is somebody else's: JP and git do such things."""
+    three(world, parent=FIRST)
+    write_conversation(world.workspace / f"{NOBODY}-it", "It", events(2), parent=NOBODY - 1)
+    world.reconcile()
+    (world.store / ".archive").mkdir()
+    (world.store / f"{FIRST}-it").rename(world.store / ".archive" / f"{FIRST}-it")
+    (world.workspace / "README.md").write_text("about them")
+    world.reconcile()
+    found = findings(world, code=0)
+    assert {(each["kind"], each["severity"]) for each in found} == {("missing-parent", "note"), ("foreign", "note")}
+    assert {each["conversation"] for each in found} == {f"jp-c{SECOND_ID}", f"jp-c{NOBODY}", None}
+    shown = world.run("doctor", "-w", world.project).stdout
+    assert "missing-parent (2 notes)" in shown
+    assert shown.endswith("Nothing is wrong; 3 notes.\n")
+    (world.workspace / f"{THIRD}-it" / "metadata.json").write_text("<<<<<<< HEAD\n")
+    assert len(findings(world)) == 4
+    assert world.run("doctor", "-w", world.project).stdout.endswith("1 error, 3 notes.\n")
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
+def test_real_conversations_are_in_order(world: World) -> None:
+    copy_tree(CORPUS / "head" / ".jp" / "conversations", world.workspace)
+    spread_times(world.workspace)
+    world.reconcile()
+    assert [each for each in findings(world, code=0) if each["severity"] != "note"] == []

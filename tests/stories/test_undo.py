@@ -10,8 +10,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.faults import dies_at
+from tests.support.terminal import at_terminal
 from tests.support.three import FIRST, SECOND_ID, THIRD, three
-from tests.support.world import DATABASE, ID_FILE, LONG_AGO, SECOND, append, files, listing, make_project, set_key
+from tests.support.world import (
+    DATABASE,
+    ID_FILE,
+    LONG_AGO,
+    SECOND,
+    append,
+    events,
+    files,
+    listing,
+    make_project,
+    set_key,
+    write_conversation,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -378,3 +391,51 @@ def test_the_log_says_what_was_asked_for(world: World, argv: list[str], called: 
     named = {"first": f"jp-c{FIRST}", "second": f"jp-c{SECOND_ID}", "project": world.project}
     world.reconcile(*(each.format(**named) for each in argv))
     assert runs(world)[0]["command"] == called.format(**named)
+
+
+def test_undo_says_what_it_undoes_and_never_an_older_run_unasked(world: World) -> None:
+    three(world)
+    world.reconcile()
+    for number in (FIRST, SECOND_ID):
+        append(world.workspace / f"{number}-it", 1, "b", LONG_AGO + SECOND)
+        world.reconcile()
+    second, first, _ = (run["id"] for run in runs(world))
+    after = listing(world.workspace)
+    said = world.reconcile("undo").stderr
+    assert said.startswith(f"undo of {second}, 2")
+    assert said.endswith(": reconcile (1 copy)\n")
+    before = listing(world.workspace)
+    undone = runs(world)[0]["id"]
+    for words in ((), ("-n",), ("--json",)):
+        twice = world.run("undo", *words, "-w", world.project)
+        assert (twice.exit_code, listing(world.workspace)) == (4, before)
+        assert f"the last run, {undone}, is an undo of {second}" in twice.stderr
+        assert f"reconcile undo {undone}" in twice.stderr
+        assert f"reconcile undo {first}" in twice.stderr
+    world.reconcile("undo", undone)
+    assert listing(world.workspace) == after, "an undo of an undo is a redo"
+    assert f"undo of {second}" in world.reconcile("undo").stderr, "and the run that was done again comes first"
+    assert listing(world.workspace) == before
+    world.reconcile("undo", first)
+
+
+def test_a_cascade_that_was_asked_for_is_undone_without_a_word_more(world: World) -> None:
+    three(world, parent=FIRST)
+    for number in (THIRD + 1, THIRD + 2):
+        write_conversation(world.workspace / f"{number}-it", "It", events(3), parent=FIRST)
+    world.reconcile()
+    before = listing(world.store) | listing(world.workspace)
+    world.reconcile("rm", str(FIRST), "--cascade", "-y")
+    world.reconcile("undo")
+    assert listing(world.store) | listing(world.workspace) == before
+
+
+def test_at_a_terminal_undo_asks(world: World) -> None:
+    three(world)
+    world.reconcile()
+    before = listing(world.workspace)
+    world.reconcile("local", str(FIRST))
+    code, shown = at_terminal("-w", world.project, "undo", answers="n\n")
+    assert (code, "Undo this run?" in shown, listing(world.workspace) == before) == (4, True, False), shown
+    code, shown = at_terminal("-w", world.project, "undo", answers="y\n")
+    assert (code, listing(world.workspace) == before) == (0, True), shown

@@ -176,7 +176,7 @@ class _Player:
             text = text.replace(f" {words}", "")
         for place, name in ((self.store, "STORE"), (self.project, "PROJECT"), (self.directory, "DIRECTORY")):
             text = text.replace(str(place), name)
-        text = re.sub(r"\b\d{8}-\d{6}-\d+\b", "RUN", text)
+        text = re.sub(r"\b\d{8}-\d{6}-\d+\b(, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?", "RUN", text)
         text = re.sub(r"\b\d+(?:\.\d+)? seconds (old|ahead)", r"N seconds \1", text)
         text = re.sub(r"\b20(?!26-02|25-)\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "NOW", text)
         lines = [line.rstrip() for line in text.splitlines()]

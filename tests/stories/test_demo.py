@@ -1,0 +1,67 @@
+"""What `make demo` leaves: a project to go on with, apart from the user's own data."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.terminal import at_terminal
+from tests.support.three import three
+from tests.support.world import SCRIPT, files, make_project
+
+if TYPE_CHECKING:
+    from tests.conftest import Run
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "demo"
+
+
+def test_the_demo_goes_on_without_the_users_data(tmp_path: Path, home: Path) -> None:
+    home.mkdir(parents=True)
+    top = tmp_path / "it's a clone"
+    shutil.copytree(FIXTURES, top / "fixtures" / "demo")
+    environ = os.environ | {"PATH": f"{SCRIPT.parent}:{os.environ['PATH']}"}
+    subprocess.run([str(top / "fixtures" / "demo" / "run")], env=environ, check=True, capture_output=True)
+    demo = top / ".demo"
+
+    def ran(*words: str) -> str:
+        command = [str(demo / "reconcile"), *words]
+        found = subprocess.run(command, cwd=demo / "project", capture_output=True, text=True, check=True)
+        return found.stdout + found.stderr
+
+    stored = files(demo / "data")
+    assert "nothing to do" in ran()
+    ran("local", "17779500000")
+    assert len(files(demo / "project")) < len(stored)
+    assert "undo of" in ran("undo")
+    shutil.rmtree(demo / "project" / ".jp")
+    ran("recover", "-y")
+    assert len(list((demo / "project" / ".jp" / "conversations").rglob("metadata.json"))) == 5
+    assert files(home) == [], "nothing of the user's was touched"
+
+
+def test_a_store_that_a_run_makes_is_named(tmp_path: Path, run: Run) -> None:
+    world = make_project(tmp_path / "project", run)
+    three(world)
+    told = f"there is no store for this workspace yet; making {world.silo}\n"
+    dry = run("-n", "-w", world.project)
+    assert dry.stderr == told.replace("making", "a run makes")
+    assert not world.silo.exists()
+    code, shown = at_terminal("-w", world.project, answers="n\n")
+    assert (code, "Make the store?" in shown, world.silo.exists()) == (4, True, False), shown
+    assert run("-w", world.project).stderr == told, "nobody can be asked: a script's first run works"
+    assert world.store.is_dir()
+    assert run("-w", world.project).stderr == ""
+
+
+def test_a_store_is_made_with_a_yes(tmp_path: Path, run: Run) -> None:
+    world = make_project(tmp_path / "project", run)
+    three(world)
+    code, shown = at_terminal("-w", world.project, answers="y\n")
+    assert (code, world.store.is_dir()) == (0, True), shown
+    other = make_project(tmp_path / "other", run)
+    (other.project / ".jp" / ".id").write_text("zz9zz\n")
+    code, shown = at_terminal("-w", other.project, "-y")
+    assert (code, "Make the store?" in shown) == (0, False)
