@@ -46,6 +46,10 @@ class Outcome(Enum):
     """Both sides get one version that is made of theirs."""
 
 
+_GIVING = (Outcome.TO_WORKSPACE, Outcome.UNITED)
+"""What the workspace gets from the store."""
+
+
 class Verdict(Struct, frozen=True):
     """The decision for one unit, with the case and the reason that it is reported under.
 
@@ -89,8 +93,8 @@ def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tu
         verdicts = [_refilled(view, verdict, memory) for verdict in verdicts]
     elif not sides.believes_absence(view.store.main.path):
         verdicts = [_kept(verdict) if verdict.outcome is Outcome.DROP else verdict for verdict in verdicts]
-    if _is_partly_here(view, policy):
-        verdicts = [_kept(verdict) if verdict.outcome is Outcome.TO_WORKSPACE else verdict for verdict in verdicts]
+    if is_partly_here(view, policy):
+        verdicts = [_kept(verdict) if verdict.outcome in _GIVING else verdict for verdict in verdicts]
     return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
 
 
@@ -124,9 +128,12 @@ def _kept(verdict: Verdict) -> Verdict:
     return Verdict(verdict.unit, verdict.case, Outcome.WAIT)
 
 
-def _is_partly_here(view: View, policy: Policy) -> bool:
-    """Tell whether only some files of a conversation that doesn't belong here are: the store's must not join them."""
-    lacks = [name for name in view.format.required if view.workspace.digest(name) is None]
+def is_partly_here(view: View, policy: Policy) -> bool:
+    """Tell whether only some files of a conversation that doesn't belong here are: neither the store's must join them,
+    nor the parent that only the store states.
+    """
+    required = view.format.required
+    lacks = [name for name in required if name in view.store.units and view.workspace.digest(name) is None]
     return view.id not in policy.decisions and any(not _is_published(view, name, policy) for name in lacks)
 
 

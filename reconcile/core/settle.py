@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.content import Outcome, Verdict
+from reconcile.core.content import Outcome, Verdict, is_partly_here
 from reconcile.core.draft import Put, Step
 from reconcile.core.memory import AsideKind, Intent, IntentKind
 from reconcile.core.model import (
@@ -20,6 +20,7 @@ from reconcile.core.model import (
     WHOLE,
     File,
     Metadata,
+    ParentKind,
     Side,
     Stream,
 )
@@ -203,19 +204,24 @@ def _fork(board: Board, view: View, loser: Unit) -> int:
 
 
 def set_parents(board: Board, view: View) -> None:
-    """Have the store's metadata, and the workspace's where it is kept, state the parent that holds."""
+    """Have the store's metadata, and the workspace's where it is kept, state the parent that holds.
+
+    While that is undecided, only the store's keeps the one that it states, though the workspace's content is saved
+    over it.
+    """
     goes = board.presences[view.id].goal is Goal.REMOVE
-    if goes or board.parentage[view.id].frozen or view.id not in board.homes:
+    if goes or view.id not in board.homes:
         return
     verdict = board.verdicts.get(view.id, {}).get(METADATA)
     final = final_metadata(view, verdict)
-    if final is None:
+    parentage = board.parentage[view.id]
+    if final is None or (parentage.frozen and not _keeps_parent(view, final, parentage.parent)):
         return
     edited = stated_content(board, view, final)
     home = board.homes[view.id]
     if edited is not None:
         _edit(board, view, home, final, edited)
-    if view.workspace.main is None or view.local or view.id in board.edits.leaving:
+    if parentage.frozen or view.workspace.main is None or view.local or view.id in board.edits.leaving:
         return
     own = view.workspace.main.metadata
     if isinstance(own, Metadata):
@@ -223,6 +229,13 @@ def set_parents(board: Board, view: View) -> None:
         node = board.node(view.workspace.main)
         if ours is not None and board.rules.digest(ours) == _digest_of(home, board.rules.format.metadata_file):
             _edit(board, view, node, own, ours)
+
+
+def _keeps_parent(view: View, final: Metadata, parent: str | None) -> bool:
+    """Tell whether the store states a parent that is undecided now, and what is saved over it says nothing of one."""
+    stored = view.store.metadata
+    stated = stored is not None and final is not stored and stored.parent.id == parent
+    return stated and final.parent.kind is ParentKind.ABSENT
 
 
 def final_metadata(view: View, verdict: Verdict | None) -> Metadata | None:
@@ -266,10 +279,11 @@ def update_workspace(board: Board, view: View) -> None:
         return
     assert view.workspace.main is not None  # noqa: S101 - both goals mean that it is there
     node = board.node(view.workspace.main)
+    gives = not is_partly_here(view, board.policy)
     for verdict in _verdicts(board, view):
         if verdict.outcome is Outcome.BEHIND:
             _age(board, view, verdict, node)
-        else:
+        elif gives:
             _bring(board, view, verdict, node)
 
 
