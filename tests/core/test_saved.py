@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from reconcile.core.look import Look
 from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
 from reconcile.core.model import METADATA, WHOLE, Place, Side
-from reconcile.core.plan import Action, Expect, Kind, Plan, Write
+from reconcile.core.plan import Action, Expect, Item, Kind, Plan, Write
 from reconcile.core.reasons import Reason
 from reconcile.core.saved import DONE_ALREADY, agreeing, moved_on
 from tests.support.building import here, stored
@@ -42,6 +42,14 @@ def test_all_of_it_where_nothing_has_changed() -> None:
     found, carries = agreeing(saved, replace(saved, quiet=True))
     assert (found.actions, found.quiet) == (saved.actions, False)
     assert carries == {each.id: each for each in saved.actions}
+
+
+def test_what_git_is_in_the_way_of_is_to_be_applied_again() -> None:
+    later = "the first run that can carries it out"
+    busy = Item(conversation=None, title=None, unit=WHOLE, reason=Reason.GIT_BUSY, message=later)
+    other = Item(conversation="jp-c1", title=None, unit=WHOLE, reason=Reason.INVALID, message="found no title")
+    found, _ = agreeing(plan(), replace(plan(), held=(busy, other)))
+    assert found.held == (replace(busy, message=f"{Reason.GIT_BUSY.words}; apply the plan again at its end"), other)
 
 
 def test_the_same_action_has_another_number_and_other_needs_in_another_plan() -> None:

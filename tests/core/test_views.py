@@ -50,6 +50,12 @@ def test_the_parent_that_was_agreed_on_is_known_though_no_other_checkout_knows_o
     assert not view_of(stored(A), here(A)).parent_is_known
 
 
+def test_a_base_configuration_alone_is_a_copy_until_the_conversation_is_known() -> None:
+    alone = here('1-a/base_config.json  09:00 "{}"')
+    assert view_of(stored(A), alone).workspace.main is not None
+    assert view_of(stored(A), alone, KNOWN).workspace.main is None
+
+
 def test_a_flag_in_the_trash_makes_nothing_local() -> None:
     flagged = A.replace("title", "local title")
     assert view_of(stored(flagged), here()).local
