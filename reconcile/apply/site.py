@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,8 @@ class Site(Struct, frozen=True, kw_only=True):
             try:
                 roots[side] = stack.enter_context(closing(Root(path, make=not snapshot.exists)))
             except (FileNotFoundError, NotADirectoryError):
-                raise MovedError(f"{path}: found nothing, expected the directory of a moment ago", _AGAIN) from None
+                found = "a symbolic link" if os.path.islink(path) else "nothing"
+                raise MovedError(f"{path}: found {found}, expected the directory of a moment ago", _AGAIN) from None
             if snapshot.exists and roots[side].identity != snapshot.identity:
                 raise MovedError(f"{path}: found another directory, expected the one of a moment ago", _AGAIN)
         return roots

@@ -46,7 +46,7 @@ class NotAFileError(OSError):
 class Root:
     """The open ``conversations/`` directory of one side; a context manager.
 
-    The operator named the root, so it may be a symbolic link; nothing below it may.
+    A symbolic link in its place is followed only where a separator ends the path; nothing below it may be one.
     """
 
     __slots__ = ("_fd", "_held", "path")
@@ -57,7 +57,7 @@ class Root:
         self._held: dict[str, int] = {}
         if make:
             os.makedirs(path, exist_ok=True)
-        self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_CLOEXEC)
+        self._fd = os.open(path, _DIRECTORY)
 
     @property
     def identity(self) -> str:

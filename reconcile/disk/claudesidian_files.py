@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from reconcile.formats.claudesidian.items import Kind
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Collection, Iterator, Mapping
 
     from reconcile.formats.claudesidian.vault import Content
@@ -27,7 +27,7 @@ _AT_MOST = 256 << 20
 
 def read_vault(path: str, kinds: Collection[Kind] = tuple(Kind)) -> VaultFiles:
     """Every file that the format is about, as it is now; or those of some kinds of records only."""
-    with Directory.open_root(path) as root:
+    with Directory.open_root(os.path.join(path, "")) as root:
         names = [*(kind.directory for kind in kinds), NEXUS]
         faults = {name: _fault(root, name) for name in names if _exists(root, name)}
         split = {kind: _split(root, kind) for kind in kinds if faults.get(kind.directory, ...) is None}
@@ -39,7 +39,7 @@ def read_surroundings(path: str) -> Surroundings:
     """Files and folders of a vault as its program shows them, without dot-names, and the agents that it knows."""
     files: list[VaultFile] = []
     folders: list[str] = []
-    with Directory.open_root(path) as root:
+    with Directory.open_root(os.path.join(path, "")) as root:
         waiting = [""]
         while waiting:
             folder = waiting.pop()

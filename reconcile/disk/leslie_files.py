@@ -49,7 +49,7 @@ def project_at(start: str) -> str:
 def read_leslie(project: str, now_ns: int) -> Found:
     """Everything that findings are made of, in the project at this path."""
     place = os.path.join(project, DIRECTORY)
-    with Directory.open_root(project) as root:
+    with Directory.open_root(os.path.join(project, "")) as root:
         try:
             leslie = root.below(DIRECTORY)
         except OSError as error:

@@ -58,6 +58,8 @@ class Roots(NamedTuple):
     siblings: tuple[str, ...] = ()
     inner: str = CHILDREN
     """The directory of a side that holds its conversations; empty: the side itself."""
+    leads_to: str = ""
+    """Where the store's side is, if a symbolic link was in its place when it was located."""
 
     @property
     def noun(self) -> str:
@@ -66,13 +68,17 @@ class Roots(NamedTuple):
 
     @property
     def workspace_conversations(self) -> str:
-        """The workspace's side, which may not exist."""
-        return os.path.join(self.workspace, self.inner) if self.inner else self.workspace
+        """The workspace's side, which may not exist.
+
+        A separator ends it where it is the whole project: the user has named that, so that a link there is followed.
+        """
+        whole = self.inner or self.workspace == self.project
+        return os.path.join(self.workspace, self.inner) if whole else self.workspace
 
     @property
     def store_conversations(self) -> str:
-        """The store's side, which may not exist."""
-        return os.path.join(self.store, self.inner) if self.inner else self.store
+        """The store's side, which may not exist. No symbolic link was in its place when it was located."""
+        return self.leads_to or (os.path.join(self.store, self.inner) if self.inner else self.store)
 
 
 Finder: TypeAlias = "Callable[[Request], Roots]"
@@ -103,9 +109,9 @@ def locate(
             "choose one with --format",
         )
     roots = FINDERS[name](request)
-    _refuse_link(roots)
+    refuse_link(roots.workspace_conversations)
     _refuse_overlap(roots)
-    return roots
+    return _with_link_followed(roots)
 
 
 def locate_lost(
@@ -127,9 +133,9 @@ def locate_lost(
             f"{roots.workspace}: found {found}, expected a directory or nothing",
             "move it away, then run reconcile recover again",
         )
-    _refuse_link(roots)
+    refuse_link(roots.workspace_conversations)
     _refuse_overlap(roots)
-    return roots
+    return _with_link_followed(roots)
 
 
 def identity_of(path: str) -> str:
@@ -183,16 +189,22 @@ def _refuse_encoding() -> None:
         )
 
 
-def _refuse_link(roots: Roots) -> None:
+def refuse_link(side: str) -> None:
     """A pulled repository must not choose what is published: its `conversations` may not lead elsewhere.
 
     A side that is the whole project is what the user has named, by whatever link.
     """
-    if roots.workspace_conversations != roots.project and os.path.islink(roots.workspace_conversations):
+    if os.path.islink(side):
         raise LocateError(
-            f"{roots.workspace_conversations}: found a symbolic link, expected a directory",
+            f"{side}: found a symbolic link, expected a directory",
             "put the directory itself there; whoever commits such a link could have it lead anywhere",
         )
+
+
+def _with_link_followed(roots: Roots) -> Roots:
+    """The store is the user's own, and may be a link to another disk. It is followed here, and never again."""
+    store = roots.store_conversations
+    return roots._replace(leads_to=os.path.realpath(store)) if os.path.islink(store) else roots
 
 
 def _refuse_overlap(roots: Roots) -> None:

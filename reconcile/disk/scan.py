@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+import stat
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -128,13 +129,13 @@ def _without_root(side: Side, conversations_dir: str, error: OSError) -> Scanned
     """A side whose directory is missing, or can't be opened."""
     missing = Snapshot(side, exists=False, identity="", copies=())
     try:
-        status = os.stat(conversations_dir)
+        status = os.lstat(conversations_dir)
     except FileNotFoundError:
         return Scanned(missing, Index(), changed=False, read=0)
     except OSError:
         status = None
     message = f"it can't be read ({reason(error)})"
-    if status is not None and isinstance(error, NotADirectoryError):
+    if status is not None and not stat.S_ISDIR(status.st_mode):
         message = f"found {kind_of(status.st_mode)}, expected a directory"
     elif status is not None:
         missing = replace(missing, exists=True, identity=f"{status.st_dev}:{status.st_ino}")

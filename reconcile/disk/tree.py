@@ -58,10 +58,10 @@ class Directory:
 
     @classmethod
     def open_root(cls, path: str) -> Directory:
-        """Open a side's own directory, which the operator named and which may be a symbolic link."""
+        """Open a side's own directory. A symbolic link there is followed only where a separator ends ``path``."""
         if _BY_DESCRIPTOR:
-            return cls(path, os.open(path, _DIRECTORY))
-        if not stat.S_ISDIR(os.stat(path).st_mode):
+            return cls(path, os.open(path, _DIRECTORY | _NOFOLLOW))
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
             raise NotADirectoryError(path)
         return cls(path, None)
 

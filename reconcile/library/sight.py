@@ -21,6 +21,7 @@ from reconcile.core.names import CHILDREN
 from reconcile.core.part import Known
 from reconcile.core.quiet import is_settled
 from reconcile.disk.copies import Spot
+from reconcile.disk.roots import refuse_link
 from reconcile.disk.state import State
 from reconcile.library.tree import Tree, show
 
@@ -86,23 +87,34 @@ class Sight:
             raise
 
     def refresh(self) -> Look:
-        """Look at everything again: return what a look has seen that began after this was called, whoever made it."""
+        """Look at everything again: return what a look has seen that began after this was called, whoever made it.
+
+        Raises:
+            LocateError: a symbolic link has come to be in the place of a side.
+        """
         wanted = self._begun + 1
         with self._looking:
             if wanted <= self._done:
                 return self._look
             with self._mutex:
                 self._begun += 1
-            look = self.session.look()
+            look = self._looked()
             for attempt in range(_TRIES):
                 if not (look.store.problems or look.workspace.problems):
                     break
                 time.sleep(attempt / 1000)  # somebody makes and removes directories all the time
-                look = self.session.look()
+                look = self._looked()
             known, tree = Known.seen(look, self.session.rules), self._arrange(look)
             with self._mutex:
                 self._take_over(look, known, tree)
             return look
+
+    def _looked(self) -> Look:
+        look = self.session.look()
+        for snapshot in (look.store, look.workspace):
+            if any(not problem.path for problem in snapshot.problems):
+                refuse_link(self.session.site.conversations(snapshot.side))
+        return look
 
     def _arrange(self, look: Look) -> Tree:
         rules = self.session.rules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -55,7 +55,8 @@ class Sites:
         """Give back what no thread uses now, and remove the staging directory."""
         with self._mutex, ExitStack() as stack:
             if self._idle and self._pid == os.getpid():  # in a forked child they are the parent's
-                sides = self._session.site.open_sides(stack).values()
-                remove_library_staging(self._idle[0].state.identity(), sides)
+                with suppress(NotADirectoryError):  # a link in a side's place; the next run removes it
+                    sides = self._session.site.open_sides(stack).values()
+                    remove_library_staging(self._idle[0].state.identity(), sides)
             while self._idle:
                 self._idle.pop().state.close()

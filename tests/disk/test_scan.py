@@ -36,7 +36,7 @@ def make(directory: Path, *, metadata: bytes = METADATA, events: bytes = EVENTS)
     return directory
 
 
-def look(root: Path, *events_for: str) -> Snapshot:
+def look(root: Path | str, *events_for: str) -> Snapshot:
     return scan(Side.WORKSPACE, str(root), FORMAT, None, events_for=events_for).snapshot
 
 
@@ -84,12 +84,13 @@ def test_a_missing_side_and_a_side_that_is_a_file(root: Path) -> None:
     assert wrong.problems == (Problem("", "found a file, expected a directory"),)
 
 
-def test_the_root_may_be_a_link(tmp_path: Path) -> None:
+def test_a_root_that_is_a_link_is_followed_where_a_separator_says_so(tmp_path: Path) -> None:
     make(tmp_path / "real" / A)
     (tmp_path / "link").symlink_to("real")
-    assert look(tmp_path / "link") == look(tmp_path / "real")
-    status = (tmp_path / "real").stat()
-    assert look(tmp_path / "link").identity == f"{status.st_dev}:{status.st_ino}"
+    assert look(f"{tmp_path}/link/") == look(tmp_path / "real")
+    found = look(tmp_path / "link")
+    assert (found.exists, found.copies) == (False, ())
+    assert [problem.message for problem in found.problems] == ["found a symbolic link, expected a directory"]
 
 
 def test_copies_everywhere(root: Path) -> None:
