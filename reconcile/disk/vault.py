@@ -95,10 +95,6 @@ class Vault:
         self._pending.clear()
         self._verified.clear()  # or it grows for as long as a watcher lives
 
-    def has(self, digest: str) -> bool:
-        """Whether an object of this name exists; `open` tells whether it is whole."""
-        return os.path.isfile(self.path(digest))
-
     def path(self, digest: str) -> str:
         """Where the object of this digest lies, or would."""
         return os.path.join(self._objects, digest[:2], digest)

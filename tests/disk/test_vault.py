@@ -81,7 +81,7 @@ def test_a_link_is_not_followed(tmp_path: Path, vault: Vault) -> None:
     (tmp_path / "link").symlink_to("secret")
     with pytest.raises(OSError, match="symbolic links"):
         vault.put_file(str(tmp_path / "link"))
-    assert not vault.has(blake2b(CONTENT))
+    assert not os.path.lexists(vault.path(blake2b(CONTENT)))
 
 
 def test_an_object_that_is_there_stays(tmp_path: Path, vault: Vault) -> None:
@@ -107,7 +107,6 @@ def test_damage_is_noticed_on_reading_and_mended_by_the_next_put(tmp_path: Path,
 
 
 def test_a_missing_object_is_an_error(vault: Vault) -> None:
-    assert not vault.has("0" * 64)
     with pytest.raises(VaultError, match="no such object"):
         vault.read("0" * 64)
 
@@ -115,7 +114,7 @@ def test_a_missing_object_is_an_error(vault: Vault) -> None:
 def test_remove(vault: Vault) -> None:
     digest = vault.put_bytes(CONTENT).digest
     assert vault.remove(digest)
-    assert not vault.has(digest)
+    assert not os.path.lexists(vault.path(digest))
     assert not vault.remove(digest)
     vault.flush()
     assert vault.put_bytes(CONTENT).digest == digest
