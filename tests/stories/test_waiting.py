@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reconcile import Workspace
 from tests.support.git_world import OTHER, PARENT, check_private, commit, git, place
+from tests.support.library import mutable, say
 from tests.support.three import FIRST, three
 from tests.support.trouble import hold
 from tests.support.world import ID_FILE, LONG_AGO, SECOND, append, make_project
@@ -119,6 +121,28 @@ def test_the_undo_of_the_run_that_finished_a_local_does_not_end_it(world: World)
     assert not list(world.workspace.rglob(f"{FIRST}-*"))
     world.reconcile("project", str(FIRST))
     assert list(world.workspace.rglob(f"{FIRST}-*"))
+
+
+@pytest.mark.parametrize("how", ["restore", "library"])
+def test_what_is_written_meanwhile_does_not_end_a_local_that_waits(world: World, how: str) -> None:
+    three(world)
+    world.reconcile()
+    append(place(world, FIRST), 2, "p", LONG_AGO + 900 * SECOND)
+    world.reconcile()
+    (older,) = (str(row[2]) for row in world.remembered()["version"])
+    lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
+    world.reconcile("local", str(FIRST), code=4, settled=False)
+    lock.close()
+    if how == "restore":
+        world.reconcile("restore", older[:16], settled=False)
+    else:
+        with Workspace.open(world.project) as workspace, mutable(workspace) as mut:
+            say(mut, "more")
+    world.reconcile()
+    assert not list(world.workspace.rglob(f"{FIRST}-*"))
+    assert world.event_count(FIRST) == (3 if how == "restore" else 6)
+    assert "local" in world.reconcile("status", str(FIRST)).stdout
+    assert not requested(world)
 
 
 def test_a_plan_saved_before_a_local_publishes_nothing_of_it(world: World, tmp_path: Path) -> None:

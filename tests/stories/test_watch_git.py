@@ -133,6 +133,29 @@ def test_given_up(forked: World, begin: tuple[str, ...], go_on: tuple[str, ...],
     assert others == {path: found for path, found in before.items() if not path.startswith(stored.name)}
 
 
+@pytest.mark.parametrize("end", ["--abort", "--continue"])
+def test_what_was_made_local_during_a_merge_leaves_at_its_end(forked: World, end: str) -> None:
+    """The watcher carries out what a command has recorded; the command itself saves what the merge has brought."""
+    with Watching(forked) as watcher:
+        git(forked.project, "merge", "theirs", check=False)
+        watcher.hears("waiting", "a merge")
+        forked.reconcile("local", str(OTHER), code=4, settled=False)
+        time.sleep(QUIET)
+        assert place(forked, OTHER).is_dir()
+        if end == "--continue":
+            git(forked.project, "checkout", "--theirs", "--", ".jp", check=False)
+            git(forked.project, "add", "-A")
+        git(forked.project, "-c", "core.editor=true", "merge", end)
+        watcher.hears("resumed")
+        until(lambda: not list(forked.workspace.rglob(f"{OTHER}-*")), "its directory leaves")
+        assert watcher.stop() == 0
+    assert ("remove-stale", f"jp-c{OTHER}", "conversation") in watcher.done()
+    assert forked.event_count(OTHER) == 6
+    assert "local" in forked.reconcile("status", str(OTHER)).stdout
+    check_private(forked)
+    forked.check_settled()
+
+
 def test_a_bisect(forked: World) -> None:
     """It checks out one old version after the other, and nothing of that is seen."""
     before, count = listing(forked.store), runs(forked)
