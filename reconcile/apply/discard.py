@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 from msgspec import Struct, field
 
 from reconcile.apply.drift import DriftError
-from reconcile.core.model import Place
-from reconcile.core.units import is_of_another
+from reconcile.core.model import Foreign, Place, nested_git
+from reconcile.core.units import is_nested_git, is_of_another
 from reconcile.disk.reading import Print, mtime_of, print_of
 from reconcile.disk.tree import kind_of
 from reconcile.disk.versions import Version, VersionKind
@@ -44,6 +44,9 @@ class Discard(Struct):
         managed = set(expected)
         for path, status in self._entries_there(base):
             name = path[len(base) + 1 :]
+            if is_nested_git(name, self.stage.unit_of, directory=stat.S_ISDIR(status.st_mode)):
+                obstacle = nested_git(path, directory=not stat.S_ISREG(status.st_mode)).obstacle
+                raise OSError(errno.ENOTSUP, obstacle, self.root.absolute(path))
             if stat.S_ISDIR(status.st_mode):
                 continue
             if is_of_another(name, self.stage.id_of):
@@ -58,8 +61,8 @@ class Discard(Struct):
             elif path in managed:
                 raise DriftError(f"{self.action.target.side}:{path}: found {kind_of(status.st_mode)}, expected a file")
             else:
-                words = f"found {kind_of(status.st_mode)}, which the vault can't keep; move it away, and run again"
-                raise OSError(errno.ENOTSUP, words, self.root.absolute(path))
+                obstacle = Foreign(path, kind_of(status.st_mode), special=True).obstacle
+                raise OSError(errno.ENOTSUP, obstacle, self.root.absolute(path))
 
     def _entries_there(self, path: str) -> list[tuple[str, os.stat_result]]:
         """What goes; nothing where a directory without a file was removed already, as the last thing in it left it."""

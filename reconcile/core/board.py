@@ -14,8 +14,6 @@ from reconcile.core.plan import Item, Note, Preserve
 from reconcile.core.presence import Goal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from reconcile.core.content import Verdict
     from reconcile.core.draft import Step
     from reconcile.core.format import Mended
@@ -61,8 +59,6 @@ class Board(Struct, kw_only=True):
     """The store directory of each conversation, new ones included."""
     doomed: dict[tuple[Side, str], set[str]] = field(default_factory=dict)
     """Directories that should not be there, by side and path, with the conversations that lay below them."""
-    unkept: Mapping[tuple[Side, str], str] = field(default_factory=dict)
-    """What the vault can't keep, in words, by side and path of the directory that it lies in: that can't go."""
     edits: Edits = field(default_factory=Edits)
     """What a command asks for besides."""
     mended: tuple[Mended, ...] = ()

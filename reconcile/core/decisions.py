@@ -18,7 +18,7 @@ from reconcile.core.edits import Edits
 from reconcile.core.guards import look_at_whole
 from reconcile.core.mending import as_mended, due_first, rebuild_first
 from reconcile.core.model import METADATA, STREAM, Side
-from reconcile.core.nodes import nodes_of, owner_of
+from reconcile.core.nodes import nodes_of
 from reconcile.core.parents import Parentage, decide_parent, states
 from reconcile.core.presence import Goal, Presence, decide_presence, lacking
 from reconcile.core.reasons import Reason
@@ -28,12 +28,9 @@ from reconcile.core.units import units_of
 from reconcile.core.views import Lead, views_of, without_speakers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from reconcile.core.guards import Whole
     from reconcile.core.memory import Memory
     from reconcile.core.model import Snapshot
-    from reconcile.core.nodes import Node
     from reconcile.core.policy import Policy
     from reconcile.core.units import Rules, Unit
     from reconcile.core.views import View
@@ -79,7 +76,6 @@ def decide(
         whole=whole,
         now_ns=now_ns,
         nodes=nodes,
-        unkept=_unkept((store, workspace), nodes),
         tree=TreeIndex({}, rules.format.order),
         edits=edits,
         mended=mended,
@@ -98,16 +94,6 @@ def decide(
     board.frozen = _frozen(board)
     choose_directories(board)
     return board
-
-
-def _unkept(sides: Iterable[Snapshot], nodes: Mapping[Side, Mapping[str, Node]]) -> dict[tuple[Side, str], str]:
-    """Return what the vault can't keep, by the directory that it lies in."""
-    return {
-        (snapshot.side, owner): f"{snapshot.side}:{foreign.path}: found {foreign.what}"
-        for snapshot in sides
-        for foreign in snapshot.foreign
-        if foreign.special and (owner := owner_of(foreign.path, nodes[snapshot.side])) is not None
-    }
 
 
 def _frozen(board: Board) -> frozenset[str]:

@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from reconcile.core.names import GIT
+
 Digest: TypeAlias = str
 """Hexadecimal xxh3_128 of a file; of a unit with several files, theirs joined by ``+``."""
 
@@ -202,7 +204,28 @@ class Foreign(Struct, frozen=True):
     link: bool = False
     """A symbolic link: what it stands for is not looked at, so that it says nothing about what is there."""
     special: bool = False
-    """A pipe, socket or device, which the vault can't keep: what it lies in isn't removed."""
+    """A pipe, socket, device or git repository, which the vault can't keep: what it lies in isn't removed."""
+
+    @property
+    def repository(self) -> bool:
+        """Tell whether it is the `.git` of a repository or worktree: what it lies in isn't moved either.
+
+        A worktree and its repository hold each other's absolute path.
+        """
+        return self.special and self.path.rpartition("/")[2] == GIT
+
+    @property
+    def obstacle(self) -> str:
+        """Return what stays where it is, and the way on."""
+        if not self.repository:
+            return f"found {self.what}, which the vault can't keep; move it away, and run again"
+        way_on = "move that away (a worktree: `git worktree move`), and run again"
+        return f"found {self.what}, which isn't removed or moved with the directory around it; {way_on}"
+
+
+def nested_git(path: str, *, directory: bool) -> Foreign:
+    """Return the `.git` in a conversation's directory: the directory of a repository, or the file of a worktree."""
+    return Foreign(path, "a git repository" if directory else "a git worktree", special=True)
 
 
 class Problem(Struct, frozen=True):

@@ -10,13 +10,13 @@ from reconcile.core.names import CHILDREN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reconcile.core.model import Copy, File, Side, Snapshot
+    from reconcile.core.model import Copy, File, Foreign, Side, Snapshot
 
 
 class Node:
     """One copy's directory, or the file that it is. Moving it carries everything below it along, as a rename does."""
 
-    __slots__ = ("below", "container", "copy", "files", "gone", "name", "prefix", "side")
+    __slots__ = ("below", "container", "copy", "files", "gone", "name", "prefix", "side", "unkept")
 
     def __init__(self, side: Side, container: Node | None, prefix: str, name: str) -> None:
         """Put a directory ``name`` at ``prefix`` below its container's directory (None: the side's root)."""
@@ -27,6 +27,8 @@ class Node:
         self.copy: Copy | None = None
         self.files: dict[str, File] = {}
         self.below: dict[int, Node] = {}
+        self.unkept: tuple[Foreign, ...] = ()
+        """What lies in it that the vault can't keep: it isn't removed."""
         self.gone = False
         if container is not None:
             container.below[id(self)] = self
@@ -88,6 +90,18 @@ class Node:
         """Return the conversations whose directories lie below it."""
         return {node.copy.conversation for node in self.subtree() if node.copy is not None}
 
+    def obstacle(self) -> str | None:
+        """Return why it isn't removed, in words; None where nothing lies in it that the vault can't keep."""
+        return self._words(self.unkept[0]) if self.unkept else None
+
+    def anchor(self) -> str | None:
+        """Return why it isn't moved, in words; None where no git repository lies in it or below it."""
+        found = (each for node in (self, *self.subtree()) for each in node.unkept if each.repository)
+        return next(map(self._words, found), None)
+
+    def _words(self, foreign: Foreign) -> str:
+        return f"{self.side}:{foreign.path}: {foreign.obstacle}"
+
     def is_hollow(self) -> bool:
         """Tell whether no file is known in it, nor in anything below it."""
         return not self.files and not any(node.files for node in self.subtree())
@@ -102,6 +116,9 @@ def nodes_of(snapshot: Snapshot) -> dict[str, Node]:
         node.copy = copy
         node.files = {file.name: file for file in copy.files}
         nodes[copy.path] = node
+    for foreign in snapshot.foreign:
+        if foreign.special and (owner := owner_of(foreign.path, nodes)) is not None:
+            nodes[owner].unkept += (foreign,)
     return nodes
 
 

@@ -93,7 +93,14 @@ def _place_existing(board: Board, view: View, main: Copy) -> None:
 
 
 def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | None, str, str]) -> None:
-    """Move a directory to (container, prefix, name); a duplicate there goes first, or the move waits for it."""
+    """Move a directory to (container, prefix, name); a duplicate there goes first, or the move waits for it.
+
+    One with a git repository in it stays, and is held.
+    """
+    anchor = node.anchor()
+    if anchor is not None:
+        board.hold(view, WHOLE, Reason.OBSTRUCTED, anchor)
+        return
     husk = _husk_at(board, view, node.side, at)
     waits = _is_inside(node, at) or (husk is not None and not husk.is_hollow())
     if waits or not vacate(board, view, at, node.side):

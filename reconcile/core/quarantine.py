@@ -74,6 +74,9 @@ def _move(board: Board, draft: Draft, view: View, copy: Copy, fault: Fault) -> N
     if node.below:
         inside = ", ".join(sorted(each.copy.conversation for each in node.subtree() if each.copy is not None))
         raise RefusedError(f"{copy.place}: {inside} would be carried along", "make it local first, or mend the file")
+    anchor = node.anchor()
+    if anchor is not None:
+        raise RefusedError(anchor)
     name = _free_name(board, copy)
     note = _TEXT.format(file=fault.file, found=fault.found, expected=fault.expected).encode("utf-8", "replace")
     put = Put(File(NOTE, len(note), board.now_ns, board.rules.digest(note)), content=note)

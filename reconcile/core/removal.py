@@ -85,13 +85,13 @@ def remove(board: Board, copy: Copy, *, makes_room: bool = False) -> int | None:
     view = board.views[copy.conversation]
     node = board.node(copy)
     staying = node.inhabitants()
-    unkept = board.unkept.get((copy.side, copy.path))
+    obstacle = node.obstacle()
     if staying:
         message = f"its directory stays: {', '.join(sorted(staying))} below it can't be saved or moved now"
         board.hold(view, WHOLE, Reason.SUBTREE_HELD, message)
-    elif unkept is not None:
-        board.hold(view, WHOLE, Reason.OBSTRUCTED, f"{unkept}, which the vault can't keep; move it away, and run again")
-    if staying or unkept is not None:
+    elif obstacle is not None:
+        board.hold(view, WHOLE, Reason.OBSTRUCTED, obstacle)
+    if staying or obstacle is not None:
         keep_in_step(board, view, copy)
         return None
     if below and not node.files and not makes_room:

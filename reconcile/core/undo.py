@@ -208,6 +208,8 @@ class _Undo:
         node = self.directories.there(action.target)
         if found is not None:
             raise NotAsLeftError(f"{action.source}: something is there again")
+        if (anchor := node.anchor()) is not None:
+            raise NotAsLeftError(anchor)
         spot = self.directories.spot(action.source)
         self.directories.leave(node)
         self.draft.move(self._step(action, _MOVED_BACK[action.kind]), node, *spot)
@@ -288,6 +290,8 @@ class _Undo:
             raise NotAsLeftError(f"{action.target}: written since")
         if node.below:
             raise NotAsLeftError(f"{action.target}: another conversation lies in it by now")
+        if (obstacle := node.obstacle()) is not None:
+            raise NotAsLeftError(obstacle)
         if action.kind is Kind.FORK and node.copy is not None and isinstance(node.copy.metadata, Metadata):
             self._forks[action.conversation] = node.copy.metadata.parent.id
         self.directories.leave(node)

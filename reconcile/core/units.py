@@ -18,7 +18,7 @@ from reconcile.core.model import (
     Stream,
     Unreadable,
 )
-from reconcile.core.names import CHILDREN
+from reconcile.core.names import CHILDREN, GIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,14 @@ def is_of_another(name: str, id_of: Callable[[str], str | None]) -> bool:
     parts = name.split("/")
     below = [part for part in parts[1:3] if part not in (ARCHIVE, TRASH)] if parts[0] == CHILDREN else []
     return any(id_of(part) is not None for part in below[:1])
+
+
+def is_nested_git(name: str, unit_of: Callable[[str], str | None], *, directory: bool) -> bool:
+    """Tell whether an entry of a conversation's directory is a repository's or worktree's `.git`.
+
+    A format that keeps the files of a repository one by one knows no such entry.
+    """
+    return name.rpartition("/")[2] == GIT and unit_of(f"{name}/HEAD" if directory else name) is None
 
 
 class Unit(Struct, frozen=True):

@@ -20,8 +20,10 @@ from reconcile.core.model import (
     Problem,
     Stream,
     Unreadable,
+    nested_git,
 )
-from reconcile.core.names import CHILDREN
+from reconcile.core.names import CHILDREN, GIT
+from reconcile.core.units import is_nested_git
 from reconcile.disk.hashing import digest as digest_of
 from reconcile.disk.index import Index, Row, make_row, pack, settled
 from reconcile.disk.reading import print_of, read_files, reason
@@ -186,6 +188,8 @@ class Reader:
                 listing.obstructed = not listing.children
                 if listing.obstructed and not entry.is_file(follow_symlinks=False):
                     self._not_ours(f"{path}/{name}", entry.stat(follow_symlinks=False).st_mode)
+            elif entry.name == GIT and is_nested_git(name, self.unit_of, directory=entry.is_dir(follow_symlinks=False)):
+                self.foreign.append(nested_git(f"{path}/{name}", directory=not entry.is_file(follow_symlinks=False)))
             elif entry.is_file(follow_symlinks=False):
                 unit = units[name] if name in units else self.unit_of(name)
                 if unit is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Copy, File, Metadata, Stream
-from reconcile.core.names import CHILDREN
+from reconcile.core.names import CHILDREN, GIT
 from reconcile.disk.hashing import digest as digest_of
 from reconcile.disk.reading import parsed, read_usual
 from reconcile.disk.streams import LARGE
@@ -64,7 +64,7 @@ def _listed(reader: Reader, directory: Directory) -> tuple[list[str], bool] | No
             children = entry.is_dir(follow_symlinks=False)
             if not children:
                 return None
-        elif not entry.is_file(follow_symlinks=False) or reader.unit_of(entry.name) is not None:
+        elif entry.name == GIT or not entry.is_file(follow_symlinks=False) or reader.unit_of(entry.name) is not None:
             return None
     names.sort()
     return names, children

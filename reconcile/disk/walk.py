@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from reconcile.core.model import Copy, Foreign, Partition, Problem, Side, Snapshot
-from reconcile.core.names import CHILDREN
+from reconcile.core.model import Copy, Foreign, Partition, Problem, Side, Snapshot, nested_git
+from reconcile.core.names import CHILDREN, GIT
 from reconcile.disk.copies import SYMLINK, Reader, Spot
 from reconcile.disk.facts import Facts
 from reconcile.disk.reading import reason
@@ -118,7 +119,8 @@ class Walk:
                 status = directory.status()
                 self.note_stamp(level.path, status)
                 self.reader.sweep.note(level.path, status, self.reader.now_ns)
-                entries = (self.entry_of(entry, level, pending) for entry in self.entries_of(directory, level))
+                here = level._replace(opened=directory)
+                entries = (self.entry_of(entry, here, pending) for entry in self.entries_of(directory, level))
                 for spot in [spot for spot in entries if spot is not None]:
                     self.copy(directory, spot, pending)
         except FileNotFoundError:
@@ -141,10 +143,16 @@ class Walk:
                 if conversation is not None:
                     return Spot(path, conversation, level.partition, level.container)
                 self.reader.foreign.append(Foreign(path, "a directory whose name is no id"))
+                if level.owner:
+                    self._nested(level, f"{name}/{GIT}")
             elif name in PARTITIONS:
                 pending.append(level._replace(path=path, partition=PARTITIONS[name], opened=None))
             elif name.startswith(_LEFTOVERS):
                 self.reader.foreign.append(Foreign(path, "left over from an interrupted write"))
+            elif name == GIT and level.owner:
+                self._nested(level, name)
+        elif name == GIT and level.owner:
+            self._nested(level, name)
         elif not name.startswith(".") or name in PARTITIONS:
             try:
                 mode = entry.stat(follow_symlinks=False).st_mode
@@ -153,6 +161,15 @@ class Walk:
             link = entry.is_symlink()
             self.reader.foreign.append(Foreign(path, SYMLINK if link else kind_of(mode), link, is_special(mode)))
         return None
+
+    def _nested(self, level: Level, name: str) -> None:
+        """Note a `.git` in the directory of a conversation's children, or in one that is no conversation's there."""
+        assert level.opened is not None  # noqa: S101 - it is being listed
+        try:
+            mode = level.opened.stat(name).st_mode
+        except OSError:
+            return
+        self.reader.foreign.append(nested_git(f"{level.path}/{name}", directory=not stat.S_ISREG(mode)))
 
     def copy(self, level: Directory, spot: Spot, pending: list[Level]) -> None:
         """One copy, and its children for later."""

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.edits import RefusedError
-from reconcile.core.model import WHOLE, Fault, File
+from reconcile.core.model import WHOLE, Fault, File, nested_git
 from reconcile.core.plan import Heading
 from reconcile.core.quarantine import plan_quarantine
 from tests.support.building import NOW_NS, agreed_on, board_of, here, stored, unreadable
@@ -53,6 +53,12 @@ def test_a_note_says_what_was_found_and_comes_first() -> None:
     assert (write.size, write.mtime_ns, write.digest) == (len(write.content), NOW_NS, RULES.digest(write.content))
     assert (plan.outline, plan.now_ns, plan.policy) == ((Heading("jp-c1", "A", 0),), NOW_NS, board.policy)
     assert plan.policy is board.policy
+
+
+def test_a_directory_with_a_repository_in_it_is_not_moved() -> None:
+    workspace = replace(here(A, BROKEN), foreign=(nested_git("1-a/.git", directory=True),))
+    with pytest.raises(RefusedError, match=r"workspace:1-a/\.git: found a git repository"):
+        plan_quarantine(board_of(stored(A), workspace, agreed_on(A)), ["jp-c1"])
 
 
 def test_a_title_or_a_name_that_is_no_unicode_is_no_obstacle() -> None:

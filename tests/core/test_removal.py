@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconcile.core.model import STREAM, Foreign
+from reconcile.core.model import STREAM, Foreign, nested_git
 from reconcile.core.plan import Action, Kind, Plan
 from reconcile.core.policy import Policy
 from reconcile.core.reasons import Reason
@@ -43,6 +43,23 @@ def test_what_the_vault_cannot_keep_holds_the_directory_that_it_lies_in_alone() 
         ("jp-c1", Reason.SUBTREE_HELD, "its directory stays: jp-c2 below it can't be saved or moved now"),
     ]
     assert {note.reason for note in plan.notes if note.conversation is None} == {Reason.FOREIGN}
+
+
+def test_what_a_repository_lies_in_is_neither_removed_nor_moved() -> None:
+    marker = nested_git("1-a/conversations/2-b/wt/.git", directory=False)
+    workspace = replace(here(A, NESTED_B, other), foreign=(marker,))
+    stays = f"workspace:{marker.path}: {marker.obstacle}"
+    assert "found a git worktree, which isn't removed or moved" in stays
+    memory = agreed_on(A, NESTED_B, other)
+    plan = plan_of(stored(A, B, other), workspace, memory, Policy(request=Localize(("jp-c1",))))
+    assert not plan.actions
+    assert [item.message for item in plan.held if item.conversation == "jp-c2"] == [stays]
+    moved = stored(A.replace('"A"', '"A" parent 3').replace("metadata 09", "metadata 10"), B, other)
+    plan = plan_of(moved, workspace, memory)
+    assert {action.kind for action in plan.actions}.isdisjoint({Kind.MOVE, Kind.REMOVE_STALE})
+    assert [(item.conversation, item.reason, item.message) for item in plan.held] == [
+        ("jp-c1", Reason.OBSTRUCTED, stays)
+    ]
 
 
 STALE = '1-z  metadata 08:00 title "A"  stream 08:00 [1]'

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconcile.core.choices import Missing
 from reconcile.core.look import Look
 from reconcile.core.memory import Intent, IntentKind, Memory, Remembered, remembered
-from reconcile.core.model import WHOLE, Place, Side
+from reconcile.core.model import WHOLE, Place, Side, nested_git
 from reconcile.core.nodes import Node
 from reconcile.core.past import Kept, PastRun, Since, changed_since, taken_back
 from reconcile.core.plan import Heading, Kind
@@ -90,6 +90,14 @@ REMOVED = ran(stored(B), here(A, B), A, B)
 )
 def test_refused(past: PastRun, store: Snapshot, workspace: Snapshot, message: str) -> None:
     assert message in refusals(undo(past, store, workspace))["jp-c1"]
+
+
+def test_what_a_repository_lies_in_is_neither_removed_nor_moved_back() -> None:
+    made = replace(stored(A, B), foreign=(nested_git("1-a/.git", directory=True),))
+    assert refusals(undo(IMPORTED, made, here(A, B)))["jp-c1"].startswith("store:1-a/.git: found a git repository")
+    marker = nested_git("1-a/conversations/2-b/wt/.git", directory=False)
+    moved = replace(here(A, NESTED_B), foreign=(marker,))
+    assert refusals(undo(MOVED, stored(A, CHILD_B), moved))["jp-c2"] == f"workspace:{marker.path}: {marker.obstacle}"
 
 
 def test_what_a_refused_one_was_before_can_be_restored() -> None:
