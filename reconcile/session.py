@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
@@ -33,6 +34,7 @@ from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
 from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.tree import Directory
+from reconcile.disk.value_file import file_of
 from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
 from reconcile.scanner import Scanner
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from reconcile.core.views import View
     from reconcile.disk.generation import Generation
     from reconcile.disk.journal import Run
+    from reconcile.disk.kept_history import KeptHistory
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import Checkout
 
@@ -162,8 +165,16 @@ class Session:
         from reconcile.disk.outdated import committed_of, outdated_of  # here: most runs are in no doubt
 
         places = {side: self.site.conversations(side) for side in Side}
-        committed = committed_of(parted, places[Side.WORKSPACE], self.format)
-        return replace(memory, outdated=outdated_of(doubts, places, self.format), committed=committed)
+        committed = committed_of(parted, places[Side.WORKSPACE], self.format, self._history)
+        outdated = outdated_of(doubts, places, self.format, self._history)
+        return replace(memory, outdated=outdated, committed=committed)
+
+    @cached_property
+    def _history(self) -> KeptHistory:
+        from reconcile.disk.kept_history import KIND, KeptHistory  # here: as above
+
+        path = file_of(self.directory, KIND, self.roots.workspace_identity)
+        return KeptHistory(path, readonly=self.readonly)
 
     def now_ns(self) -> int:
         """Return what time it is for this session."""

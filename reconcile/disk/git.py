@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,12 +37,23 @@ class NoAnswerError(Exception):
     """git says nothing that could be relied on."""
 
 
+class History(NamedTuple):
+    """The commits that changed a directory; plain values, which can be kept."""
+
+    parents: dict[str, tuple[str, ...]]
+    """Those commits and the merges of such, children first, each with its parents among them."""
+    changes: list[tuple[str, list[tuple[bytes, str, str]]]]
+    """For each commit and each of its parents, the files that differ: path, blob before, blob after."""
+    behind_head: list[str]
+    """Those that HEAD descends from."""
+
+
 class Git:
     """The git of one look; ``top`` is the directory in which it runs."""
 
     def __init__(self, top: str) -> None:
         """Begin to count the time."""
-        self._top = top
+        self.top = top
         self._until = time.monotonic() + TIME_LIMIT
 
     def names(self, wanted: Sequence[str]) -> list[str | None]:
@@ -76,37 +87,43 @@ class Git:
                 at += size + 1
         return found
 
-    def parents(self, directory: str) -> dict[str, tuple[str, ...]]:
-        """Return the commits that changed a directory, and the merges of such, each with its parents among them.
+    def tips(self) -> list[str]:
+        """Return the commits that all others are found from, HEAD's first, in one order.
 
-        Children come first. Of every branch, tag, stash and worktree, and of what the reflogs still know: a version
-        that was amended or rebased away was there, too.
+        Those of every branch, tag, stash and worktree, and what the reflogs still know: a version that was amended or
+        rebased away was there, too.
 
         Raises:
             NoAnswerError: see there.
         """
-        what = ("--all", "--reflog", "HEAD", "--full-history", "--simplify-merges", "--parents", "--topo-order")
-        lines = self._run(("rev-list", *what, "--", directory)).decode().splitlines()
+        tips = self._run(("rev-list", "--no-walk=unsorted", "HEAD", "--all", "--reflog")).decode().split()
+        if not tips:
+            raise NoAnswerError
+        return tips[:1] + sorted(tips[1:])
+
+    def history(self, tips: Sequence[str], directory: str) -> History:
+        """Return the history of a directory that is found from these commits; the first one is HEAD's.
+
+        It depends on nothing else but on where a shallow clone ends: a commit's name stands for all that is behind it.
+
+        Raises:
+            NoAnswerError: see there.
+        """
+        how = ("--full-history", "--simplify-merges", "--parents", "--topo-order")
+        lines = self._commits(tips, how, directory)
         if len(lines) > MOST:
             raise NoAnswerError
-        return {commit: tuple(parents) for commit, *parents in map(str.split, lines)}
+        parents = {commit: tuple(above) for commit, *above in map(str.split, lines)}
+        behind_head = self._commits(tips[:1], ("--full-history",), directory)
+        return History(parents, self._changes(parents, directory), behind_head)
 
-    def behind_head(self, directory: str) -> list[str]:
-        """Return the commits of HEAD's past that changed a directory.
+    def _commits(self, tips: Sequence[str], how: Sequence[str], directory: str) -> list[str]:
+        given = "".join(f"{tip}\n" for tip in tips).encode()
+        return self._run(("rev-list", "--stdin", *how, "--", directory), given).decode().splitlines()
 
-        Raises:
-            NoAnswerError: see there.
-        """
-        return self._run(("rev-list", "HEAD", "--full-history", "--", directory)).decode().splitlines()
-
-    def changes(
+    def _changes(
         self, parents: Mapping[str, tuple[str, ...]], directory: str
     ) -> list[tuple[str, list[tuple[bytes, str, str]]]]:
-        """Return, for each commit and each of its parents, the files that differ: path, blob before, blob after.
-
-        Raises:
-            NoAnswerError: see there.
-        """
         given = "".join(" ".join((commit, *above)) + "\n" for commit, above in parents.items()).encode()
         how = ("diff-tree", "--stdin", "-r", "-m", "--root", "--raw", "--no-renames", "--no-abbrev", "-z")
         tokens = iter(self._run((*how, "--", directory), given).split(b"\0"))
@@ -127,7 +144,7 @@ class Git:
         try:
             done = subprocess.run(  # noqa: S603 - no shell, and names are given on standard input
                 command,
-                cwd=self._top,
+                cwd=self.top,
                 env=env,
                 input=given,
                 stdout=subprocess.PIPE,

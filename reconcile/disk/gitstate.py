@@ -124,8 +124,21 @@ def in_repository(project_dir: str) -> str:
     directory = git_dir(at)
     if directory is None:
         return project
-    common = os.path.realpath(os.path.join(directory, _first_line(os.path.join(directory, "commondir"))))
-    return os.path.normpath(os.path.join(os.path.dirname(common), os.path.relpath(project, at)))
+    return os.path.normpath(os.path.join(os.path.dirname(_common(directory)), os.path.relpath(project, at)))
+
+
+def shallow_end(project_dir: str) -> bytes:
+    """The commits beyond which git has none in a shallow clone, as git has noted them; empty where it has all.
+
+    Raises `OSError` where that can't be told.
+    """
+    directory = git_dir(project_dir)
+    return _content(os.path.join(_common(directory), "shallow")) if directory is not None else b""
+
+
+def _common(directory: str) -> str:
+    """The directory of what all worktrees of a repository share."""
+    return os.path.realpath(os.path.join(directory, _first_line(os.path.join(directory, "commondir"))))
 
 
 def _pointed_to(at: str, entry: str) -> str | None:
@@ -144,15 +157,20 @@ def _sequencer(directory: str) -> str | None:
 
 
 def _first_line(path: str) -> str:
-    """The first line of a small file, empty where there is none; a pipe is not waited for.
+    """The first line of a small file; see `_content`."""
+    return os.fsdecode(_content(path, _FILE_LIMIT).partition(b"\n")[0].partition(b"\0")[0]).rstrip("\r")
+
+
+def _content(path: str, limit: int = -1) -> bytes:
+    """The beginning of a file, empty where there is none; a pipe is not waited for.
 
     Raises `OSError` where it can't be read.
     """
     status = status_at(path)
     if status is None or not stat.S_ISREG(status.st_mode):
-        return ""
+        return b""
     try:
         with open(path, "rb") as file:
-            return os.fsdecode(file.read(_FILE_LIMIT).partition(b"\n")[0].partition(b"\0")[0]).rstrip("\r")
+            return file.read(limit)
     except FileNotFoundError:
-        return ""
+        return b""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from reconcile.core.model import Digest, File
     from reconcile.core.units import Unit
     from reconcile.core.views import View
+    from reconcile.disk.kept_history import KeptHistory
 
 LARGE = 64 << 20
 """Bytes of a file from which on git isn't asked about it."""
@@ -45,7 +46,7 @@ _PARTITIONS = {ARCHIVE: Partition.ARCHIVE, TRASH: Partition.TRASH}
 
 
 def outdated_of(
-    doubts: Sequence[Doubt], conversations: Mapping[Side, str], fmt: Format
+    doubts: Sequence[Doubt], conversations: Mapping[Side, str], fmt: Format, kept: KeptHistory
 ) -> dict[tuple[str, str], Outdated]:
     """Return the older sides of those that git knows, by conversation and unit.
 
@@ -55,12 +56,12 @@ def outdated_of(
         return {}
     try:
         top = top_of(conversations[Side.WORKSPACE])
-        return {} if top is None else _Witness(top, conversations, fmt).hear(doubts)
+        return {} if top is None else _Witness(top, conversations, fmt, kept).hear(doubts)
     except (NoAnswerError, OSError):
         return {}
 
 
-def committed_of(parted: Sequence[View], conversations: str, fmt: Format) -> dict[str, Committed]:
+def committed_of(parted: Sequence[View], conversations: str, fmt: Format, kept: KeptHistory) -> dict[str, Committed]:
     """Return what git says of directories that the store has in another partition, of those that HEAD has there.
 
     HEAD has a directory where it has its metadata. ``conversations`` is the workspace's directory of them.
@@ -77,7 +78,7 @@ def committed_of(parted: Sequence[View], conversations: str, fmt: Format) -> dic
         found = dict(zip(asked, git.names([f"HEAD:{paths[key]}" for key in asked]), strict=True))
         if not any(found.values()):
             return {}
-        commits = history_of(git, below, fmt)
+        commits = history_of(git, below, fmt, kept)
     except NoAnswerError:
         return {}
     older = {Order.OLDER: Side.WORKSPACE, Order.NEWER: Side.STORE}
@@ -103,18 +104,19 @@ class _Pair(Struct, frozen=True):
 class _Witness:
     """The history of one repository, for the doubts of one look."""
 
-    def __init__(self, top: str, conversations: Mapping[Side, str], fmt: Format) -> None:
+    def __init__(self, top: str, conversations: Mapping[Side, str], fmt: Format, kept: KeptHistory) -> None:
         self._git = Git(top)
         self._conversations = conversations
         self._below = os.path.relpath(os.path.realpath(conversations[Side.WORKSPACE]), top)
         self._format = fmt
+        self._kept = kept
         self._digests: dict[str, Digest] = {}
 
     def hear(self, doubts: Sequence[Doubt]) -> dict[tuple[str, str], Outdated]:
         committed = self._committed(doubts)
         if not committed:
             return {}
-        commits = history_of(self._git, self._below, self._format)
+        commits = history_of(self._git, self._below, self._format, self._kept)
         found = {}
         for doubt in doubts:
             orders = {self._compared(commits, committed.get(key), key, doubt) for key in _differing(doubt)}
@@ -197,7 +199,7 @@ class _Witness:
             return
 
 
-def history_of(git: Git, directory: str, fmt: Format) -> Commits:
+def history_of(git: Git, directory: str, fmt: Format, kept: KeptHistory) -> Commits:
     """Return the history of the conversations in a directory of a repository, relative to the top of that.
 
     Of each file of a conversation `Commits.order` tells which of two contents is older, and of the conversation itself
@@ -206,10 +208,10 @@ def history_of(git: Git, directory: str, fmt: Format) -> Commits:
     Raises:
         NoAnswerError: git has none.
     """
-    parents = git.parents(directory)
+    history = kept.of(git, directory)
     above = "" if directory == "." else f"{directory}/"
     changes = []
-    for commit, entries in git.changes(parents, directory):
+    for commit, entries in history.changes:
         came: dict[FileOf, set[str]] = {}
         went: dict[FileOf, set[str]] = {}
         for path, before, after in entries:
@@ -226,7 +228,7 @@ def history_of(git: Git, directory: str, fmt: Format) -> Commits:
             new, old = came.get(file, set()), went.get(file, set())
             if new != old:
                 changes.append(Change(commit, file, frozenset(new - old), frozenset(old - new)))
-    return Commits(parents, changes, git.behind_head(directory))
+    return Commits(history.parents, changes, history.behind_head)
 
 
 def file_at(path: str, fmt: Format) -> tuple[str, str, Partition] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,9 +17,10 @@ from reconcile.core.memory import Committed, Memory
 from reconcile.core.model import STREAM, Copy, File, Partition, Side
 from reconcile.core.units import Unit
 from reconcile.disk import git as asking
-from reconcile.disk import outdated
+from reconcile.disk import kept_history, outdated
 from reconcile.disk.git import Git, NoAnswerError
 from reconcile.disk.hashing import digest
+from reconcile.disk.kept_history import KeptHistory
 from reconcile.disk.outdated import committed_of, file_at, history_of, outdated_of
 from reconcile.formats import get_format
 from tests.support import building
@@ -47,6 +49,11 @@ class Repository(Struct, frozen=True):
     def conversations(self) -> Path:
         return self.top / "chats"
 
+    @property
+    def kept(self) -> KeptHistory:
+        """What git said before, as the next process finds it: it must never make a difference."""
+        return kept_in(self.store)
+
     def commit(self, content: str, *options: str, name: str = NAME) -> str:
         """Commit a version of the conversation's events; return the commit."""
         write(self.conversations / name, {EVENTS: content})
@@ -63,12 +70,17 @@ class Repository(Struct, frozen=True):
             write(self.store / NAME, {EVENTS: stored})
         ours, theirs = unit_at(self.store, Side.STORE, NAME), unit_at(self.conversations, Side.WORKSPACE, name)
         doubt = Doubt(ours, theirs, tuple(digest(each.encode()) for each in past))
-        found = outdated_of([doubt], {Side.STORE: str(self.store), Side.WORKSPACE: str(self.conversations)}, JP)
+        places = {Side.STORE: str(self.store), Side.WORKSPACE: str(self.conversations)}
+        found = outdated_of([doubt], places, JP, self.kept)
         assert found.keys() <= {KEY}
         if KEY not in found:
             return None
         assert (found[KEY].store, found[KEY].workspace) == (ours.raw, theirs.raw)
         return found[KEY].side
+
+
+def kept_in(store: Path) -> KeptHistory:
+    return KeptHistory(str(store.with_name("kept")), readonly=False)
 
 
 def write(directory: Path, contents: Mapping[str, str]) -> None:
@@ -322,13 +334,13 @@ def test_a_file_that_changed_since_it_was_seen_gives_no_order(line: Repository) 
     write(line.store / NAME, {EVENTS: "one"})
     doubt = Doubt(unit_at(line.store, Side.STORE, NAME), unit_at(line.conversations, Side.WORKSPACE, NAME), ())
     places = {Side.STORE: str(line.store), Side.WORKSPACE: str(line.conversations)}
-    assert outdated_of([doubt], places, JP)[KEY].side is Side.STORE
+    assert outdated_of([doubt], places, JP, line.kept)[KEY].side is Side.STORE
     write(line.store / NAME, {EVENTS: "three"})
-    assert outdated_of([doubt], places, JP) == {}
+    assert outdated_of([doubt], places, JP, line.kept) == {}
     write(line.conversations / NAME, {EVENTS: "three"})
-    assert outdated_of([doubt], places, JP) == {}
+    assert outdated_of([doubt], places, JP, line.kept) == {}
     shutil.rmtree(line.conversations / NAME)
-    assert outdated_of([doubt], places, JP) == {}
+    assert outdated_of([doubt], places, JP, line.kept) == {}
 
 
 def test_what_the_workspace_was_given_is_only_outdated_by_what_was_committed(line: Repository) -> None:
@@ -337,7 +349,7 @@ def test_what_the_workspace_was_given_is_only_outdated_by_what_was_committed(lin
     for content, side in (("three", Side.WORKSPACE), ("one", Side.STORE), ("three and more", None)):
         write(line.store / NAME, {EVENTS: content})
         ours, theirs = unit_at(line.store, Side.STORE, NAME), unit_at(line.conversations, Side.WORKSPACE, NAME)
-        found = outdated_of([Doubt(ours, theirs, (digest(b"three"),), at_rest=True)], places, JP)
+        found = outdated_of([Doubt(ours, theirs, (digest(b"three"),), at_rest=True)], places, JP, line.kept)
         assert (found[KEY].side if found else None) is side
 
 
@@ -386,9 +398,9 @@ def test_versions_in_two_files_that_were_in_sync(line: Repository) -> None:
     places = {Side.STORE: str(line.store), Side.WORKSPACE: str(line.conversations)}
     three = digest(b"three")
     for past in (three, f"{digest(b'b')}+{three}"):
-        found = outdated_of([Doubt(ours, theirs, (past,))], places, JP)
+        found = outdated_of([Doubt(ours, theirs, (past,))], places, JP, line.kept)
         assert found[KEY].side is Side.WORKSPACE
-    assert outdated_of([Doubt(ours, theirs, (f"{three}+{digest(b'b')}",))], places, JP) == {}
+    assert outdated_of([Doubt(ours, theirs, (f"{three}+{digest(b'b')}",))], places, JP, line.kept) == {}
 
 
 @pytest.mark.parametrize(
@@ -417,12 +429,12 @@ def test_the_order_of_partitions(repository: Repository) -> None:
     (repository.conversations / ".archive").mkdir()
     git(repository.top, "mv", f"chats/{NAME}", f"chats/.archive/{NAME}")
     git(repository.top, "commit", "-qm", "archived")
-    commits = history_of(Git(str(repository.top)), "chats", JP)
+    commits = history_of(Git(str(repository.top)), "chats", JP, repository.kept)
     key = ID, PARTITION
     assert commits.contents(key) == {Partition.LIVE, Partition.ARCHIVE}
     assert commits.order(key, Partition.ARCHIVE, Partition.LIVE, at_head=True) is Order.NEWER
     repository.go("HEAD~1")
-    commits = history_of(Git(str(repository.top)), "chats", JP)
+    commits = history_of(Git(str(repository.top)), "chats", JP, repository.kept)
     assert commits.order(key, Partition.LIVE, Partition.ARCHIVE, at_head=True) is Order.OLDER
 
 
@@ -435,27 +447,162 @@ def test_a_directory_that_is_the_top_itself(repository: Repository) -> None:
     write(flat.store / NAME, {EVENTS: "one"})
     doubt = Doubt(unit_at(flat.store, Side.STORE, NAME), unit_at(flat.top, Side.WORKSPACE, NAME), ())
     assert (
-        outdated_of([doubt], {Side.STORE: str(flat.store), Side.WORKSPACE: str(flat.top)}, JP)[KEY].side is Side.STORE
+        outdated_of([doubt], {Side.STORE: str(flat.store), Side.WORKSPACE: str(flat.top)}, JP, flat.kept)[KEY].side
+        is Side.STORE
     )
 
 
-def test_git_is_given_up_where_it_fails(line: Repository) -> None:
+def test_git_is_given_up_where_it_fails(line: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NoAnswerError):
         Git(str(line.top / "nowhere")).names(["HEAD"])
-
-
-def test_no_doubt_no_process(line: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = tmp_path / "calls"
-    program(tmp_path / "git", f'sh -c \'echo "$@" >>{seen}; exec {shutil.which("git")} "$@"\' git "$@"')
+    program(tmp_path / "git", "true")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert outdated_of([], {Side.WORKSPACE: str(line.conversations)}, JP) == {}
+    with pytest.raises(NoAnswerError):
+        Git(str(line.top)).tips()
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a file with a line for each git that was started."""
+    seen, directory = tmp_path / "calls", tmp_path / "bin"
+    directory.mkdir()
+    program(directory / "git", f'sh -c \'echo "$@" >>{seen}; exec {shutil.which("git")} "$@"\' git "$@"')
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+    return seen
+
+
+def walks(calls: Path) -> int:
+    """Count the walks through a history since the last count."""
+    lines = calls.read_text().splitlines() if calls.exists() else []
+    calls.unlink(missing_ok=True)
+    return sum(line.count("--simplify-merges") for line in lines)
+
+
+def test_no_doubt_no_process(line: Repository, calls: Path) -> None:
+    seen = calls
+    assert outdated_of([], {Side.WORKSPACE: str(line.conversations)}, JP, line.kept) == {}
     assert not seen.exists()
     write(line.conversations / NAME, {EVENTS: "mine"})
     assert line.older(stored="one") is None
     assert len(seen.read_text().splitlines()) == 1, "an edit that was never committed costs one question"
     write(line.conversations / NAME, {EVENTS: "two"})
     assert line.older(stored="one") is Side.STORE
-    assert len(seen.read_text().splitlines()) == 5
+    assert len(seen.read_text().splitlines()) == 6
+
+
+def test_the_history_is_walked_once(line: Repository, calls: Path) -> None:
+    assert line.older(stored="one") is Side.STORE
+    assert walks(calls) == 1
+    assert line.older(stored="three") is Side.WORKSPACE
+    assert line.older("one", "three", stored="three and more") is Side.WORKSPACE
+    seen = calls.read_text()
+    assert walks(calls) == 0
+    assert len(seen.splitlines()) == len(("names", "tips", "names", "tips", "contents"))
+    assert stat.S_IMODE(line.store.with_name("kept").stat().st_mode) == 0o600
+
+
+def test_every_change_of_what_git_begins_with_is_noticed(line: Repository, calls: Path) -> None:
+    """Of the commits, HEAD and the reflogs; what is kept then is never told."""
+    assert line.older(stored="one") is Side.STORE
+    git(line.top, "switch", "-qc", "side")
+    line.commit("side")
+    assert walks(calls) == 1
+    assert line.older(stored="two") is Side.STORE, "a new commit"
+    assert walks(calls) == 1
+    line.go("two")
+    walks(calls)
+    assert line.older(stored="side") is Side.WORKSPACE, "another HEAD, at a commit that was known"
+    assert walks(calls) == 1
+    write(line.conversations / NAME, {EVENTS: "stashed"})
+    git(line.top, "stash", "-q")
+    assert line.older(stored="stashed") is Side.WORKSPACE
+    git(line.top, "stash", "drop", "-q")
+    assert line.older(stored="stashed") is None, "a stash that was dropped"
+    git(line.top, "branch", "-qf", "side", "two")
+    assert line.older(stored="side") is Side.WORKSPACE, "its reflog has it"
+    git(line.top, "reflog", "expire", "--expire=now", "--all")
+    assert line.older(stored="side") is None, "a reflog that expired"
+    walks(calls)
+    assert line.older(stored="side") is None
+    git(line.top, "branch", "-qD", "main")
+    assert line.older(stored="side") is None
+    git(line.top, "tag", "-d", "three")
+    assert line.older(stored="side") is None
+    assert walks(calls) == 1, "a commit that lost one of its names is there, one that lost the last is not"
+
+
+def test_a_clone_that_was_deepened_is_asked_again(line: Repository, tmp_path: Path, calls: Path) -> None:
+    git(tmp_path, "clone", "-q", "--depth", "2", "--branch", "three", line.top.as_uri(), "shallow")
+    git(tmp_path / "shallow", "worktree", "add", "-q", "--detach", str(tmp_path / "tree"))
+    for top in (tmp_path / "shallow", tmp_path / "tree"):
+        assert Repository(top, top / "store").older(stored="one") is None
+    tips = git(tmp_path / "shallow", "rev-list", "--no-walk", "--all", "--reflog", "HEAD")
+    git(tmp_path / "shallow", "fetch", "-q", "--unshallow", "origin", "tag", "three", "--no-tags")
+    assert git(tmp_path / "shallow", "rev-list", "--no-walk", "--all", "--reflog", "HEAD") == tips
+    for top in (tmp_path / "shallow", tmp_path / "tree"):
+        assert Repository(top, top / "store").older(stored="one") is Side.STORE
+
+
+def test_where_a_clone_ends_must_be_known(line: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that can't be read, and a clone that is deepened while git is asked: nothing is kept of that."""
+    ends = iter((b"", b"deeper"))
+    monkeypatch.setattr(kept_history, "shallow_end", lambda _: next(ends))
+    assert line.older(stored="one") is Side.STORE
+    assert not line.store.with_name("kept").exists()
+
+    def unreadable(_: str) -> bytes:
+        raise PermissionError
+
+    monkeypatch.setattr(kept_history, "shallow_end", unreadable)
+    assert line.older(stored="one") is None
+
+
+def test_without_git_nothing_is_known_whatever_is_kept(line: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert line.older(stored="one") is Side.STORE
+    (line.top / ".git" / "HEAD").write_text("nonsense")
+    assert line.older(stored="one") is None
+    (line.top / ".git" / "HEAD").write_text("ref: refs/heads/nowhere\n")
+    assert line.older(stored="one") is None
+    line.go("two")
+    monkeypatch.setenv("PATH", str(line.store))
+    assert line.older(stored="one") is None
+
+
+def test_what_is_kept_of_another_directory_or_torn_is_none(line: Repository, calls: Path) -> None:
+    asked = Git(str(line.top))
+    assert line.kept.of(asked, "elsewhere").parents == {}
+    once = line.kept.of(asked, "chats")
+    assert len(once.parents) == len(("one", "two", "three"))
+    assert walks(calls) == 1 + 1
+    kept = line.store.with_name("kept")
+    whole = kept.read_bytes()
+    for broken in (whole[:-1], whole[: len(whole) // 2], b"", whole[:-1] + b"x"):
+        kept.write_bytes(broken)
+        assert line.kept.of(asked, "chats") == once
+        assert walks(calls) == 1
+        assert kept.read_bytes() == whole
+
+
+def test_a_dry_run_reads_what_is_kept_and_writes_nothing(line: Repository, calls: Path) -> None:
+    path = line.store.with_name("kept")
+    git_of, dry = Git(str(line.top)), KeptHistory(str(path), readonly=True)
+    once = dry.of(git_of, "chats")
+    assert dry.of(git_of, "chats") == once
+    assert walks(calls) == 1, "it is in memory"
+    assert not path.exists()
+    line.kept.of(git_of, "chats")
+    before = path.stat()
+    walks(calls)
+    assert KeptHistory(str(path), readonly=True).of(git_of, "chats") == once
+    assert walks(calls) == 0
+    assert list(path.parent.glob("kept*")) == [path]
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_a_history_of_too_many_files_is_not_kept(line: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_history, "LARGEST", 2)
+    assert line.older(stored="one") is Side.STORE
+    assert not line.store.with_name("kept").exists()
 
 
 def parted(repository: Repository, store: str, workspace: str) -> dict[str, Committed]:
@@ -463,7 +610,7 @@ def parted(repository: Repository, store: str, workspace: str) -> dict[str, Comm
     line = "metadata 09:00  stream 09:00 [1]"
     views = parted_of(building.stored(f"{store}  {line}"), building.here(f"{workspace}  {line}"), Memory(), RULES)
     assert len(views) == 1
-    return committed_of(views, str(repository.conversations), JP)
+    return committed_of(views, str(repository.conversations), JP, repository.kept)
 
 
 def test_what_commits_say_of_directories_in_another_partition(repository: Repository) -> None:
@@ -480,14 +627,14 @@ def test_what_commits_say_of_directories_in_another_partition(repository: Reposi
     assert parted(repository, archived, name) == {"jp-c1": Committed(name, Side.WORKSPACE, first)}
     line = "metadata 09:00  stream 09:00 [1]"
     views = parted_of(building.stored(f"{archived}  {line}"), building.here(f'"1-a\\nb"  {line}'), Memory(), RULES)
-    assert committed_of(views, str(repository.conversations), JP) == {}
+    assert committed_of(views, str(repository.conversations), JP, repository.kept) == {}
 
 
 def test_of_no_directory_git_is_not_asked(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Git, "_run", lambda *_: pytest.fail("git is run"))
-    assert committed_of((), str(repository.conversations), JP) == {}
+    assert committed_of((), str(repository.conversations), JP, repository.kept) == {}
     (tmp_path / "bare").mkdir()
     outside = replace(repository, top=tmp_path / "bare")
     monkeypatch.setattr(outdated, "top_of", lambda _: None)

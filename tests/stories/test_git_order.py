@@ -82,6 +82,29 @@ def test_an_older_commit_that_no_run_has_seen_is_set_aside(versions: World) -> N
     assert called(versions) == "fourth"
 
 
+def kept(world: World) -> list[tuple[Path, int, int]]:
+    """Return the files that hold what git said of the history."""
+    return [(path, path.stat().st_ino, path.stat().st_mtime_ns) for path in world.state.rglob("git-*")]
+
+
+def test_what_git_said_is_kept_until_it_says_something_else(versions: World) -> None:
+    versions.reconcile()
+    assert kept(versions) == [], "there was no doubt"
+    go(versions, "second")
+    assert [action["reason"] for action in versions.plan()["actions"]] == ["behind"]
+    assert kept(versions) == [], "a dry run writes nothing"
+    assert reasons(versions) == {("stream", "behind-aside")}
+    (first,) = kept(versions)
+    git(versions.project, "checkout", "-q", "first", "--", ".")
+    assert reasons(versions) == {("stream", "behind-aside")}
+    assert kept(versions) == [first], "another old version, and the same commits"
+    git(versions.project, "checkout", "-q", "-f", "third")
+    assert reasons(versions) == {("stream", "behind-aside")}
+    (second,) = kept(versions)
+    assert second != first
+    assert second[0] == first[0]
+
+
 def test_a_newer_commit_is_taken_whatever_the_times(versions: World) -> None:
     go(versions, "second")
     versions.reconcile()
