@@ -240,4 +240,10 @@ def _played(beginning: Beginning) -> PureLevel:
 
 
 def _going_on(level: PureLevel) -> PureLevel:
-    return PureLevel(trees=dict(level.trees), memories=level.memories.copy(), now_ns=level.now_ns)
+    return PureLevel(
+        trees=dict(level.trees),
+        memories=level.memories.copy(),
+        now_ns=level.now_ns,
+        removed=set(level.removed),
+        stored=set(level.stored),
+    )
