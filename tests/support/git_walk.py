@@ -101,7 +101,7 @@ class Walk:
         self.made: dict[tuple[str, Version], Version] = {}
         """What JP has made, from what."""
         self.written: set[str] = set()
-        """Digests of the files that JP has written."""
+        """Digests of the files that JP has written, or git by taking a stash out."""
         self.had: dict[str, list[Version]] = {}
         self.log: list[str] = []
         self.counts: dict[str, int] = {}
@@ -180,6 +180,9 @@ class Walk:
     def pop(self, tree: World) -> None:
         if git(tree.project, "stash", "list") and not self._is_dirty(tree) and self._try(tree, "stash", "pop", "-q"):
             self._settle(tree)
+            # git has merged the stash into what was there: a content that neither JP nor a run has written.
+            found = git(tree.project, "diff", "--name-only", "-z", "HEAD", "--", PATH).split("\0")
+            self.written |= {blob(tree.project / path) for path in found if path and (tree.project / path).is_file()}
 
     def discard(self, tree: World) -> None:
         git(tree.project, "reset", "-q", "--hard")
