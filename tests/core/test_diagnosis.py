@@ -312,3 +312,11 @@ def test_a_link_in_the_place_of_a_conversation() -> None:
     assert (found.ailment, found.conversation) == (Ailment.UNREADABLE, "jp-c1")
     (message,) = (item.message for item in plan.held if item.conversation == "jp-c1")
     assert message.startswith("workspace:1-a: found a symbolic link, expected the directory that was there; ")
+
+
+@pytest.mark.parametrize(
+    ("ailment", "severity"),
+    [(Ailment.INVALID, "error"), (Ailment.STALE, "warning"), (Ailment.MISSING_PARENT, "note")],
+)
+def test_what_is_normal_is_a_note(ailment: Ailment, severity: str) -> None:
+    assert ailment.severity == severity

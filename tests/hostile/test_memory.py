@@ -45,6 +45,7 @@ def big_stream(path: Path, size: int) -> None:
 def world(world: World) -> World:
     for at in range(2):
         write_conversation(world.workspace / f"{NUMBER + at}-it", "It", events(3))
+    world.store.mkdir(parents=True)
     return world
 
 
