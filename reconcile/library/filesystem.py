@@ -141,6 +141,8 @@ class FileSystemBackend:
                 if children and removal.strategy is None:
                     raise has_children(conversation, children) from None
                 raise PersistError(str(error), hint=error.hints[0] if error.hints else None) from None
+            # What fails is raised, or was killed before it returned: no later run removes it after all.
+            plan = replace(plan, waiting=tuple(each for each in plan.waiting if each[1] is None))
             outcome = self._run(plan, look, removal.lease)
             if not any(deed.reason is Reason.DRIFT for deed in outcome.deeds.values()):
                 break

@@ -56,5 +56,5 @@ def check(world: World) -> None:
     assert_sound(world)
     found = world.run("--workspace", world.project, "--check", "--json")
     plan = json.loads(found.stdout)
-    assert (found.exit_code, plan["actions"], plan["held"], plan["notes"]) == (0, [], [], [])
+    assert (found.exit_code, plan["actions"], plan["held"], plan["notes"]) == (0, [], [], []), plan
     assert not found.stderr, found.stderr
