@@ -75,10 +75,15 @@ def command(context: click.Context, settle: float | None, settle_at_most: float 
     if options.is_dry or options.only or options.below or options.accept:
         raise click.UsageError("watch takes no --dry-run, --check, --out, --only, --below or --accept")
 
+    begun = False
+
     def opening() -> Watched:
+        nonlocal begun
         roots = find_roots(options)
         settings = settings_of(roots)
-        tell_new_store(options, roots)
+        if not begun:  # later on it is a store that went, which a watcher waits for
+            tell_new_store(options, roots)
+        begun = True
         session = open_session(roots, settings, readonly=False)
         policy = policy_of(options, settings, {"only": frozenset(), "below": frozenset()})
         pace = _pace(settings, settle, settle_at_most)

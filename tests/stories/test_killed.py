@@ -90,6 +90,7 @@ def interruptible() -> Iterator[None]:
 @pytest.mark.usefixtures("interruptible")
 def test_interrupted_by_the_user(world: World) -> None:
     many(world)
+    world.store.mkdir(parents=True)
     before = {digest_of(path) for path in files(world.workspace)}
     with subprocess.Popen(
         command("--workspace", world.project), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -78,9 +78,9 @@ def test_what_the_program_has_left(tmp_path: Path, run: Run, scenario: str) -> N
     assert [each for each in sides.findings() if not each["on_request"]] == []
     assert not asked or asked not in [each["id"] for each in sides.findings()]
     assert sides.in_sync()
-    runs = 2 if asked else 1
-    for _ in range(runs):
-        result = sides.run("undo", "--accept", "bulk", "-w", sides.project)
+    log = json.loads(sides.run("log", "--json", "-w", sides.project).stdout)["runs"]
+    for number in range(2 if asked else 1):
+        result = sides.run("undo", log[number]["id"], "--accept", "bulk", "-w", sides.project)
         assert result.exit_code == 0, result.output
     assert sides.bytes() == before
 

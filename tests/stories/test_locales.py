@@ -40,6 +40,13 @@ def latin(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found
 
 
+@pytest.fixture
+def world(world: World) -> World:
+    """The store is there, as JP makes it: a run that makes one prints a line about that."""
+    world.store.mkdir(parents=True)
+    return world
+
+
 @pytest.fixture(params=["ascii", "latin"])
 def locale(request: pytest.FixtureRequest) -> Mapping[str, str]:
     if request.param == "ascii":

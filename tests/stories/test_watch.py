@@ -72,6 +72,7 @@ def test_what_is_written_on_one_side_is_on_the_other(watched: World) -> None:
 
 def test_a_first_run_and_a_new_conversation(world: World) -> None:
     three(world)
+    world.store.mkdir(parents=True)
     with Watching(world) as watcher:
         watcher.hears("done", times=3)
         shutil.rmtree(world.workspace / f"{THIRD}-it")

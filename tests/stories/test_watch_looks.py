@@ -48,6 +48,7 @@ def test_much_to_do_at_first(world: World) -> None:
     """So many lines as a screen has room for, and the sum; how things stand is one line all the while."""
     for number in range(80):
         write_conversation(world.workspace / f"{17500000000 + number}-it", f"Number {number}", events(1))
+    world.store.mkdir(parents=True)
     code, shown = watched_at_terminal(world.project, "actions done")
     assert code == 0
     found = lines(shown)
