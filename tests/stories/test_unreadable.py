@@ -66,6 +66,8 @@ def test_a_file_that_cannot_be_read_is_no_difference(world: World, name: str) ->
     assert {key: found[key] for key in empty} == empty
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_stream_that_is_larger_than_memory_is_not_forked(world: World) -> None:
     big_stream(world.store / NAME / "events.json", 300 * MB)
     before = sorted(world.store.iterdir()), sorted(world.workspace.rglob("*"))
