@@ -71,14 +71,13 @@ def held_lines(output: str) -> list[str]:
     return [line.strip() for line in output.splitlines() if WAY_ON in line]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("place", ["", *PLACES])
+@pytest.mark.parametrize(
+    ("kind", "place"), [*((kind, place) for kind in KINDS for place in PLACES), ("repository", "")]
+)
 @pytest.mark.parametrize("asked", [("local",), ("rm", "--cascade", "--yes")])
 def test_the_directory_that_a_repository_lies_in_is_not_removed(
     told: World, kind: str, place: str, asked: tuple[str, ...]
 ) -> None:
-    if not place and kind == "worktree":
-        pytest.skip("a worktree is made in a new directory")
     at = told.workspace / OUTER_NAME / place
     if place:
         marker = put(told, kind, at)
