@@ -1,4 +1,4 @@
-"""What is said beside a result, and asked: one rule for every command (DESIGN.md section 8).
+"""What is said beside a result, and asked: one rule for every command (docs/commands.md#common-options).
 
 A question is asked at a terminal alone; ``--yes`` has answered it. With ``--json``, in a pipe or a script nobody can be
 asked: what would need an answer is refused, with the way on. With ``--json`` standard error has JSON only, too.

@@ -53,7 +53,7 @@ def command(context: click.Context, name: str, limit: int, compat: bool) -> None
 
 def _lines(found: Mapping[str, Any], style: Style, shown: int | None) -> Iterator[str]:
     folder = found.get("rootFolder", "/")
-    missing = "" if found["folderExists"] else " (not there)"
+    missing = {True: "", False: " (not there)", None: " (can't be read)"}[found["folderExists"]]
     yield f"{style(clean(_called(found.get('name'))), bold=True)}  {clean(found['id'])}  {clean(str(folder))}{missing}"
     for said in (found.get("description"), found["purpose"], found["currentGoal"] and f"Goal: {found['currentGoal']}"):
         if said:
@@ -67,6 +67,7 @@ def _lines(found: Mapping[str, Any], style: Style, shown: int | None) -> Iterato
         "Sessions": [_session(each) for each in found["sessions"]],
         "States": [_state(each) for each in found["states"]],
         "Recent files": [f"{_when(each['modified'])}  {each['path']}" for each in found["recentFiles"]],
+        "Can't be read": [f"{each['path']}: found {each['found']}" for each in found["unread"]],
         f"Files ({len(found['workspaceStructure'])})": found["workspaceStructure"][:shown],
     }
     for heading, entries in parts.items():

@@ -1,4 +1,4 @@
-"""Exit codes, the first that applies (DESIGN.md section 8)."""
+"""Exit codes, the first that applies (docs/commands.md#exit-codes)."""
 
 USAGE = 2
 LOCKED = 5

@@ -94,7 +94,8 @@ def _show(rows: tuple[Row, ...], style: Style, *, with_root: bool) -> None:
     click.echo(style(head + ("  Root" if with_root else ""), bold=True))
     for row, title in zip(rows, titles, strict=True):
         last = clean((row.last or "")[:19].replace("T", " "))
-        line = f"{pad(title, columns)}  {pad(clean(row.conversation), ids)}  {row.events:>6}  {pad(last, 19)}"
+        events = "?" if row.events is None else row.events
+        line = f"{pad(title, columns)}  {pad(clean(row.conversation), ids)}  {events:>6}  {pad(last, 19)}"
         line += f"  {pad(row.where, 9)}"
         if with_root:
             line += f"  {clean(row.root) if row.root != row.conversation else ''}"

@@ -1,4 +1,4 @@
-"""Options that every command takes, before or after its name (DESIGN.md section 8)."""
+"""Options that every command takes, before or after its name (docs/commands.md#common-options)."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import click
 from msgspec import to_builtins
 
 from reconcile.conflicts import unseen
+from reconcile.core.diagnosis import empty_directories
 from reconcile.core.model import Side
 from reconcile.core.standing import Standing, standings
 from reconcile.core.withholding import named
@@ -58,12 +59,14 @@ def command(context: click.Context, conversation: str | None) -> None:
         for message in session.messages:
             say(options, message)
         conflicts = frozenset(each.conversation for each in unseen(session))
-        found = standings(board, plan, session.busy(), conflicts)
+        empty = empty_directories(look.store, look.workspace)
+        found = standings(board, plan, session.busy(), conflicts, empty)
         if conversation is not None:
             (one,) = find_ids(session, look, [conversation])
-            details = describe(board, one)
-            standing = next(each for each in found if each.conversation == one)
-            _show_one(options, standing, details)
+            standing = next((each for each in found if each.conversation == one), None)
+            if standing is None:
+                raise click.UsageError(f"{one} is on neither side any more; `reconcile log` lists what runs did")
+            _show_one(options, standing, describe(board, one))
             return
         if (wanted := named(board)) is not None:
             found = tuple(each for each in found if each.conversation in wanted)

@@ -1,4 +1,7 @@
-"""`reconcile brief`: a workspace of a vault, told from its files, which are never written (claudesidian.md 5)."""
+"""`reconcile brief`: a workspace of a vault, told from its files, which are never written.
+
+The program's own answer is in docs/design/formats/claudesidian.md#loadworkspace.
+"""
 
 from __future__ import annotations
 

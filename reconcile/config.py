@@ -1,4 +1,4 @@
-"""Settings: the configuration file, then the environment, then options (DESIGN.md section 8).
+"""Settings: the configuration file, then the environment, then options (docs/commands.md#configuration).
 
 Nothing is read from the project itself: a pulled repository must not change what is published or removed.
 """
@@ -100,7 +100,7 @@ def _read(path: str) -> dict[str, Any] | None:
         os.stat(path)
         import tomllib  # here, as the next one: most have no such file
 
-        from reconcile.disk.posix import open_regular
+        from reconcile.disk.regular import open_regular
 
         with open_regular(path) as file:
             return tomllib.load(file)

@@ -6,7 +6,7 @@ from __future__ import annotations
 class ReconcileError(Exception):
     """Something that stops a run: one line that says what was found and what was expected.
 
-    ``hint`` says what to do next; ``exit_code`` is the process's (DESIGN.md section 8).
+    ``hint`` says what to do next; ``exit_code`` is the process's (docs/commands.md#exit-codes).
     """
 
     exit_code = 1

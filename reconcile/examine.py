@@ -11,6 +11,8 @@ from reconcile.disk.remnants import orphaned_locks, staging_directories, tempora
 from reconcile.lost import lost_with_store
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
     from reconcile.core.look import Look
     from reconcile.core.policy import Policy
     from reconcile.session import Session
@@ -25,7 +27,8 @@ def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]
         (Side.WORKSPACE, roots.workspace_conversations, look.workspace.copies),
     )
     known = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
-    # Runs of ours leave the locks of what they remove, as JP's own cleanup takes them away (formats/jp.md 1.6).
+    # Runs of ours leave the locks of what they remove, as JP's own cleanup takes them away
+    # (docs/design/formats/jp.md#lock-files).
     known |= session.state.journal.concerned_since("").keys()
     # Those of the library lie there while a program uses it, and the next run finishes what another has begun.
     identity = session.state.meta("identity") or ""
@@ -39,4 +42,17 @@ def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]
         Finding(Ailment.LOST, each.conversation, each.left, each.conversation, (each.command,) if each.command else ())
         for each in lost_with_store(session, look)
     ]
-    return (*diagnose(board, session.plan(look, policy), look.store, look.workspace), *remnants, *lost)
+    found = diagnose(board, session.plan(look, policy), look.store, look.workspace)
+    order = list(Ailment)
+    both = (*found, *_untold(found, remnants), *lost)
+    return tuple(sorted(both, key=lambda finding: order.index(finding.ailment)))
+
+
+def _untold(found: Collection[Finding], remnants: Iterable[Finding]) -> Iterator[Finding]:
+    """Leave out what can't be read by the scan either, which has told it with what follows from it."""
+    unread = [each for each in found if each.ailment is Ailment.UNREADABLE]
+    places = {each.place for each in unread}
+    conversations = {each.conversation for each in unread} - {None}
+    for each in remnants:
+        if each.ailment is not Ailment.UNREADABLE or not (each.place in places or each.conversation in conversations):
+            yield each

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.model import Stream
+from reconcile.core.model import Fault, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,12 +24,13 @@ _INDENT = {False: "│   ", True: "    "}
 class Row(Struct, frozen=True):
     """One conversation of a listing. ``root`` is the id at the top of its tree; ``where`` says which sides have it.
 
-    ``branch`` is the drawing in front of the title in a tree. ``last`` is the last activity as written.
+    ``branch`` is the drawing in front of the title in a tree. ``last`` is the last activity as written. ``events`` is
+    None where the stream can't be read, which may hold any number.
     """
 
     conversation: str
     title: str | None
-    events: int
+    events: int | None
     last: str | None
     root: str
     parent: str | None
@@ -94,12 +95,12 @@ def where_is(view: View) -> str:
 
 def _row(board: Board, view: View, branch: str = "") -> Row:
     copy = view.store.main or view.workspace.main
-    stream = copy.stream if copy is not None and isinstance(copy.stream, Stream) else Stream(0, None)
+    stream = copy.stream if copy is not None else None
     return Row(
         conversation=view.id,
         title=view.title,
-        events=stream.count,
-        last=stream.last,
+        events=None if isinstance(stream, Fault) else stream.count if stream is not None else 0,
+        last=stream.last if isinstance(stream, Stream) else None,
         root=board.tree.tops.get(view.id, view.id),
         parent=board.tree.parent_of(view.id) if view.id in board.tree else None,
         where=where_is(view),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.disk.marks import is_directory
+from reconcile.disk.reading import reason
 from reconcile.disk.versions import VersionKind
 
 if TYPE_CHECKING:
@@ -39,8 +40,14 @@ def lost_with_store(session: Session, look: Look) -> tuple[Lost, ...]:
 
 
 def _lost(session: Session, conversation: str, title: str | None) -> Lost:
+    unread = ""
     for project in session.state.projects_with(conversation):
-        if project != session.project and os.path.isdir(project):
+        try:
+            is_there = project != session.project and is_directory(project)
+        except OSError as error:
+            unread += f"; it may still be in {project}, which can't be read ({reason(error)})"
+            continue
+        if is_there:
             command = f"reconcile --workspace {shlex.quote(project)}"
             return Lost(conversation, title, f"a run in {project} saves it again, if it is still there", command)
     units: dict[str, set[str]] = {}
@@ -49,9 +56,9 @@ def _lost(session: Session, conversation: str, title: str | None) -> Lost:
             units.setdefault(version.run, set()).add(version.unit)
     whole = [run for run, kept in units.items() if kept.issuperset(session.format.required)]
     if whole:
-        words = f"the vault has it as run {max(whole)} found it"
+        words = f"the vault has it as run {max(whole)} found it{unread}"
         return Lost(conversation, title, words, f"reconcile restore {conversation}@{max(whole)}")
     if units:
-        words = f"the vault has a part of it, which run {max(units)} has kept"
+        words = f"the vault has a part of it, which run {max(units)} has kept{unread}"
         return Lost(conversation, title, words, f"reconcile show {conversation}@{max(units)}")
-    return Lost(conversation, title, "nothing of it is kept", None)
+    return Lost(conversation, title, f"nothing of it is kept here{unread}" if unread else "nothing of it is kept", None)

@@ -216,7 +216,7 @@ def _lacks_its_base(contents: dict[str, StreamContent], form: Format) -> bool:
 
 
 def _facts(unit: str, contents: dict[str, StreamContent], form: Format) -> object:
-    """Return what a unit says; refuse what isn't valid, which is never written to either side (section 4)."""
+    """Return what a unit says; refuse invalid content (docs/design/decisions.md#rule-16)."""
     facts: object = None
     if unit == METADATA:
         content = contents[form.metadata_file]

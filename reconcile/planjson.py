@@ -1,4 +1,4 @@
-"""A plan as JSON, and back: ``{"format": "reconcile.plan/1", ...}`` (DESIGN.md section 6).
+"""A plan as JSON, and back: ``{"format": "reconcile.plan/1", ...}`` (docs/json.md#a-plan).
 
 Writing builds plain dictionaries, so that ``--json`` starts fast; reading a saved plan goes through the models of
 `reconcile.schema`, which also give the published JSON Schema.

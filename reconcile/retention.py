@@ -1,4 +1,4 @@
-"""What the vault holds, and taking it out for good: by the user's choice alone (issue 3, "Vault retention")."""
+"""What the vault holds, and taking it out for good: by the user's choice alone (docs/commands.md#reconcile-vault)."""
 
 from __future__ import annotations
 

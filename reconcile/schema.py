@@ -56,7 +56,7 @@ class WriteModel(_Model):
 
 
 class ActionModel(_Model):
-    """One action (DESIGN.md section 6)."""
+    """One action."""
 
     id: str
     kind: str

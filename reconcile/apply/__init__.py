@@ -1,1 +1,1 @@
-"""Carrying out a plan: check again, save to the vault, stage, flush, publish, journal (DESIGN.md section 7)."""
+"""Carrying out a plan: check again, save to the vault, stage, flush, publish, journal (docs/design/run.md#rule-49)."""

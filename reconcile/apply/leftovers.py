@@ -86,7 +86,10 @@ def clean_staging(
 
 
 def remove_emptied(steps: Iterable[Step], roots: Mapping[Side, Root]) -> None:
-    """Remove the directories that a run's moves and removals left empty (edge case 93), and an extra's folders."""
+    """Remove the directories that a run's moves and removals left empty, and an extra's folders.
+
+    See docs/design/formats/jp.md#edge-case-93.
+    """
     for step in steps:
         action = json.loads(step.record)
         left = place_from_json(action["source"] or action["target"])

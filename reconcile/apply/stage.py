@@ -1,4 +1,4 @@
-"""Where an action's new files wait, out of sight, and where what goes is saved (DESIGN.md section 7, "Files").
+"""Where an action's new files wait, out of sight, and where what goes is saved (docs/design/run.md#rule-50).
 
 Staging directories are called ``.reconcile-<state>-<run>`` and lie in the ``conversations/`` directory that they
 serve, so that a rename never crosses a file system and JP, which ignores names with a dot, sees nothing of them.

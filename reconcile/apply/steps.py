@@ -1,4 +1,4 @@
-"""One action on disk: prepared out of sight, then published by renames (DESIGN.md section 7, "Files")."""
+"""One action on disk: prepared out of sight, then published by renames (docs/design/run.md#rule-50)."""
 
 from __future__ import annotations
 

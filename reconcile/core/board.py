@@ -48,7 +48,7 @@ class Board(Struct, kw_only=True):
     order: tuple[str, ...] = ()
     """Every id, live ones first, parents before children."""
     frozen: frozenset[str] = frozenset()
-    """What may not move: its parent, or that of one above it, can't be told now (rule 7)."""
+    """What may not move: its parent, or that of one above it, can't be told now (docs/design/placement.md#rule-7)."""
     present: dict[str, Node] = field(default_factory=dict)
     """The workspace directory that each conversation has once the plan is carried out."""
     broken: set[str] = field(default_factory=set)
@@ -94,7 +94,7 @@ class Board(Struct, kw_only=True):
         return self.tree.parent_of(conversation)
 
     def dirname_of(self, view: View, main: Copy, final: Metadata | None) -> str:
-        """Return a directory's name: the one found, unless the title has changed (rule 5)."""
+        """Return a directory's name: the one found, unless the title has changed (docs/design/placement.md#rule-5)."""
         known = view.agreed is not None and METADATA in view.agreed.units
         before = [view.agreed.title] if view.agreed is not None and known else []
         before += [main.metadata.title] if isinstance(main.metadata, Metadata) else []

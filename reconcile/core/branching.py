@@ -1,4 +1,4 @@
-"""The plan of ``fork``: a child with a filtered copy of its source's events (section 8).
+"""The plan of ``fork``: a child with a filtered copy of its source's events (docs/commands.md#reconcile-fork).
 
 Activating the fork, and what it inherits of the configuration from then on, stay JP's job.
 """
@@ -98,7 +98,8 @@ def _takes_children(board: Board, view: View) -> bool:
     main = view.workspace.main
     above = board.tree.ancestors(view.id) if _nests(board, view) else ()
     public = not any(board.views[each].local for each in above)
-    return main is not None and not view.workspace.faults and public and not main.archived and not main.obstructed
+    whole = view.workspace.has(view.format.required) and not view.workspace.faults
+    return main is not None and whole and public and not main.archived and not main.obstructed
 
 
 def _nests(board: Board, view: View) -> bool:

@@ -23,7 +23,7 @@ CASES: Final = {
     14: ("a b b", "the same edit on both"),
     15: ("a b c", "edited on both"),
 }
-"""Number to (baseline store workspace, meaning); the same numbers in DESIGN.md 4, docs/cases.md and ``--json``."""
+"""Number to (baseline store workspace, meaning); the same numbers in docs/cases.md and ``--json``."""
 
 _NUMBERS: Final = {pattern: number for number, (pattern, _) in CASES.items()}
 

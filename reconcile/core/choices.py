@@ -24,7 +24,7 @@ class Prefer(StrEnum):
 
 
 class StreamRule(StrEnum):
-    """``stream`` in the configuration: whether streams have a direction (section 4)."""
+    """``stream`` in the configuration: whether streams have a direction (docs/cases.md#the-direction-of-streams)."""
 
     DIRECTED = "directed"
     NEWEST = "newest"

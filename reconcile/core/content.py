@@ -1,4 +1,4 @@
-"""Which content wins: the decision for one unit that both sides, or one of them, hold (section 4).
+"""Which content wins: the decision for one unit of one side or both (docs/design/decisions.md#rule-15).
 
 The presence of a conversation as a whole is decided in `reconcile.core.presence`; here both sides have it.
 """
@@ -48,6 +48,8 @@ class Outcome(Enum):
 
 _GIVING = (Outcome.TO_WORKSPACE, Outcome.UNITED)
 """What the workspace gets from the store."""
+_SOUND = (Reason.DECIDED, Reason.INCOMPLETE, Reason.REFILL, Reason.AHEAD_WORKSPACE)
+"""Why the store gets a version that holds no less than its own, or that somebody has decided for."""
 
 
 class Verdict(Struct, frozen=True):
@@ -95,6 +97,9 @@ def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tu
         verdicts = [_kept(verdict) if verdict.outcome is Outcome.DROP else verdict for verdict in verdicts]
     if is_partly_here(view, policy):
         verdicts = [_kept(verdict) if verdict.outcome in _GIVING else verdict for verdict in verdicts]
+    if policy.git_busy is not None:
+        busy = policy.git_busy
+        verdicts = [_held_by_git(each, busy) if _replaces(view, each, policy) else each for each in verdicts]
     return tuple(_unwritten(view, verdict) if view.local else verdict for verdict in verdicts)
 
 
@@ -124,6 +129,27 @@ def _refilled(view: View, verdict: Verdict, memory: Memory) -> Verdict:
     return Verdict(name, verdict.case, Outcome.TO_STORE, Reason.REFILL) if sound else verdict
 
 
+def _replaces(view: View, verdict: Verdict, policy: Policy) -> bool:
+    """Tell whether the workspace's version would take the place of the store's, or live on beside it, although nobody
+    has decided for it, and it isn't the store's with something added.
+    """
+    gives = verdict.outcome in (Outcome.TO_STORE, Outcome.UNITED) or verdict.forks is Side.WORKSPACE
+    if not gives or verdict.reason in _SOUND or view.store.digest(verdict.unit) is None:
+        return False
+    if verdict.unit != STREAM or policy.stream is not StreamRule.DIRECTED:
+        return True
+    store, workspace = (view.side(side).units[STREAM].stream for side in Side)
+    return direction(store, workspace) is not Direction.WORKSPACE_AHEAD
+
+
+def _held_by_git(verdict: Verdict, busy: str) -> Verdict:
+    """Leave the workspace's version where it is while git is in the middle of something: it may be half merged, and it
+    may go back to what it was.
+    """
+    words = f"git is in the middle of something here ({busy}): its version here is taken at the end of that"
+    return Verdict(verdict.unit, verdict.case, Outcome.HELD, Reason.GIT_BUSY, words=words)
+
+
 def _kept(verdict: Verdict) -> Verdict:
     return Verdict(verdict.unit, verdict.case, Outcome.WAIT)
 
@@ -139,10 +165,12 @@ def is_partly_here(view: View, policy: Policy) -> bool:
 
 def _is_published(view: View, name: str, policy: Policy) -> bool:
     """Tell whether a unit of a conversation belongs into the workspace, whatever is there of it now."""
-    kind = view.intent.kind if view.intent is not None else None
+    intent = view.intent
+    if intent is not None and intent.keeps_away:
+        return False
     agreed = view.agreed is not None and name in view.agreed.units
     everything = policy.missing is Missing.REPROJECT and not view.local
-    return kind is IntentKind.PROJECTED or ((agreed or everything) and kind is not IntentKind.REMOVED)
+    return agreed or everything or (intent is not None and intent.kind is IntentKind.PROJECTED)
 
 
 def decide_carried(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, ...]:

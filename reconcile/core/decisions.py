@@ -1,4 +1,4 @@
-"""What is decided of every conversation before a step is planned: presence, content, parent (sections 3 to 5).
+"""What is decided of every conversation before a step is planned: presence, content, parent (docs/design/decisions.md).
 
 In this order: what it is (`views`), whether it belongs (`presence`), which content wins (`content`), whose child it is
 (`parents`, `tree`), which of its directories stays (`directories`).
@@ -97,7 +97,7 @@ def decide(
 
 
 def _frozen(board: Board) -> frozenset[str]:
-    """Return what may not move, and everything below it (rule 7)."""
+    """Return what may not move, and everything below it (docs/design/placement.md#rule-7)."""
     frozen = {conversation for conversation, parentage in board.parentage.items() if parentage.frozen}
     for conversation in board.tree.walk():
         if board.tree.parent_of(conversation) in frozen:
@@ -175,7 +175,7 @@ def _wait_for_decision(board: Board, view: View) -> None:
 
 
 def _broken_duplicates(board: Board, view: View) -> list[Unit]:
-    """Return what nobody can read in directories that should go, which isn't removed silently (section 4)."""
+    """Return the invalid units in directories that should go; those stay (docs/design/decisions.md#rule-16)."""
     saved = view.store.main is not None or board.presences[view.id].goal is Goal.IMPORT
     if not saved or view.id in board.policy.decisions:
         return []
@@ -192,14 +192,14 @@ def _with_metadata(view: View, verdict: Verdict) -> Verdict:
 
 
 def _waiting(verdict: Verdict) -> Verdict:
-    """While the stream is behind, or a unit held, the others of that conversation wait too (section 4)."""
+    """Have a unit wait, because another one of its conversation is undecided (docs/design/decisions.md#rule-17)."""
     if verdict.outcome in (Outcome.BEHIND, Outcome.HELD, Outcome.ASIDE):
         return verdict
     return Verdict(verdict.unit, verdict.case, Outcome.WAIT, Reason.BEHIND_ASIDE)
 
 
 def _check_editable(board: Board, view: View, verdict: Verdict | None) -> None:
-    """Hold metadata that would have to state another parent but can't be edited byte for byte (section 4)."""
+    """Hold metadata that needs another parent but can't be edited byte for byte (docs/design/decisions.md#rule-18)."""
     if board.parentage[view.id].frozen:
         return
     final = final_metadata(view, verdict)

@@ -1,4 +1,4 @@
-"""What is wrong on both sides, by kind, with the way out: what `doctor` reads from a board and its plan (section 8)."""
+"""What is wrong on both sides, by kind, with the way out: what `doctor` reads from a board and its plan."""
 
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ PLAIN = "reconcile"
 LAY_OUT = "lay its metadata out as JP writes it (two spaces, a newline at the end), or write the parent by hand"
 
 
+NOTHING_IN_IT = "nothing in it"
 SEE_TO_IT = "see to its permissions, or to the disk"
 
 
@@ -215,14 +216,18 @@ def _planned(plan: Plan) -> Iterator[Finding]:
 
 
 def _empty(*sides: Snapshot) -> Iterator[Finding]:
+    for copy in empty_directories(*sides):
+        yield _of(Ailment.EMPTY, copy, NOTHING_IN_IT, f"reconcile status {copy.conversation}", "remove it")
+
+
+def empty_directories(*sides: Snapshot) -> Iterator[Copy]:
     """Directories that hold neither a file nor another conversation; one that can't be looked into isn't empty."""
     for side in sides:
         around = {copy.container for copy in side.copies}
         for copy in side.copies:
             told = copy.files or copy.metadata is not None or copy.stream is not None or copy.obstructed
-            if told or copy.conversation in around or copy.partition is Partition.TRASH:
-                continue
-            yield _of(Ailment.EMPTY, copy, "nothing in it", f"reconcile status {copy.conversation}", "remove it")
+            if not told and copy.conversation not in around and copy.partition is not Partition.TRASH:
+                yield copy
 
 
 def _foreign(board: Board, *sides: Snapshot) -> Iterator[Finding]:

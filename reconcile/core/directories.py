@@ -1,4 +1,6 @@
-"""Which of several directories of one conversation stays: the one that lies where the conversation belongs (rule 10).
+"""Which of several directories of one conversation stays: the one that lies where the conversation belongs.
+
+docs/design/placement.md#rule-10 has the rule.
 
 `reconcile.core.views` chooses before parents are known; here, with the tree, a duplicate that already lies at the
 placement takes over, so that nothing has to move to a place that is taken by what is going to be removed.

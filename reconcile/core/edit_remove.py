@@ -67,7 +67,8 @@ def with_new_children(board: Board, going: Mapping[str, Children]) -> dict[str, 
 
 def keeping_parents(board: Board) -> Edits | None:
     """Return the same edits without the removal of what has a child that can't get another parent now, nor of what that
-    lies below: its parent would be gone (section 6). Their other children stay theirs. None where nothing has to stay.
+    lies below: its parent would be gone (docs/design/run.md#rule-47). Their other children stay theirs. None where
+    nothing has to stay.
     """
     edits = board.edits
     stuck = {each: [child for child in heirs if board.parentage[child].frozen] for each, heirs in edits.heirs.items()}

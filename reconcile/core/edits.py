@@ -1,4 +1,6 @@
-"""What a tree command changes before the planner decides, so that the rules of every run hold for it (section 8).
+"""What a tree command changes before the planner decides, so that the rules of every run hold for it.
+
+This is docs/design/run.md#rule-45.
 
 An edit says what shall be: intents, parents, what leaves the workspace and what is removed. How that comes about, with
 everything saved first, is the planner's. What each command makes of its targets is in `reconcile.core.tree_edits`.

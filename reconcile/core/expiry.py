@@ -1,4 +1,4 @@
-"""What has expired: a conversation goes when all of its subtree has expired, and nobody has it open (section 8)."""
+"""What has expired: a conversation goes when all of its subtree has expired, and nobody has it open."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def expired(board: Board, active: frozenset[str]) -> tuple[str, ...]:
     """Return the live conversations that have expired, parents before children.
 
     A parent's expiry is the latest of its subtree; a descendant that has none, that is active, or that differs in the
-    workspace and isn't saved yet, keeps its ancestors (formats/jp.md 1.7, edge case 51; O12).
+    workspace and isn't saved yet, keeps its ancestors (docs/design/formats/jp.md#edge-case-51).
     """
     kept: set[str] = set()
     order = tuple(board.tree.walk())

@@ -1,4 +1,4 @@
-"""What was achieved becomes what is remembered: never what was meant (section 4, last line)."""
+"""What was achieved becomes what is remembered: never what was meant (docs/design/run.md#rule-51)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def brought(plan: Plan) -> frozenset[str]:
 
 def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes) -> None:
     """End the requests that are carried out; a decision of `resolve` waits only while something of it was put off."""
-    from reconcile.core.waiting import is_due  # here: most runs find no request that waits
+    from reconcile.core.waiting import is_due, is_unseen  # here: most runs find no request that waits
 
     memory, rules = run.memory, run.rules
     there = {copy.conversation for snapshot in snapshots for copy in snapshot.copies}.union(memory.agreed)
@@ -116,7 +116,9 @@ def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, 
         view = views.get(conversation)
         parent = changes.parents.get(conversation, memory.parents.get(conversation))
         due = view is not None and is_due(view, verb, waiting, parent, sides, rules)
-        if not due or (verb is Verb.RESOLVE and _is_about(plan, conversation) and conversation not in put_off):
+        if due and view is not None and verb is Verb.RESOLVE and _is_about(plan, conversation):
+            due = conversation in put_off or is_unseen(view, sides)
+        if not due:
             ended[conversation, verb] = None
     changes.waiting = ended
 
@@ -228,7 +230,7 @@ def _is_made(action: Action) -> bool:
 
 
 def _may_forget(view: View, plan: Plan, sides: Sides) -> bool:
-    """Tell whether what is on neither side is forgotten (row 6); a run over a part forgets nothing."""
+    """Tell whether a conversation that is on neither side is forgotten (docs/design/guards.md#rule-39)."""
     if view.agreed is None or view.store.trashed or plan.about is not None:
         return False
     return sides.may_forget(view.id, view.agreed.place)
@@ -348,9 +350,9 @@ def _fold_one(view: View, run: _Run, changes: Changes) -> None:
 
 
 def _is_back(view: View) -> bool:
-    """Tell whether what is in the workspace ends an intent: of what was removed, some files alone decide nothing."""
+    """Tell whether what is in the workspace ends an intent."""
     assert view.intent is not None  # noqa: S101 - the caller asked
-    if view.intent.kind is IntentKind.REMOVED:
+    if view.intent.keeps_away:
         return view.workspace.has(view.format.required)
     return view.intent.kind is not IntentKind.LOCAL
 

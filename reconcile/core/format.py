@@ -154,7 +154,7 @@ class Format(Protocol):
         """Tell whether a user's spelling can only be a whole id, never the beginning of one."""
 
     def order(self, conversation: str) -> tuple[int, str]:
-        """A total order of ids; "the smallest id" of section 3 is by this."""
+        """A total order of ids; "the smallest id" of docs/design/placement.md#rule-4 is by this."""
 
     def dirname(self, conversation: str, title: str | None) -> str:
         """The directory name for a new copy, and after a change of the title."""
@@ -174,7 +174,7 @@ class Format(Protocol):
     def with_parent(self, content: bytes, parent: str | None) -> bytes | None:
         """The metadata with its parent stated (None: the key taken out), order of keys kept.
 
-        None where re-serialising the unchanged object would not give the same bytes (section 4).
+        None where re-serialising the unchanged object would not give the same bytes (docs/design/decisions.md#rule-18).
         """
 
     def expires_ns(self, content: bytes) -> int | None:

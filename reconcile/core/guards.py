@@ -1,4 +1,4 @@
-"""What a run may conclude, and what it refuses, when a side as a whole looks wrong (section 4, "Further")."""
+"""What a run may conclude, and what it refuses, when a side as a whole looks wrong (docs/design/guards.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Sides(Struct, frozen=True):
         return replace(self, store_emptied=False, store_replaced=False)
 
     def believes_removal(self, conversation: str, *, buried: bool = False) -> bool:
-        """Tell whether a conversation that is absent from the store was removed from it (row 7).
+        """Tell whether a conversation that is absent from the store was removed from it (case 7).
 
         ``buried``: a run has removed it on purpose, which holds whatever became of the store.
         """
@@ -75,7 +75,7 @@ class Sides(Struct, frozen=True):
         return next((path for path in above if path in self.workspace_links), None)
 
     def may_forget(self, conversation: str, place: str) -> bool:
-        """Tell whether absence on both sides may be believed (row 6)."""
+        """Tell whether absence on both sides may be believed (docs/design/guards.md#rule-39)."""
         return self.believes_removal(conversation) and not self.workspace_emptied and not self.hides(place)
 
 

@@ -19,7 +19,7 @@ that this checkout knew."""
 
 
 class IntentKind(StrEnum):
-    """What belongs in a workspace (section 5)."""
+    """What belongs in a workspace (docs/design/intents.md)."""
 
     PROJECTED = "projected"
     LOCAL = "local"
@@ -42,6 +42,13 @@ class Intent(Struct, frozen=True):
     def is_wish(self) -> bool:
         """Tell whether a person asked for the projection; others are conclusions from what was there."""
         return self.kind is IntentKind.PROJECTED and self.waits_for is None and self.place is None
+
+    @property
+    def keeps_away(self) -> bool:
+        """Tell whether its directory went, alone or with an ancestor's: some files of it that come back by themselves
+        decide nothing.
+        """
+        return self.kind is IntentKind.REMOVED or self.waits_for is not None
 
 
 class Agreed(Struct, frozen=True):

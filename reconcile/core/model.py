@@ -1,6 +1,6 @@
 """What the two sides hold: the values that a scan produces and everything else reads.
 
-Terms are those of DESIGN.md section 2. Paths are relative to a side's ``conversations/``
+Terms are those of docs/concepts.md. Paths are relative to a side's ``conversations/``
 directory, ``/``-separated. Times are nanoseconds since the epoch, sizes are bytes.
 """
 
@@ -84,7 +84,7 @@ class File(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """Why a unit of a copy may not be written anywhere (DESIGN.md 4, "Invalid content").
+    """Why a unit of a copy may not be written anywhere (docs/design/decisions.md#rule-16).
 
     ``file`` is the file's name in the copy; ``found`` and ``expected`` complete the sentence
     "found ..., expected ...". ``incomplete`` marks a managed file that is missing while others of the
@@ -106,7 +106,7 @@ Content: TypeAlias = bytes | Fault
 
 
 class ParentKind(StrEnum):
-    """How a metadata file speaks about the parent (section 3, rules 1 and 2)."""
+    """How a metadata file speaks about the parent (docs/design/placement.md#rule-2)."""
 
     ABSENT = "absent"
     """No ``parent_id`` key at all: JP strips keys that it doesn't know, so this says nothing."""
@@ -130,7 +130,7 @@ class Metadata(Struct, frozen=True):
     title: str | None
     parent: ParentRef
     local: bool
-    """A legacy ``"local": true`` (section 5)."""
+    """A legacy ``"local": true`` (docs/design/intents.md#rule-27)."""
     content: bytes
 
 
@@ -150,7 +150,8 @@ class Stream(Struct, frozen=True):
     that configuration as the content of an event would, whether it is the first event or a file. Both are None where
     nothing has needed them (both sides in sync).
 
-    ``count`` is the number of array elements of every kind, as JP counts (formats/jp.md 4.5).
+    ``count`` is the number of array elements of every kind, as JP counts
+    (docs/design/formats/jp.md#count-and-last-event).
     """
 
     count: int
@@ -204,7 +205,8 @@ class Foreign(Struct, frozen=True):
     link: bool = False
     """A symbolic link: what it stands for is not looked at, so that it says nothing about what is there."""
     special: bool = False
-    """A pipe, socket, device or git repository, which the vault can't keep: what it lies in isn't removed."""
+    """A pipe, socket, device, git repository, or a directory that can't be read: the vault can't keep it, so that what
+    it lies in isn't removed."""
 
     @property
     def repository(self) -> bool:

@@ -1,4 +1,4 @@
-"""Whose child a conversation is: a three-way question of its own (section 3, rules 1, 2 and 7)."""
+"""Whose child a conversation is: a three-way question of its own (docs/design/placement.md#rule-1)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Parentage(Struct, frozen=True):
-    """The parent that holds. ``frozen``: nothing can be said now, so nothing in the subtree moves (rule 7)."""
+    """The parent that holds. ``frozen``: it is undecided (docs/design/placement.md#rule-7)."""
 
     parent: str | None
     frozen: bool = False
@@ -85,7 +85,7 @@ def _workspace_claim(view: View, metadata: Metadata | None) -> _Claim:
 
 
 def _roots_by_absence(view: View) -> bool:
-    """An absent key makes a root in a nested copy that is otherwise in sync: JP never writes those (rule 2)."""
+    """Tell whether an absent key makes a root: in a nested copy that is in sync (docs/design/placement.md#rule-2)."""
     unit = view.workspace.units.get(METADATA)
     return (
         unit is not None

@@ -1,4 +1,4 @@
-"""Where each conversation's directory goes in the workspace, and in the flat store (section 3, rules 5 to 10)."""
+"""Where each conversation's directory goes in the workspace, and in the flat store (docs/design/placement.md)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _is_broken(board: Board, view: View) -> bool:
 
 def is_sound(board: Board, container: str | None) -> bool:
     """Tell whether a directory may be made in another's: that is there, complete and public with all above it
-    (section 5).
+    (docs/design/intents.md#rule-25).
     """
     return container is None or (container in board.present and container not in board.broken)
 
@@ -152,7 +152,7 @@ def _step(view: View, kind: Kind, reason: Reason) -> Step:
 
 
 def _reason_to_move(board: Board, view: View, main: Copy, container: str | None) -> Reason | None:
-    """Return why the computed placement is carried out now; None leaves a directory where it was found (rule 6)."""
+    """Return why a directory moves to its placement (docs/design/placement.md#rule-6); None: it stays where it is."""
     if main.archived:
         return Reason.UNARCHIVED
     agreed = None if board.is_void(view) else view.agreed
@@ -199,7 +199,7 @@ def fits(path: str, policy: Policy, rules: Rules) -> bool:
 
 
 def _may_return(board: Board, view: View) -> Presence:
-    """Decide whether what waits for an ancestor, or was asked for, can be made now (section 5)."""
+    """Decide whether what waits for an ancestor, or was asked for, can be made now (docs/design/intents.md#rule-24)."""
     presence = board.presences[view.id]
     container = board.container_of(view.id)
     ready = is_sound(board, container)
@@ -213,7 +213,9 @@ def _may_return(board: Board, view: View) -> Presence:
         if board.policy.layout is Layout.NESTED and container != awaited:
             return removed_here(view, presence.case)
         if ready and awaited in board.present and is_complete(view):
-            return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_RETURNED)
+            # Said ahead: after a run cut short, some files of it in a directory that was there would decide nothing.
+            here = replace(intent, waits_for=None) if intent and view.workspace.husks else intent
+            return replace(presence, goal=Goal.PROJECT, reason=Reason.ANCESTOR_RETURNED, intent=here)
         return presence
     if not _was_here(board, awaited):
         return removed_here(view, presence.case)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """The kinds of action of DESIGN.md section 6."""
+    """The kinds of action (docs/design/run.md#rule-46)."""
 
     COPY = "copy"
     FORK = "fork"
@@ -66,7 +66,7 @@ class Expect(Struct, frozen=True):
 
 
 class Action(Struct, frozen=True, kw_only=True):
-    """One step. ``touches`` are the conversations whose locks it needs (section 7).
+    """One step. ``touches`` are the conversations whose locks it needs (docs/design/run.md#rule-49).
 
     ``together`` names a group: where one of the locks that its actions need isn't free, none of them is carried out.
     """

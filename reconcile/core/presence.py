@@ -1,4 +1,4 @@
-"""Whether a conversation belongs on a side: rows 1-3, 6-9 and 12 of the table, and intents (sections 4 and 5).
+"""Whether a conversation belongs on a side: cases 1-3, 6-9 and 12 of docs/cases.md, and docs/design/intents.md.
 
 Decided once per conversation, before its units. What a conversation in the store alone needs of its ancestors
 is settled in `reconcile.core.placement`, where the tree is known.
@@ -92,7 +92,7 @@ def _case(view: View) -> int:
 
 
 def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) -> Presence:
-    """Rows 2, 7 and 8: new here, or removed from the store."""
+    """Cases 2, 7 and 8: new here, or removed from the store (docs/design/decisions.md#rule-14)."""
     if sides.store_hidden or view.id in sides.linked:
         return Presence(Goal.NOTHING, _case(view), "unreadable")
     if view.workspace.faults or not view.workspace.has(view.format.required):
@@ -131,7 +131,7 @@ def _is_buried(view: View, memory: Memory) -> bool:
 def _is_old(view: View, memory: Memory) -> bool:
     """Tell whether the workspace has a version that a removal left a tombstone of, or one replaced long ago."""
     if view.agreed is not None and not _is_edited(view, view.agreed):
-        return False  # row 7: still to be removed here, though the tombstone was written ahead, or by another checkout
+        return False  # case 7: still to be removed here, though the tombstone was written ahead, or by another checkout
     if _is_buried(view, memory):
         return True
     if view.agreed is None:
@@ -143,7 +143,7 @@ def _is_old(view: View, memory: Memory) -> bool:
 
 
 def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Sides) -> Presence:
-    """Rows 3, 9 and 12: by intent."""
+    """Cases 3, 9 and 12: by intent (docs/design/intents.md#rule-22)."""
     case = _case(view)
     if view.local:
         return Presence(Goal.NOTHING, case, "local")

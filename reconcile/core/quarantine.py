@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconcile.core.views import View
 
 NOTE = "TRASHED.md"
-"""JP's own name for it (formats/jp.md 6.6)."""
+"""JP's own name for it (docs/design/formats/jp.md#sanitizer)."""
 _TEXT = """# Moved to the trash by reconcile
 
 This directory could not be read as a conversation.
@@ -87,7 +87,10 @@ def _move(board: Board, draft: Draft, view: View, copy: Copy, fault: Fault) -> N
 
 
 def _free_name(board: Board, copy: Copy) -> str:
-    """Return a name that is free in the trash: ``NAME``, ``NAME-1``, as JP counts (edge case 53)."""
+    """Return a name that is free in the trash: ``NAME``, ``NAME-1``, as JP counts.
+
+    See docs/design/formats/jp.md#edge-case-53.
+    """
     taken = {node.path for node in board.nodes[copy.side].values()}
     name, number = copy.dirname, 0
     while f"{TRASH}/{name}" in taken:

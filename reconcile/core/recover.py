@@ -1,4 +1,4 @@
-"""What `recover` offers: what records say was in this workspace, and is absent (section 5)."""
+"""What `recover` offers: what records say was in this workspace, and is absent (docs/design/intents.md#rule-31)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def remembering(memory: Memory, records: Iterable[Memory], conversations: Collec
     """Return what is remembered, and what the records know besides, the newest first.
 
     Of these conversations (None: of all) that is where they were, and which extras had come from there; of any, that
-    it was removed, or waits: nothing else is to be made of what stays away (section 5).
+    it was removed, or waits: nothing else is to be made of what stays away (docs/design/intents.md#rule-29).
     """
     agreed, former = dict(memory.agreed), dict(memory.former)
     known = {*memory.agreed, *memory.intents}
@@ -95,7 +95,8 @@ def coming(board: Board, chosen: Collection[str]) -> Mapping[str, str | None]:
     """Return those of them that can be put back, parents first, with the conversation that each will lie in.
 
     That is its parent where that is here or comes too. Where it is neither, it is what the conversation lay in when it
-    was here without its parent: nothing is published for it (section 3, rule 8). What is archived lies in nothing.
+    was here without its parent: nothing is published for it (docs/design/placement.md#rule-8). What is archived lies in
+    nothing.
     """
     homes = {each: _homes(board, each) for each in board.order if each in chosen}
     inside: dict[str, list[str]] = {}

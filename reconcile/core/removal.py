@@ -1,4 +1,4 @@
-"""What goes: removed conversations and duplicate directories, after everything below them is saved (section 6)."""
+"""What goes: removed conversations and duplicate directories, after all below is saved (docs/design/run.md#rule-47)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _staying(board: Board, view: View, copy: Copy) -> list[tuple[Node, str]]:
 
 
 def _hold_broken(board: Board, view: View, broken: list[Unit]) -> None:
-    """Content that nobody can read, in a directory that should go, isn't removed silently (section 4)."""
+    """Hold a directory that should go but has invalid content (docs/design/decisions.md#rule-16)."""
     for unit in broken:
         assert unit.fault is not None  # noqa: S101 - the caller has the broken ones
         board.keep_version(unit)

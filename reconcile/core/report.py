@@ -188,6 +188,9 @@ def _report_held(board: Board, view: View, verdict: Verdict) -> None:
     if verdict.reason in (Reason.CONTRADICTING, Reason.LOSING):
         board.hold(view, verdict.unit, verdict.reason, verdict.words, *take)
         return
+    if verdict.reason is Reason.GIT_BUSY:
+        board.hold(view, verdict.unit, verdict.reason, verdict.words)
+        return
     if verdict.reason is Reason.NOT_ROUND_TRIP:
         message = "its metadata isn't formatted as JP writes it, so its parent can't be written into it"
         board.hold(view, verdict.unit, Reason.NOT_ROUND_TRIP, message)

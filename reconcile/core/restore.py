@@ -1,4 +1,4 @@
-"""The plan that brings a version back from the vault, on both sides, as their newest one (section 8, "restore")."""
+"""The plan that brings a version back from the vault, on both sides, as the newest (docs/design/run.md#rule-53)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.core.content import is_partly_here
 from reconcile.core.draft import Draft, Put, Step
 from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Side
 from reconcile.core.nodes import Node, nodes_of
@@ -54,7 +55,7 @@ def plan_restore(
         _make(draft, units, title, now_ns)
     else:
         _write(draft, nodes_of(store)[view.store.main.path], units, Kind.COPY, view, rules, now_ns)
-        if view.workspace.main is not None and not view.local:
+        if view.workspace.main is not None and not view.local and not is_partly_here(view, policy):
             there = [unit for unit in units if not unit.unit.startswith(EXTRA) or unit.unit in view.workspace.units]
             _write(draft, nodes_of(workspace)[view.workspace.main.path], there, Kind.PROJECT, view, rules, now_ns)
     plan = Plan(

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.core.diagnosis import NOTHING_IN_IT
 from reconcile.core.plan import Kind
 from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
 from reconcile.core.waiting import words_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.board import Board
+    from reconcile.core.model import Copy
     from reconcile.core.plan import Action, Item, Plan
     from reconcile.core.views import View
 
@@ -40,10 +42,13 @@ class Standing(Struct, frozen=True):
     settled: bool
 
 
-def standings(board: Board, plan: Plan, busy: Mapping[str, str], conflicts: Collection[str]) -> tuple[Standing, ...]:
+def standings(
+    board: Board, plan: Plan, busy: Mapping[str, str], conflicts: Collection[str], empty: Iterable[Copy] = ()
+) -> tuple[Standing, ...]:
     """Return the standing of every conversation, in the order of the tree.
 
     ``busy`` names who holds a conversation's lock; ``conflicts`` were edited on both sides and not looked at since.
+    ``empty`` are directories with nothing in them (`reconcile.core.diagnosis.empty_directories`).
     """
     actions: dict[str, list[Action]] = {}
     for action in plan.actions:
@@ -54,12 +59,20 @@ def standings(board: Board, plan: Plan, busy: Mapping[str, str], conflicts: Coll
         conversation: words_for(conversation, verb, waiting)
         for (conversation, verb), waiting in board.memory.waiting.items()
     }
+    hollow: dict[str, list[str]] = {}
+    for copy in empty:
+        hollow.setdefault(copy.conversation, []).append(f"{copy.place}: {NOTHING_IN_IT}")
     found = []
     for conversation in board.order:
         view = board.views[conversation]
-        if board.presences[conversation].state == "gone":
+        is_gone = board.presences[conversation].state == "gone"
+        if is_gone and conversation not in hollow:
             continue
         word, detail, settled = _word(board, view, actions.get(conversation, []), items.get(conversation))
+        if settled and conversation in hollow:
+            word = "empty" if is_gone or not (view.store.units or view.workspace.units) else word
+            words = [detail] if detail and word != "empty" else []
+            detail, settled = "; ".join((*words, *hollow[conversation])), False
         if view.local and view.workspace.main is not None and word != "local-present":
             more = f"; {detail}" if detail else ""
             word, detail, settled = "local-present", f"it is local, and a copy is in this checkout{more}", False

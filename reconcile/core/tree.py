@@ -1,4 +1,4 @@
-"""The tree index: who is whose parent, once parents that are gone and cycles are dealt with (section 3)."""
+"""The tree index: who is whose parent, without parents that are gone and without cycles (docs/design/placement.md)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 class TreeIndex:
     """An immutable forest over the live conversations.
 
-    A parent that isn't live makes its child a root (rule 3). A cycle, also of one, is broken at its member with
-    the smallest id, which is a root (rule 4). Every iteration is in the order of ids; nothing recurses.
+    A parent that isn't live makes its child a root (docs/design/placement.md#rule-3). A cycle, also of one, is broken
+    at its member with the smallest id, which is a root (docs/design/placement.md#rule-4). Every iteration is in the
+    order of ids; nothing recurses.
     """
 
     def __init__(self, parents: Mapping[str, str | None], order: Order) -> None:

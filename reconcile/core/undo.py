@@ -1,4 +1,4 @@
-"""The plan that puts a run back: its steps reversed, the last first (section 7, "undo").
+"""The plan that puts a run back: its steps reversed, the last first (docs/design/run.md#rule-53).
 
 Where somebody has written since, a conversation is refused as a whole, with everything that builds on its steps. What
 is as it was before already needs nothing, so that an undo that was cut short can be asked for again.
@@ -102,6 +102,8 @@ class _Undo:
         now = {key for key, intent in look.memory.intents.items() if intent.kind is IntentKind.LOCAL}
         before = {key for key, each in past.remembered.items() if _is_local(each)}
         self.local = before | (now - past.remembered.keys())
+        self._decided = {key for key in now if look.memory.intents[key].run == past.id}
+        """What that run has made local, and is so still."""
         known = {key: each.agreed for key, each in past.remembered.items()}
         self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
         self._kept_places = sorted(past.kept, key=str)
@@ -178,16 +180,23 @@ class _Undo:
             found |= more
 
     def item(self, conversation: str) -> Item:
-        """Return what is said of a refused conversation, with the way to what the run has replaced or removed of it."""
+        """Return what is said of a refused conversation, with the way to what the run has replaced or removed of it.
+
+        A decision to keep it private that a later run has carried out ends by `project`.
+        """
         targets = [str(action.target) for action in self.past.steps if action.conversation == conversation]
         kept = not self._kept.isdisjoint(targets)
+        ends = conversation in self._decided or conversation in self._private
         return Item(
             conversation=conversation,
             title=self.title_of(conversation),
             unit=WHOLE,
             reason=Reason.WRITTEN_SINCE,
             message=self.refused[conversation],
-            resolve=(f"reconcile restore {conversation}@{self.past.id}",) if kept else (),
+            resolve=(
+                *((f"reconcile project {conversation}",) if ends else ()),
+                *((f"reconcile restore {conversation}@{self.past.id}",) if kept else ()),
+            ),
         )
 
     def _step(self, action: Action, kind: Kind) -> Step:
@@ -331,7 +340,7 @@ class _Undo:
         return self._kept_places[start:end]
 
     def _may_write(self, action: Action, side: Side, container: Node | None = None) -> None:
-        """Refuse to publish what is local, or to make something below it, whatever was there before (section 11)."""
+        """Refuse to publish what is local, or to make something below it (docs/design/invariants.md#invariant-5)."""
         if side is Side.STORE:
             return
         if action.conversation in self.local:

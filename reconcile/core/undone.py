@@ -1,4 +1,6 @@
-"""What was undone stays as it is until a side changes, `resolve`, or a command that names it (section 7).
+"""What was undone stays as it is until a side changes, `resolve`, or a command that names it.
+
+This is docs/design/run.md#rule-53.
 
 The record is bound to how both sides of the conversation stand as wholes, so that an undone import, removal or move
 holds as well as an undone edit.

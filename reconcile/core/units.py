@@ -1,4 +1,4 @@
-"""What is compared and copied as one: the units of a copy (section 2)."""
+"""What is compared and copied as one: the units of a copy (docs/concepts.md#conversations)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def units_of(copy: Copy, rules: Rules, known_parent: str | None) -> dict[str, Un
     """Return the units that a copy has, by name.
 
     The digest of metadata whose parent JP has stripped is that of the content with ``known_parent`` put back
-    (section 3, rule 2), so that the stripping alone is no edit.
+    (docs/design/placement.md#rule-2), so that the stripping alone is no edit.
     """
     files = {file.name: file for file in copy.files}
     units: dict[str, Unit] = {}

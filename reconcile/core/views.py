@@ -93,7 +93,7 @@ class View(Struct, frozen=True):
     agreed: Agreed | None
     intent: Intent | None
     local: bool
-    """Kept out of workspaces, by `reconcile local` or a legacy ``"local": true`` in the store (section 5)."""
+    """Kept out of workspaces, by `reconcile local` or a legacy ``"local": true`` (docs/design/intents.md#rule-27)."""
     known_parent: str | None
     """The last parent that the store's metadata stated, which JP may have stripped since."""
     base_parent: str | None
@@ -207,19 +207,23 @@ def _lead(view: View, memory: Memory) -> Lead:
 
     The store does, unless git has put the workspace's directory there. Then what has changed since both sides agreed
     counts: the workspace, by a later commit, which the store follows, unless it has replaced that very one before; or
-    the store, which the workspace follows, but not where a commit that isn't checked out here does that already.
+    the store, which the workspace follows, but not where a commit that isn't checked out here does that already. Since
+    each has stayed as it was, the store has changed nothing.
     """
-    if memory.asides.get((view.id, PLACE)) == view.parted:
+    placed = memory.asides.get((view.id, PLACE))
+    if placed == view.parted:
         return Lead.NEITHER
     found = memory.committed.get(view.id)
     assert view.store.main is not None  # noqa: S101 - it is on both sides
     assert view.workspace.main is not None  # noqa: S101 - as above
     if found is None or found.place != view.workspace.main.path:
         return Lead.STORE
-    if view.agreed is not None and is_archived(view.agreed.place) != view.store.main.archived:
+    stayed = placed is not None and placed.store == view.parted.store
+    if view.agreed is not None and not stayed and is_archived(view.agreed.place) != view.store.main.archived:
         return Lead.NEITHER if found.older is Side.WORKSPACE else Lead.STORE
-    replaced = found.since in memory.history.get((view.id, PLACE), ())
-    follows = view.agreed is not None and found.older is Side.STORE and not replaced
+    replaced = {commit for each in memory.history.get((view.id, PLACE), ()) for commit in each.split("+")}
+    new = not replaced.issuperset(found.since.split("+"))
+    follows = view.agreed is not None and found.older is Side.STORE and new
     return Lead.WORKSPACE if follows else Lead.NEITHER
 
 
@@ -312,9 +316,10 @@ def _is_damaged(copy: Copy) -> bool:
 def _is_there(copy: Copy, inputs: _Inputs) -> bool:
     """A directory without a managed file is no copy, unless its files were there and others depend on it.
 
-    Publishing is never guessed from an empty directory (section 5); but where the baseline has the conversation and
-    the directory still holds others, JP would trash them with it (edge case 87). One that has lost both its metadata
-    and its events was removed, too: nobody writes half of it, and git leaves the other file where it doesn't know that.
+    Publishing is never guessed from an empty directory (docs/design/decisions.md#rule-13); but where the baseline has
+    the conversation and the directory still holds others, JP would trash them with it
+    (docs/design/formats/jp.md#edge-case-87). One that has lost both its metadata and its events was removed, too:
+    nobody writes half of it, and git leaves the other file where it doesn't know that.
     """
     if copy.partition is Partition.TRASH:
         return False
@@ -325,7 +330,7 @@ def _is_there(copy: Copy, inputs: _Inputs) -> bool:
     if not known and not names.isdisjoint(fmt.stream_files):
         return True
     intent = inputs.memory.intents.get(inputs.conversation)
-    published = intent is None or intent.kind is IntentKind.PROJECTED
+    published = intent is None or (intent.kind is IntentKind.PROJECTED and not intent.keeps_away)
     return known and published and copy.path in inputs.enclosing
 
 
@@ -347,8 +352,9 @@ def _view(main: Copy | None, kept: list[Copy], speaking: Iterable[Copy], inputs:
 
 
 def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Unit, list[Unit]]:
-    """Choose the unit that speaks for a side: the newest valid one that differs from the baseline (rule 10).
+    """Choose the unit that speaks for a side: the newest valid one that differs from the baseline.
 
+    docs/design/placement.md#rule-10 has the rule.
     What the history has superseded speaks only where nothing else does. Also return the valid ones that
     differ from the baseline too and from the speaker.
     """

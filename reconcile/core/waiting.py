@@ -22,10 +22,10 @@ from reconcile.core.presence import Goal
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Children, Localize, Project, Remove
 
-__all__ = ["asked_for", "content_of", "is_due", "keeping_parents", "recorded", "unfinished", "words_for"]
+__all__ = ["asked_for", "content_of", "is_due", "is_unseen", "keeping_parents", "recorded", "unfinished", "words_for"]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.board import Board
     from reconcile.core.guards import Sides
@@ -60,8 +60,22 @@ def is_due(view: View, verb: Verb, waiting: Waiting, parent: str | None, sides: 
         case Verb.REPARENT:
             return parent != waiting.value and view.store.main is not None
         case _:
-            now = content_of(view.store, rules), content_of(view.workspace, rules)
-            return now == (waiting.store, waiting.workspace) and now[0] != now[1]
+            return is_unseen(view, sides) or (_is_as_asked(view, waiting, rules) and not _is_settled(view, rules))
+
+
+def _is_as_asked(view: View, waiting: Waiting, rules: Rules) -> bool:
+    """Tell whether both sides have the content that was asked about."""
+    return (content_of(view.store, rules), content_of(view.workspace, rules)) == (waiting.store, waiting.workspace)
+
+
+def _is_settled(view: View, rules: Rules) -> bool:
+    return content_of(view.store, rules) == content_of(view.workspace, rules)
+
+
+def is_unseen(view: View, sides: Sides) -> bool:
+    """Tell whether a side isn't seen that may have it."""
+    here, there = view.workspace.main, view.store.main
+    return (there is None and _store_is_away(sides)) or (here is None and _may_be_here(view, sides))
 
 
 def _may_be_here(view: View, sides: Sides) -> bool:
@@ -155,14 +169,18 @@ def unfinished(board: Board) -> Edits | None:
         for key, waiting in sorted(board.memory.waiting.items())
         if key[0] in board.views and key[0] not in decided and _is_due_on(board, key, waiting)
     }
-    if not due:
+    dropped = _overtaken(board, due)
+    if not due and not dropped:
         return None
-    dropped: dict[tuple[str, Verb], str] = {}
     removal = _removal(board, due, dropped)
     left = {key: waiting for key, waiting in due.items() if key[0] not in removal.deleted}
     local = localize(board, tuple(_leaving(board, left)))
     parents = _parents(board, left, dropped)
-    takes = {key[0]: Take(str(w.value)) for key, w in left.items() if key[1] is Verb.RESOLVE}
+    takes = {
+        key[0]: Take(str(waiting.value))
+        for key, waiting in left.items()
+        if key[1] is Verb.RESOLVE and not is_unseen(board.views[key[0]], board.sides)
+    }
     return replace(
         local,
         parents={**removal.parents, **parents},
@@ -187,8 +205,19 @@ def unfinished(board: Board) -> Edits | None:
     )
 
 
+def _overtaken(board: Board, due: Collection[tuple[str, Verb]]) -> dict[tuple[str, Verb], str]:
+    """Return the decisions about two versions of which a side has another one by now."""
+    found = {}
+    for key, waiting in sorted(board.memory.waiting.items()):
+        open_still = key[0] in board.views and key not in due and key[0] not in board.policy.decisions
+        if key[1] is Verb.RESOLVE and open_still and not _is_settled(board.views[key[0]], board.rules):
+            asked = f"resolve {key[0]} --take {waiting.value}"
+            found[key] = f"`{asked}` was asked for, but a side was changed since: it is not done; decide again"
+    return found
+
+
 def _leaving(board: Board, due: Mapping[tuple[str, Verb], Waiting]) -> list[str]:
-    """Return the local ones whose directory leaves: only with what was to leave with it (section 5)."""
+    """Return those whose directory leaves: only with what was to leave with it (docs/design/intents.md#rule-27)."""
     local = {key[0]: waiting for key, waiting in due.items() if key[1] is Verb.LOCAL}
     together = frozenset(local).union(*(waiting.along for waiting in local.values()))
     return [
@@ -256,7 +285,7 @@ def _parents(
 
 def words_for(conversation: str, verb: Verb, waiting: Waiting) -> str:
     """Say what a request asks for, since when, and what was in the way."""
-    return f"`{_command(conversation, verb, waiting)}` waits since run {waiting.run}: {waiting.why}"
+    return f"`{_command(conversation, verb, waiting)}` has waited since run {waiting.run}: {waiting.why}"
 
 
 def _command(conversation: str, verb: Verb, waiting: Waiting) -> str:

@@ -287,7 +287,8 @@ class Root:
     def remove_emptied(self, left: str, folders: int = 0) -> None:
         """Remove the `conversations` directory that something has left, and the conversation's if nothing is in it.
 
-        And so on upwards (edge case 93). ``folders``: in how many an extra lay; git doesn't keep them either.
+        And so on upwards (docs/design/formats/jp.md#edge-case-93). ``folders``: in how many an extra lay; git doesn't
+        keep them either.
         """
         above = left.rpartition("/")[0]
         for _ in range(folders):

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 _PLUGINS = ("claudesidian-mcp", "nexus")
 
 _AT_MOST = 256 << 20
-"""Bytes of one file that are read: states that hold copies of copies double with each one (edge case 16)."""
+"""Bytes of one file that are read: states that hold copies of copies double with each one.
+
+See docs/design/formats/claudesidian.md#edge-case-16.
+"""
 
 
 def read_vault(path: str, kinds: Collection[Kind] = tuple(Kind)) -> VaultFiles:
@@ -36,47 +39,61 @@ def read_vault(path: str, kinds: Collection[Kind] = tuple(Kind)) -> VaultFiles:
 
 
 def read_surroundings(path: str) -> Surroundings:
-    """Files and folders of a vault as its program shows them, without dot-names, and the agents that it knows."""
+    """Files and folders of a vault as its program shows them, without dot-names, the agents that it knows, and what
+    can't be read of all that.
+    """
     files: list[VaultFile] = []
     folders: list[str] = []
     with Directory.open_root(os.path.join(path, "")) as root:
+        agents = list(_agents(root))
+        unread = [each for each in agents if isinstance(each, Fault)]
         waiting = [""]
         while waiting:
             folder = waiting.pop()
-            for name, status in _seen(root, folder):
-                inner = f"{folder}/{name}" if folder else name
-                if stat.S_ISDIR(status.st_mode):
+            for inner, status in _seen(root, folder):
+                if isinstance(status, Fault):
+                    unread.append(status)
+                elif stat.S_ISDIR(status.st_mode):
                     folders.append(inner)
                     waiting.append(inner)
                 elif stat.S_ISREG(status.st_mode):
                     files.append(VaultFile(inner, (status.st_mtime_ns + 500_000) // 1_000_000))
-        files.sort(key=lambda file: file.path)
-        return Surroundings(tuple(files), frozenset(folders), tuple(_agents(root)))
+    files.sort(key=lambda file: file.path)
+    unread.sort(key=lambda fault: fault.file)
+    known = tuple(each for each in agents if isinstance(each, Agent))
+    return Surroundings(tuple(files), frozenset(folders), known, tuple(unread))
 
 
-def _seen(root: Directory, folder: str) -> list[tuple[str, os.stat_result]]:
-    """The entries of a folder without a dot in front, with their status; nothing of one that can't be opened."""
+def _seen(root: Directory, folder: str) -> list[tuple[str, os.stat_result | Fault]]:
+    """The paths in a folder without a dot in front of their names, each with its status; or that it can't be read."""
+    found: list[tuple[str, os.stat_result | Fault]] = []
     try:
         with root.below(folder) as directory:
-            return [
-                (entry.name, entry.stat(follow_symlinks=False))
-                for entry in directory.entries()
-                if not entry.name.startswith(".")
-            ]
-    except OSError:
-        return []
+            for entry in directory.entries():
+                status = None if entry.name.startswith(".") else _status(directory, entry.name)
+                if status is not None:  # not removed meanwhile
+                    found.append((f"{folder}/{entry.name}" if folder else entry.name, status))
+    except OSError as error:
+        if not is_absence(error):
+            found.append((folder, unreadable(folder or "/", error)))
+    return found
 
 
-def _agents(root: Directory) -> Iterator[Agent]:
-    """The custom prompts in the settings of the program, under either of its names."""
+def _agents(root: Directory) -> Iterator[Agent | Fault]:
+    """The custom prompts in the settings of the program, under either of its names; or what can't be read of them."""
     for plugin in _PLUGINS:
+        place = f".obsidian/plugins/{plugin}"
         try:
-            with root.below(f".obsidian/plugins/{plugin}") as directory:
-                content = _content(directory, "data.json")
-        except OSError:
+            with root.below(place) as directory:
+                content = _content(directory, "data.json") if _exists(directory, "data.json") else b""
+        except OSError as error:
+            if not is_absence(error):
+                yield unreadable(place, error)
             continue
         if isinstance(content, bytes):
             yield from read_agents(content)
+        else:
+            yield Fault(f"{place}/{content.file}", content.found, content.expected)
 
 
 def _split(root: Directory, kind: Kind) -> SplitFiles:

@@ -173,7 +173,11 @@ class Reader:
             except FileNotFoundError:
                 raise
             except OSError as error:
-                self.problems.append(Problem(f"{path}/{prefix[:-1]}", f"it can't be read ({reason(error)})"))
+                inside = prefix[:-1]
+                if not self.fixed and any(part.startswith(".") for part in inside.split("/")):
+                    self.note_unread(directory, inside, f"{path}/{inside}", error)
+                else:
+                    self.problems.append(Problem(f"{path}/{inside}", f"it can't be read ({reason(error)})"))
         return listing
 
     def _list_one(self, directory: Directory, path: str, prefix: str, listing: Listing) -> list[str]:
@@ -202,11 +206,19 @@ class Reader:
                 if unit in (METADATA, STREAM):
                     listing.faults[unit] = Fault(name, kind_of(mode), "a regular file")
                     unit = None
-                elif stat.S_ISDIR(mode) and (self.fixed or not entry.name.startswith(".")):
+                elif stat.S_ISDIR(mode):  # also with a leading dot: a repository in it isn't removed or moved either
                     below.append(name + "/")
                 if is_special(mode) or (stat.S_ISLNK(mode) and unit is not None):
                     self._not_ours(f"{path}/{name}", mode)
         return below
+
+    def note_unread(self, above: Directory, name: str, path: str, error: OSError) -> None:
+        """Note a directory that has nothing of ours and can't be read, which keeps that around it from being removed.
+
+        Raises `OSError` where it is gone.
+        """
+        self.sweep.note(path, above.stat(name), self.now_ns)
+        self.foreign.append(Foreign(path, f"a directory that can't be read ({reason(error)})", special=True))
 
     def _not_ours(self, path: str, mode: int) -> None:
         """Note a link, or what has no content, which keeps its directory from being removed."""

@@ -1,4 +1,4 @@
-"""Flushing to disk: what the journal calls done survives a power cut (DESIGN.md section 7, "Files").
+"""Flushing to disk: what the journal calls done survives a power cut (docs/design/run.md#rule-50).
 
 What the operating system does not promise: a rename that is seen is not yet on disk (its directory must be
 flushed too), and a file's name on disk says nothing about its content (the file must be flushed too).
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.disk.posix import O_CLOEXEC, O_NOFOLLOW, find_syncfs, sync_file
+from reconcile.disk.regular import regular_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -34,7 +35,7 @@ def fsync_file(file: str | int) -> None:
         return
     # Windows flushes only what is open for writing; elsewhere a read-only file can be flushed too.
     mode = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
-    fd = os.open(file, mode | O_NOFOLLOW | O_CLOEXEC)
+    fd = regular_descriptor(file, mode | O_NOFOLLOW)
     try:
         sync_file(fd)
     finally:

@@ -8,8 +8,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reconcile.disk.posix import O_CLOEXEC, O_NOFOLLOW, lock_exclusively
+from reconcile.disk.posix import O_NOFOLLOW, lock_exclusively
 from reconcile.disk.private import FILE_MODE
+from reconcile.disk.regular import regular_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,7 @@ def acquire(path: str, timeout: float) -> Callable[[], None] | None:
 
 def _take(path: str) -> int | None:
     """Try once; the file must still be the one of that name, once it is locked."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE)
+    fd = regular_descriptor(path, os.O_RDWR | os.O_CREAT | O_NOFOLLOW, FILE_MODE)
     try:
         lock_exclusively(fd)
         if os.fstat(fd).st_ino == os.stat(path).st_ino:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 from typing import TypeAlias
 
+from reconcile.disk.regular import open_regular, regular_descriptor
+
 NAME = "generation"
 _DATABASE = ("state.sqlite", "state.sqlite-wal")
 _BYTES = 16
-_FLAGS = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FLAGS = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 
 Generation: TypeAlias = tuple[object, ...]
 
 
 def advance(directory: str) -> None:
     """Leave a new mark: what is written now isn't known to anybody. Raises `OSError`."""
-    fd = os.open(os.path.join(directory, NAME), _FLAGS, 0o600)
+    fd = regular_descriptor(os.path.join(directory, NAME), _FLAGS)
     try:
         os.write(fd, os.urandom(_BYTES))
     finally:
@@ -29,7 +31,7 @@ def advance(directory: str) -> None:
 def generation(directory: str) -> Generation | None:
     """Return what is another value after every transaction; None where that can't be told."""
     try:
-        with open(os.path.join(directory, NAME), "rb") as file:
+        with open_regular(os.path.join(directory, NAME)) as file:
             mark = file.read()
         return (mark, *(_status(os.path.join(directory, name)) for name in _DATABASE))
     except OSError:
@@ -39,7 +41,7 @@ def generation(directory: str) -> Generation | None:
 def mark_of(directory: str) -> bytes | None:
     """Return the newest mark; None before the first one. Raises `OSError`."""
     try:
-        with open(os.path.join(directory, NAME), "rb") as file:
+        with open_regular(os.path.join(directory, NAME)) as file:
             return file.read()
     except FileNotFoundError:
         return None

@@ -1,7 +1,7 @@
 """Whether git is in the middle of something in a checkout, told by its files; git itself is run for `local` and `rm`
 alone, to tell whether it has committed what they take away.
 
-While it is, it writes and removes files of the checkout by a plan of its own (DESIGN.md section 7).
+While it is, it writes and removes files of the checkout by a plan of its own (docs/design/guards.md#rule-41).
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from xxhash import xxh3_128, xxh3_128_digest
 
 from reconcile.core.model import Copy, Fault, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
 from reconcile.disk.private import replace_private_file
+from reconcile.disk.regular import open_regular
 from reconcile.disk.rows import Changes, Packed, Rows
 from reconcile.disk.sweep import past
 
@@ -131,12 +132,12 @@ class Index(Struct):
         """The index that was saved for a root in a state's directory; an empty one where there is none."""
         path = _path(directory, root)
         try:
-            with open(path, "rb") as file:
+            with open_regular(path) as file:
                 found = cls.decode(file.read())
                 found.base = found.saved
         except OSError:
             return cls()
-        with contextlib.suppress(OSError), open(path + _CHANGES, "rb") as file:
+        with contextlib.suppress(OSError), open_regular(path + _CHANGES) as file:
             found.change(file.read())
         return found
 

@@ -1,4 +1,4 @@
-"""The journal: what each run meant to do and did, step by step, written ahead (DESIGN.md section 7)."""
+"""The journal: what each run meant to do and did, step by step, written ahead."""
 
 from __future__ import annotations
 

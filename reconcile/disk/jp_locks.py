@@ -1,4 +1,4 @@
-"""JP's cross-process conversation locks, by JP's protocol (formats/jp.md 1.6, DESIGN.md section 7).
+"""JP's cross-process conversation locks, by its protocol (docs/design/formats/jp.md#lock-files).
 
 JP trusts whoever has flocked the file of that name, closes and then unlinks it on release, and at the end
 of each run unlinks every lock file that it found free a moment earlier. So a name can vanish from under a

@@ -1,4 +1,4 @@
-"""JP's two roots, found as JP finds them (formats/jp.md 1.2 to 1.5), without writing anything.
+"""JP's two roots, found as JP finds them (docs/design/formats/jp.md#paths), without writing anything.
 
 JP makes up a new id where ``.jp/.id`` is damaged, and merges the silos of one id at every start. Neither is
 done here: a made-up id is another store, and a merge without a lock loses data.
@@ -11,12 +11,13 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.core.names import CHILDREN
-from reconcile.disk.marks import is_directory, status_at
+from reconcile.disk.marks import is_absence, is_directory, status_at
 from reconcile.disk.roots import LocateError, Roots, identity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from reconcile.core.model import Unreadable
     from reconcile.disk.roots import Request
 
 MARKER = ".jp"
@@ -26,6 +27,10 @@ LINK = "storage"
 _ID_CHARACTERS = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz")
 _ID_LENGTH = 5
 _ID_LIMIT = 65536
+
+
+class UnreadIdError(LocateError):
+    """An id is there, or may be, and can't be read."""
 
 
 def locate_jp(request: Request) -> Roots:
@@ -44,12 +49,12 @@ def locate_jp(request: Request) -> Roots:
 
 def _refuse_lost(start: str, project: str, request: Request) -> None:
     """A project further up isn't meant where there was one nearer."""
-    from reconcile.disk.lost import find_lost  # here: most runs begin in the project itself
+    from reconcile.disk.lost import known_checkouts  # here: most runs begin in the project itself
 
-    lost = find_lost(start, request, silos_of(request))
+    lost = known_checkouts(request, silos_of(request)).nearest_lost(start)
     if lost is not None:
         raise LocateError(
-            f"{lost.project}: found no {MARKER}, expected that of a checkout that was here; {project} is another one",
+            f"{lost}: found no {MARKER}, expected that of a checkout that was here; {project} is another one",
             f"put it back: reconcile recover; or name the other one: --workspace {project}",
         )
 
@@ -60,15 +65,24 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
     The id is found through its own file, reconcile's record of this path or of ``source``, a silo's ``storage`` link,
     or ``--store``. Nothing is written.
     """
-    from reconcile.disk.lost import find_lost, ids_of
+    from reconcile.disk.lost import known_checkouts
 
     start = request.path(request.workspace or "")
-    lost = find_lost(start, request, silos_of(request))
-    project = lost.project if lost is not None else _meant(start, named=source is not None or request.store is not None)
-    if os.path.lexists(os.path.join(project, MARKER, ID_FILE)):
+    known = known_checkouts(request, silos_of(request))
+    try:
+        project = known.nearest_lost(start) or _meant(start, named=source is not None or request.store is not None)
+        has_id = status_at(os.path.join(project, MARKER, ID_FILE), follow=False) is not None
+    except OSError as error:
+        raise LocateError(
+            f"{error.filename}: it can't be read ({error.strerror}), expected to see which project is to be recovered",
+            "make it readable",
+        ) from None
+    if known.unread and request.store is None and not (has_id and project == start):
+        _refuse_unread(known.unread, project, has_id=has_id)
+    if has_id:
         return _roots(request, project, read_id(os.path.join(project, MARKER)))
-    ids = ids_of(request.path(source), request, silos_of(request)) if source is not None else ()
-    ids = ids or ids_of(project, request, silos_of(request))
+    ids = known.ids_of(request.path(source)) if source is not None else ()
+    ids = ids or known.ids_of(project)
     if request.store is not None:
         ids = (os.path.basename(request.path(request.store)).rpartition("-")[2],)
     if not ids or not _is_id(os.fsencode(ids[0])):
@@ -79,13 +93,23 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
     return _roots(request, project, ids[0])
 
 
+def _refuse_unread(unread: Sequence[Unreadable], project: str, *, has_id: bool) -> None:
+    """Any record that can't be read may be the one of what is to be recovered: another id, or a nearer project."""
+    found = "; ".join(f"{each.file}: found {each.found}" for each in unread)
+    if has_id:
+        wanted, way_on = f"whether a project was lost nearer than {project}", f"name that one: --workspace {project}"
+    else:
+        wanted, way_on = f"which workspace was in {project}", "name its store with --store"
+    raise LocateError(f"{found}, expected to see {wanted}", f"make it readable, or {way_on}")
+
+
 def _meant(start: str, *, named: bool) -> str:
     """The directory to recover that no record tells: the nearest project or repository. Where it is said by name what
-    comes back, a project further up isn't meant.
+    comes back, a project further up isn't meant. Raises `OSError` where that can't be told.
     """
     at = start
-    while not os.path.lexists(os.path.join(at, ".git")):
-        if os.path.isdir(os.path.join(at, MARKER)):
+    while status_at(os.path.join(at, ".git"), follow=False) is None:
+        if is_directory(os.path.join(at, MARKER)):
             return at if at == start or not named else start
         above = os.path.dirname(at)
         if above == at:
@@ -158,7 +182,7 @@ def read_id(workspace: str) -> str:
         raise LocateError(f"{path}: found no file, expected one with the workspace id", hint) from None
     except OSError as error:
         message = f"{path}: it can't be read ({error.strerror}), expected the workspace id"
-        raise LocateError(message, hint) from None
+        raise (LocateError if is_absence(error) else UnreadIdError)(message, hint) from None
     last = content.removesuffix(b"\n").rpartition(b"\n")[2].removesuffix(b"\r")
     if not _utf8(content) or not _is_id(last):
         found = "an empty file" if not content.strip() else f"{last[:40]!r}"[1:] + " as the last line"
@@ -172,7 +196,10 @@ def _is_id(text: bytes) -> bool:
 
 
 def user_data_dir(environ: Mapping[str, str], platform: str) -> str:
-    """JP's data directory (1.4); may be relative, as ``JP_USER_DATA_DIR`` may."""
+    """JP's data directory (docs/design/formats/jp.md#user-data-directory).
+
+    It may be relative, as ``JP_USER_DATA_DIR`` may.
+    """
     own, xdg = _usable(environ, "JP_USER_DATA_DIR"), _usable(environ, "XDG_DATA_HOME")
     if own:
         return own
@@ -250,6 +277,8 @@ def _refuse_foreign(store: str, workspace_id: str) -> None:
     linked = os.path.join(store, LINK)
     try:
         other = read_id(linked) if os.path.islink(linked) else workspace_id
+    except UnreadIdError:  # it may be another one
+        raise
     except LocateError:  # it leads nowhere, which says nothing
         return
     if other != workspace_id:

@@ -1,4 +1,4 @@
-"""Leslie's own lock of a control file: an empty directory beside it (formats/leslie.md 7).
+"""Leslie's own lock of a control file: an empty directory beside it (docs/design/formats/leslie.md#locking).
 
 Its program waits 2.5 seconds for one and then fails, so it is held for a moment: what is to be written is worked out
 before, and compared with what is there under the lock. Nothing is ever put into the directory, and one that somebody
@@ -80,7 +80,8 @@ class Held(Struct):
 def leslie_locks(paths: Sequence[str], patience: float = PATIENCE) -> Iterator[tuple[Held, ...]]:
     """Hold the locks of control files while the block runs: taken in this order, given back the other way round.
 
-    The order is that of the relations before the objectives; Leslie itself never holds both (7.6).
+    The order is that of the relations before the objectives; Leslie itself never holds both
+    (docs/design/formats/leslie.md#locking).
     Raises `LeslieBusyError` where one can't be had for ``patience`` seconds.
     """
     with contextlib.ExitStack() as stack:
@@ -134,7 +135,10 @@ def _look(lock: str) -> str | None:
 
 
 def _take_over(lock: str, seen: os.stat_result) -> str | None:
-    """Take a stale lock away, by a rename: of several that find it stale, one alone has it then (7, hole 8)."""
+    """Take a stale lock away, by a rename: of several that find it stale, one alone has it then.
+
+    The program's own takeover has a race (docs/design/formats/leslie.md#takeover).
+    """
     aside = f"{lock}.stale-{uuid.uuid4()}"
     try:
         os.rename(lock, aside)

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from reconcile.disk.jp_locks import Acquired, Busy
 from reconcile.disk.leslie_lock import SUFFIX, LeslieBusyError, LockLostError, acquire
+from reconcile.disk.marks import is_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +48,18 @@ class LeslieLocks(Struct, frozen=True):
 
     directory: str
 
+    def _may_be_there(self) -> bool:
+        """Tell whether the directory is there, or can't be looked at: then each lock says so."""
+        try:
+            return is_directory(self.directory)
+        except OSError:
+            return True
+
     def acquire(self, names: Sequence[str]) -> Acquired:
         """Take each lock, in the order of the names; one that is held is waited for as long as Leslie would wait."""
         held: list[LeslieLease] = []
         busy: list[Busy] = []
-        for name in names if os.path.isdir(self.directory) else ():
+        for name in names if self._may_be_there() else ():
             try:
                 held.append(LeslieLease(name, acquire(os.path.join(self.directory, name))))
             except LeslieBusyError as error:

@@ -1,8 +1,9 @@
-"""The list of local conversations beside the database, as text: what is private stays so if the database is lost.
+"""The list of private conversations beside the database, as text: what is private stays so if the database is lost.
 
-``local.jsonl`` has a line for each, its id as JSON, below a first line with a number and their count. At every moment
-it names all that the database holds as local, and what is being made local right now. The database counts, in the same
-number, the transactions that changed which are local:
+``local.jsonl`` has a line for each, below a first line with a number and their count: the id of a local one as JSON, or
+an array of the id, the project and the identity of a checkout from which one was removed. At every moment it names all
+that the database holds as private, and what is being made private right now. The database counts, in the same number,
+the transactions that changed which are private:
 
 * A transaction that does writes and flushes the list, with the next number, before it commits. The list then also names
   what that transaction makes public.
@@ -10,7 +11,7 @@ number, the transactions that changed which are local:
 
 All of it happens with SQLite's lock for writing held, so that there is one writer. If the list has the higher number,
 the database is another one than the list was written beside: a new one, an old copy, or one whose transaction was
-killed. All that the list names is local then. If the database has the higher number, the list is written anew.
+killed. All that the list names is private then. If the database has the higher number, the list is written anew.
 
 A list that can't be read is an error, never an empty one.
 """
@@ -25,15 +26,19 @@ import sqlite3
 from msgspec import Struct
 
 from reconcile.disk.live import StateError
-from reconcile.disk.posix import open_regular
+from reconcile.disk.regular import open_regular
 
 NAME = "local.jsonl"
-_ABOUT = "local conversations: no run copies them into a workspace; read again if state.sqlite is lost"
+_ABOUT = "private conversations: no run copies them into a workspace; read again if state.sqlite is lost"
 _FIRST = 1000
 """The first line is shorter."""
 _MOST = 1 << 62
 """A number that SQLite can still count from."""
 _HINT = "it names private conversations: correct that line, or delete the file if state.sqlite is whole"
+
+
+Removed = tuple[str, str, str]
+"""A conversation, and the project and the identity of the checkout that it was removed from."""
 
 
 class Head(Struct, frozen=True):
@@ -49,7 +54,7 @@ def head_of(directory: str) -> Head | None:
     return None if content is None else _parsed_head(directory, content.partition(b"\n")[0])
 
 
-def read(directory: str) -> tuple[Head, list[str]] | None:
+def read(directory: str) -> tuple[Head, list[str | Removed]] | None:
     """Read a whole list; None where there is none. Raises `StateError`: a part of it can't be read."""
     content = _content(directory, -1)
     if content is None:
@@ -65,19 +70,20 @@ def read(directory: str) -> tuple[Head, list[str]] | None:
 
 
 def number_of(connection: sqlite3.Connection) -> int:
-    """Return the number of the newest change of which conversations are local."""
+    """Return the number of the newest change of which conversations are private."""
     (number,) = connection.execute("SELECT number FROM local_list").fetchone()
     return int(number)
 
 
 def has_revoked(connection: sqlite3.Connection) -> bool:
-    """Tell whether the list may still name conversations that aren't local any more."""
-    (found,) = connection.execute("SELECT EXISTS (SELECT 1 FROM local_revoked)").fetchone()
+    """Tell whether the list may still name conversations that aren't private any more."""
+    sql = "SELECT EXISTS (SELECT 1 FROM local_revoked) OR EXISTS (SELECT 1 FROM removed_revoked)"
+    (found,) = connection.execute(sql).fetchone()
     return bool(found)
 
 
 def write_ahead(connection: sqlite3.Connection, directory: str) -> bool:
-    """List what is local, and what was before this transaction, if it has changed that, and return whether it has.
+    """List what is private, and what was before this transaction, if it has changed that, and return whether it has.
 
     Raises `OSError`: the transaction must not commit.
     """
@@ -89,11 +95,12 @@ def write_ahead(connection: sqlite3.Connection, directory: str) -> bool:
 
 
 def write_after(connection: sqlite3.Connection, directory: str) -> None:
-    """List what is local and nothing else, now that a transaction has ended; if that fails, a later one does it."""
+    """List what is private and nothing else, now that a transaction has ended; if that fails, a later one does it."""
     with contextlib.suppress(sqlite3.Error, OSError):
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute("DELETE FROM local_revoked")
+            connection.execute("DELETE FROM removed_revoked")
             _write(connection, directory)
             connection.execute("COMMIT")
         finally:
@@ -101,16 +108,31 @@ def write_after(connection: sqlite3.Connection, directory: str) -> None:
                 connection.execute("ROLLBACK")
 
 
-def take_in(connection: sqlite3.Connection, listed: Head, conversations: list[str]) -> int:
-    """Have all that is listed be local, within the caller's transaction; return how many were not."""
+def take_in(connection: sqlite3.Connection, listed: Head, found: list[str | Removed], now_ns: int) -> int:
+    """Have all that is listed be private, within the caller's transaction; return how many were not."""
     from reconcile.disk.state_schema import encoded
 
-    (before,) = connection.execute("SELECT count(*) FROM intent_local").fetchone()
+    before = _count(connection)
     sql = "INSERT INTO intent_local VALUES (?, NULL, NULL, NULL) ON CONFLICT DO NOTHING"
-    connection.executemany(sql, encoded((each,) for each in conversations))
+    connection.executemany(sql, encoded((each,) for each in found if isinstance(each, str)))
+    removed = [each for each in found if not isinstance(each, str)]
+    sql = "INSERT INTO checkout (project, identity, first_seen, last_seen) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    connection.executemany(sql, encoded({(*checkout, now_ns, now_ns) for _, *checkout in removed}))
+    connection.executemany(
+        """INSERT INTO intent SELECT id, ?1, 'removed', NULL, NULL, NULL FROM checkout
+        WHERE project = ?2 AND identity = ?3
+        ON CONFLICT DO UPDATE SET kind = excluded.kind, waits_for = NULL, place = NULL, run = NULL
+        WHERE kind <> excluded.kind""",
+        encoded(removed),
+    )
     connection.execute("UPDATE local_list SET number = max(number, ?), changed = 1", (listed.number,))
-    (after,) = connection.execute("SELECT count(*) FROM intent_local").fetchone()
-    return int(after) - int(before)
+    return _count(connection) - before
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    sql = "SELECT (SELECT count(*) FROM intent_local) + (SELECT count(*) FROM intent WHERE kind = 'removed')"
+    (found,) = connection.execute(sql).fetchone()
+    return int(found)
 
 
 def list_again(connection: sqlite3.Connection) -> None:
@@ -125,6 +147,9 @@ def _write(connection: sqlite3.Connection, directory: str) -> None:
 
     sql = "SELECT conversation FROM intent_local UNION SELECT conversation FROM local_revoked ORDER BY 1"
     lines = [as_json(conversation) for (conversation,) in select(connection, sql)]
+    sql = """SELECT conversation, project, identity FROM intent JOIN checkout ON checkout.id = checkout
+        WHERE kind = 'removed' UNION SELECT conversation, project, identity FROM removed_revoked ORDER BY 1, 2, 3"""
+    lines += [as_json(row) for row in select(connection, sql)]
     head = {"about": _ABOUT, "number": number_of(connection), "count": len(lines)}
     content = "".join(f"{line}\n" for line in (json.dumps(head), *lines))
     replace_private_file(os.path.join(directory, NAME), content.encode(), flushed=True)
@@ -152,14 +177,16 @@ def _parsed_head(directory: str, line: bytes) -> Head:
     return head
 
 
-def _parsed(directory: str, number: int, line: bytes) -> str:
+def _parsed(directory: str, number: int, line: bytes) -> str | Removed:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise _unreadable(directory, f"line {number}: {error}") from error
-    if not isinstance(found, str):
-        raise _unreadable(directory, f"line {number}: found no id in quotes")
-    return found
+    if isinstance(found, str):
+        return found
+    if isinstance(found, list) and len(found) == 3 and all(isinstance(each, str) for each in found):
+        return found[0], found[1], found[2]
+    raise _unreadable(directory, f"line {number}: found no id in quotes")
 
 
 def _unreadable(directory: str, words: str) -> StateError:

@@ -1,9 +1,14 @@
-"""Who holds which of JP's locks, without probing them: a probe would make JP believe they are held (jp.md 1.6)."""
+"""Who holds which of JP's locks, without probing them: a probe would make JP believe they are held.
+
+See docs/design/formats/jp.md#lock-files.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
+
+from reconcile.disk.marks import status_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +45,9 @@ def _held_in(directory: str, holders: dict[tuple[int, int], int]) -> dict[str, i
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                status = entry.stat(follow_symlinks=False)
+                status = status_at(entry.path, follow=False)
+                if status is None:  # removed meanwhile
+                    continue
                 pid = holders.get((status.st_dev, status.st_ino))
                 if entry.name.endswith(".lock") and pid is not None:
                     found[entry.name] = pid

@@ -16,7 +16,7 @@ MARKS: Mapping[str, tuple[str, ...]] = {
 }
 """Any of these makes the directory that it lies in a place of that format; with a slash at its end: a directory.
 
-A ``.leslie`` alone doesn't: that of a home directory holds settings (formats/leslie.md 1).
+A ``.leslie`` alone doesn't: that of a home directory holds settings (docs/design/formats/leslie.md#layout).
 """
 
 
@@ -45,22 +45,41 @@ def is_directory(path: str) -> bool:
     return status is not None and stat.S_ISDIR(status.st_mode)
 
 
+def names_in(path: str) -> list[str]:
+    """The names in a directory, sorted; none where there is no directory. Raises `OSError` where that can't be told."""
+    try:
+        return sorted(os.listdir(path))
+    except OSError as error:
+        if is_absence(error):
+            return []
+        raise
+
+
 def place_of(format_name: str, start: str) -> str | None:
-    """The nearest directory, from ``start`` upwards, that is a place of this format."""
+    """The nearest directory, from ``start`` upwards, that is a place of this format.
+
+    Raises `OSError` where that can't be told.
+    """
     return next((at for at in upwards(start) if _is(format_name, at)), None)
 
 
 def format_at(start: str) -> str | None:
-    """The format of these whose place is the nearest; None inside of a JP project, which is what is meant then."""
+    """The format of these whose place is the nearest; None inside of a JP project, which is what is meant then.
+
+    Raises `OSError` where that can't be told: one further up isn't meant where there may be one nearer.
+    """
     above = upwards(start)
-    if any(os.path.isdir(os.path.join(at, ".jp")) for at in above):
+    if any(is_directory(os.path.join(at, ".jp")) for at in above):
         return None
     return next((format_name for at in above for format_name in MARKS if _is(format_name, at)), None)
 
 
 def _is(format_name: str, at: str) -> bool:
-    marks = (os.path.join(at, mark) for mark in MARKS[format_name])
-    return any(os.path.isdir(mark) if mark.endswith("/") else os.path.lexists(mark) for mark in marks)
+    return any(_is_marked(os.path.join(at, mark)) for mark in MARKS[format_name])
+
+
+def _is_marked(mark: str) -> bool:
+    return is_directory(mark[:-1]) if mark.endswith("/") else status_at(mark, follow=False) is not None
 
 
 def upwards(start: str) -> list[str]:

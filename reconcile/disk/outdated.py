@@ -66,20 +66,22 @@ def committed_of(parted: Sequence[View], conversations: str, fmt: Format, kept: 
 
     HEAD has a directory where it has its metadata. ``conversations`` is the workspace's directory of them.
     """
-    top = top_of(conversations) if parted else None
-    if top is None:
+    if not parted:
         return {}
-    git = Git(top)
-    below = os.path.relpath(os.path.realpath(conversations), top)
     places = {view.id: view.workspace.main.path for view in parted if view.workspace.main is not None}
-    paths = {key: os.path.normpath(os.path.join(below, place, fmt.metadata_file)) for key, place in places.items()}
-    asked = [key for key, path in paths.items() if "\n" not in path]
     try:
+        top = top_of(conversations)
+        if top is None:
+            return {}
+        git = Git(top)
+        below = os.path.relpath(os.path.realpath(conversations), top)
+        paths = {key: os.path.normpath(os.path.join(below, place, fmt.metadata_file)) for key, place in places.items()}
+        asked = [key for key, path in paths.items() if "\n" not in path]
         found = dict(zip(asked, git.names([f"HEAD:{paths[key]}" for key in asked]), strict=True))
         if not any(found.values()):
             return {}
         commits = history_of(git, below, fmt, kept)
-    except NoAnswerError:
+    except (NoAnswerError, OSError):
         return {}
     older = {Order.OLDER: Side.WORKSPACE, Order.NEWER: Side.STORE}
     committed = {}
@@ -232,14 +234,17 @@ def history_of(git: Git, directory: str, fmt: Format, kept: KeptHistory) -> Comm
 
 
 def file_at(path: str, fmt: Format) -> tuple[str, str, Partition] | None:
-    """Return the conversation that a path is of, the file's name in its directory, and the partition that is in."""
+    """Return the conversation that a path is of, the file's name in its directory, and the partition that is in: what
+    an archived one carries along is not archived by that.
+    """
     found, partition, names = None, Partition.LIVE, path.split("/")
     while names:
         inner = names[1:] if names[0] in _PARTITIONS else names
         conversation = fmt.id_of(inner[0]) if len(inner) > 1 else None
         if conversation is None:
             break
-        partition = _PARTITIONS.get(names[0], partition)
+        if partition is not Partition.TRASH:
+            partition = _PARTITIONS.get(names[0], Partition.LIVE)
         found = conversation, "/".join(inner[1:]), partition
         names = inner[2:] if inner[1] == CHILDREN else []
     return found

@@ -1,4 +1,4 @@
-"""reconcile's own lock on a store: one pass at a time, plan and apply (DESIGN.md section 7)."""
+"""reconcile's own lock on a store: one pass at a time, plan and apply (docs/safety.md#locks)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from reconcile.disk.file_lock import acquire
 from reconcile.disk.hashing import digest
-from reconcile.disk.posix import MOST_PID, open_regular
+from reconcile.disk.posix import MOST_PID
 from reconcile.disk.private import make_private_directory, replace_private_file
+from reconcile.disk.regular import open_regular
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:

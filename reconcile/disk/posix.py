@@ -1,4 +1,4 @@
-"""What only POSIX systems have, in the one place that knows what happens elsewhere (DESIGN.md section 8).
+"""What only POSIX systems have, in the one place that knows what happens elsewhere.
 
 Nothing here is needed to import `reconcile` on another system.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import functools
 import os
-import stat
 import sys
 from typing import TYPE_CHECKING
 
@@ -18,31 +17,13 @@ if sys.platform != "win32":
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import BinaryIO
 
 O_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 O_CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
-O_NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
 O_BINARY: int = getattr(os, "O_BINARY", 0)
 
 MOST_PID = 2**31 - 1
 """The largest number that a process can have; what says another one is no process."""
-
-
-def open_regular(path: str) -> BinaryIO:
-    """Open a file for reading; a pipe in its place is not waited for.
-
-    Raises `OSError`, also where it is no regular file.
-    """
-    return open(path, "rb", opener=_open_regular)
-
-
-def _open_regular(path: str, flags: int) -> int:
-    fd = os.open(path, flags | O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, "it is no regular file", path)
-    return fd
 
 
 def lock_exclusively(fd: int) -> None:

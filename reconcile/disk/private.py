@@ -1,4 +1,4 @@
-"""Directories and files that only their owner may read: state, vault, lock (DESIGN.md section 2)."""
+"""Directories and files that only their owner may read: state, vault, lock (docs/design/run.md#rule-52)."""
 
 from __future__ import annotations
 

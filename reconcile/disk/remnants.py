@@ -1,4 +1,7 @@
-"""What interrupted writes and dead processes have left beside the conversations; looked at, never touched."""
+"""What interrupted writes and dead processes have left beside the conversations; looked at, never touched.
+
+A directory that can't be listed is a finding: what is in it isn't known.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from reconcile.core.diagnosis import Ailment, Finding
+from reconcile.core.diagnosis import SEE_TO_IT, Ailment, Finding
 from reconcile.disk.lock_report import held_locks
+from reconcile.disk.marks import names_in
+from reconcile.disk.reading import reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -21,7 +26,12 @@ _LOCKS = "locks"
 def temporary_files(side: Side, conversations: str, copies: Collection[Copy]) -> Iterator[Finding]:
     """JP's ``*.tmp`` beside the files of a copy: it deletes them at its next start, in live directories alone."""
     for copy in copies:
-        for name in _names(os.path.join(conversations, copy.path)):
+        try:
+            names = names_in(os.path.join(conversations, copy.path))
+        except OSError as error:
+            yield _unread(f"{side}:{copy.path}", error, copy.conversation)
+            continue
+        for name in names:
             path = os.path.join(conversations, copy.path, name)
             if name.endswith(".tmp") and os.path.isfile(path):
                 mend = ("jp, at its next start", f"or look at it, and rm {shlex.quote(path)}")
@@ -35,7 +45,12 @@ def staging_directories(side: Side, conversations: str, ours: Collection[str]) -
 
     ``ours`` are the names of those that are in use, or that the next run removes.
     """
-    for name in _names(conversations):
+    try:
+        names = names_in(conversations)
+    except OSError as error:
+        yield _unread(f"{side}:.", error)
+        return
+    for name in names:
         if name in ours:
             continue
         if name.startswith(STAGING) and os.path.isdir(os.path.join(conversations, name)):
@@ -53,7 +68,12 @@ def orphaned_locks(
             words, way_on = "a symbolic link, never followed", ("put a directory there",)
             yield Finding(Ailment.FOREIGN, os.path.join(root, _LOCKS), words, mend=way_on)
             continue
-        for name in _names(os.path.join(root, _LOCKS)):
+        try:
+            names = names_in(os.path.join(root, _LOCKS))
+        except OSError as error:
+            yield _unread(os.path.join(root, _LOCKS), error)
+            continue
+        for name in names:
             conversation = parse(name.removesuffix(".lock")) if name.endswith(".lock") else None
             if conversation is not None and conversation not in known and name not in held:
                 path = os.path.join(root, _LOCKS, name)
@@ -62,8 +82,5 @@ def orphaned_locks(
                 )
 
 
-def _names(directory: str) -> list[str]:
-    try:
-        return sorted(os.listdir(directory))
-    except OSError:
-        return []
+def _unread(place: str, error: OSError, conversation: str | None = None) -> Finding:
+    return Finding(Ailment.UNREADABLE, place, f"it can't be read ({reason(error)})", conversation, (SEE_TO_IT,))

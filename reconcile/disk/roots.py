@@ -154,11 +154,11 @@ def _found(request: Request) -> str:
     start = request.path(request.workspace or "")
     if find_project(start) is not None:
         return "jp"
-    from reconcile.disk.lost import find_lost
+    from reconcile.disk.lost import known_checkouts
 
-    if (lost := find_lost(start, request, silos_of(request))) is not None:
+    if (lost := known_checkouts(request, silos_of(request)).nearest_lost(start)) is not None:
         raise LocateError(
-            f"{lost.project}: found no .jp, expected that of a checkout that was here",
+            f"{lost}: found no .jp, expected that of a checkout that was here",
             "put it back: reconcile recover; or git checkout -- .jp",
         )
     if (other := format_at(start) or lost_format(request)) is not None:

@@ -1,4 +1,7 @@
-"""Which conversations JP has open in a terminal: its session files (formats/jp.md 1.7). Read, never written."""
+"""Which conversations JP has open in a terminal: its session files (docs/design/formats/jp.md#sessions).
+
+They are read, never written.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.posix import open_regular
 from reconcile.disk.reading import reason
+from reconcile.disk.regular import open_regular
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The state of one store: what is remembered, the journal, the vault's index (DESIGN.md section 2).
+"""The state of one store: what is remembered, the journal, the vault's index (docs/design/run.md#rule-52).
 
 SQLite in ``<state dir>/state.sqlite``, outside both sides. Losing it loses undo, parents that JP stripped, tombstones
 and intents but for what is local, which a list beside it keeps; nothing is published or removed because it is gone.

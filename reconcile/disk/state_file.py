@@ -8,6 +8,7 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING
 
+from reconcile.disk.generation import NAME as GENERATION
 from reconcile.disk.generation import generation, mark_of
 from reconcile.disk.live import Live, StateError
 from reconcile.disk.local_list import NAME as LIST
@@ -15,6 +16,7 @@ from reconcile.disk.local_list import has_revoked, head_of, list_again, number_o
 from reconcile.disk.local_list import read as read_list
 from reconcile.disk.posix import process_lives
 from reconcile.disk.private import FILE_MODE, create_private_file, make_private_directory
+from reconcile.disk.regular import is_other, open_regular
 from reconcile.disk.state_place import NAME, OVERRIDE
 from reconcile.disk.state_schema import (
     VERSION,
@@ -35,6 +37,9 @@ _UNFINISHED = f"{NAME}.new-"
 _COMPANIONS = ("-wal", "-shm")
 _LOGS = ("-wal", "-journal")
 """The second where the file system has no shared memory."""
+_FILES = (NAME, *(f"{NAME}{suffix}" for suffix in ("-wal", "-shm", "-journal")), GENERATION, LIST)
+_LEFT_BY_RUNS = ("index-", "vault")
+_LOST = "undo, and parents that JP stripped, are gone; nothing is removed or published because of that"
 _LOG_HEADER = 32
 _READ_ATTEMPTS = 5
 _READ_PAUSES = (0.05, 0.2, 0)
@@ -57,10 +62,11 @@ def open_for_writing(
     path = os.path.join(directory, NAME)
     try:
         make_private_directory(directory)
+        demand_files(directory)
         names = set(os.listdir(directory))
         _remove_unfinished(directory, names)
         _demand_writable(directory, names)
-        if NAME not in names and not _companions(names):
+        if NAME not in names and not _had_one(names):
             _create(path)
         try:
             connection = _checked(path, timeout, sound)
@@ -76,6 +82,18 @@ def open_for_writing(
         connection.close()
         raise
     return connection
+
+
+def demand_files(directory: str) -> None:
+    """Raise `StateError` where something else has the name of a file of the state: SQLite waits for a pipe."""
+    for name in _FILES:
+        path = os.path.join(directory, name)
+        try:
+            found = is_other(path)
+        except OSError as error:
+            raise StateError(f"{path}: could not be read: {error.strerror}", hint="see to its permissions") from error
+        if found:
+            raise StateError(f"{path}: it is no regular file", hint="move it away, and run again")
 
 
 def _demand_writable(directory: str, names: set[str]) -> None:
@@ -98,6 +116,11 @@ def _companions(names: set[str]) -> list[str]:
     return [name for suffix in _COMPANIONS if (name := f"{NAME}{suffix}") in names]
 
 
+def _had_one(names: set[str]) -> bool:
+    """Tell whether a directory had a database: what SQLite made beside it is there, or what only a run leaves."""
+    return bool(_companions(names)) or any(name.startswith(_LEFT_BY_RUNS) for name in names)
+
+
 def _made_anew(path: str, messages: list[str], timeout: float) -> sqlite3.Connection:
     """Make the database again, with the damaged one, or what is left of one that was deleted, moved aside.
 
@@ -116,12 +139,10 @@ def _made_anew(path: str, messages: list[str], timeout: float) -> sqlite3.Connec
                 return _checked(path, timeout, None)
             if _companions(names):  # of a database that was deleted: they must not be taken for the new one's
                 _move_aside(path)
+            messages.append(f"{path}: it was missing, and was made again; {_LOST}")
         except _Damaged as damage:
             kept = _move_aside(path)
-            messages.append(
-                f"{path}: {damage}; it was moved to {kept} and rebuilt; undo, and parents that JP"
-                " stripped, are gone; nothing is removed or published because of that"
-            )
+            messages.append(f"{path}: {damage}; it was moved to {kept} and rebuilt; {_LOST}")
         _create(path)
         return _checked(path, timeout, None)
     finally:
@@ -148,9 +169,10 @@ def _agree_with_list(connection: sqlite3.Connection, path: str, messages: list[s
 def _take_in(connection: sqlite3.Connection, path: str, messages: list[str]) -> None:
     """Have all that is listed be local, and tell what was not."""
     directory = os.path.dirname(path)
-    if (found := read_list(directory)) is not None and (new := take_in(connection, *found)):
+    if (found := read_list(directory)) is not None and (new := take_in(connection, *found, time.time_ns())):
         place = os.path.join(directory, LIST)
-        messages.append(f"{path}: it is older than {place}, by which {new} more conversations are local: they stay so")
+        words = f"by which {new} more conversations are local, or removed from a workspace: they stay so"
+        messages.append(f"{path}: it is older than {place}, {words}")
 
 
 def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
@@ -161,6 +183,7 @@ def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
     Raises `StateError`: a newer version, unreadable, or written to all the time.
     """
     path = os.path.join(directory, NAME)
+    demand_files(directory)
     with state_errors(path):
         for pause in _READ_PAUSES:
             listed, told = head_of(directory), list[str]()  # the list first: it is never behind
@@ -179,15 +202,29 @@ def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
 
 def _as_it_is(path: str, messages: list[str]) -> sqlite3.Connection:
     try:
-        return _copied(path) if _exists(path) else memory()
+        had_one = _had_one(_names(os.path.dirname(path)))  # before it is looked for: it may be made meanwhile
+        if _exists(path):
+            return _copied(path)
+        if had_one:
+            messages.append(
+                f"{path}: it is missing, and read as empty. The next run that isn't a dry run makes it again"
+            )
+        return memory()
     except _Damaged as damage:
-        if _has_logs(path):  # which may have what the file lacks: only who writes can tell
+        if has_logs(path):  # which may have what the file lacks: only who writes can tell
             hint = "a run that isn't a dry run repairs or rebuilds it"
             raise StateError(f"{path}: {damage}", hint=hint) from damage
         messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
         return memory()
     except OSError as error:
         raise StateError(f"{path}: could not be read: {error}", hint="see to its permissions") from error
+
+
+def _names(directory: str) -> set[str]:
+    try:
+        return set(os.listdir(directory))
+    except FileNotFoundError:
+        return set()
 
 
 def _exists(path: str) -> bool:
@@ -338,7 +375,7 @@ def _copied_once(path: str) -> sqlite3.Connection:
     connection = _connect(":memory:")
     try:
         with contextlib.closing(connect_to_file_alone(path)) as source, _finding_damage():
-            if _has_logs(path):
+            if has_logs(path):
                 _copy_with_logs(source, path, connection)
             else:
                 source.backup(connection)
@@ -377,7 +414,7 @@ def connect_to_file_alone(path: str) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quoted}?mode=ro&immutable=1", uri=True, isolation_level=None)
 
 
-def _has_logs(path: str) -> bool:
+def has_logs(path: str) -> bool:
     """Tell whether something is written that isn't in the database's own file."""
     for suffix in _LOGS:
         with contextlib.suppress(FileNotFoundError):
@@ -396,7 +433,7 @@ def _fingerprint(path: str) -> tuple[object, ...]:
     for suffix in _LOGS:
         with contextlib.suppress(FileNotFoundError):
             found += _status(f"{path}{suffix}")
-            with open(f"{path}{suffix}", "rb") as log:
+            with open_regular(f"{path}{suffix}") as log:
                 found.append(log.read(_LOG_HEADER))
     return tuple(found)
 

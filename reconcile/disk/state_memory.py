@@ -1,4 +1,4 @@
-"""`core.memory.Memory` in the state's tables: read in bulk, written by change (DESIGN.md 2 and 5)."""
+"""`core.memory.Memory` in the state's tables: read in bulk, written by change (docs/design/run.md#rule-52)."""
 
 from __future__ import annotations
 

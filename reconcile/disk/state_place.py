@@ -1,4 +1,4 @@
-"""Where the state of a store lies (DESIGN.md section 2)."""
+"""Where the state of a store lies (docs/safety.md#the-state)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state's tables, their versions, and how values and errors pass through SQLite (DESIGN.md section 2)."""
+"""The state's tables, their versions, and how values and errors pass through SQLite (docs/safety.md#the-state)."""
 
 from __future__ import annotations
 
@@ -111,6 +111,31 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             run TEXT, why TEXT NOT NULL,
             PRIMARY KEY (checkout, conversation, verb)) WITHOUT ROWID""",
     ),
+    # The list names what was removed from a workspace, too.
+    (
+        """CREATE TABLE removed_revoked (
+            conversation TEXT NOT NULL, project TEXT NOT NULL, identity TEXT NOT NULL,
+            PRIMARY KEY (conversation, project, identity)) WITHOUT ROWID""",
+        """CREATE TRIGGER removed_added AFTER INSERT ON intent WHEN new.kind = 'removed' BEGIN
+            UPDATE local_list SET changed = 1;
+            DELETE FROM removed_revoked WHERE conversation = new.conversation
+                AND (project, identity) IN (SELECT project, identity FROM checkout WHERE id = new.checkout);
+        END""",
+        """CREATE TRIGGER removed_changed AFTER UPDATE OF kind ON intent
+        WHEN new.kind <> old.kind AND 'removed' IN (new.kind, old.kind) BEGIN
+            UPDATE local_list SET changed = 1;
+            DELETE FROM removed_revoked WHERE conversation = new.conversation
+                AND (project, identity) IN (SELECT project, identity FROM checkout WHERE id = new.checkout);
+            INSERT OR REPLACE INTO removed_revoked SELECT old.conversation, project, identity FROM checkout
+                WHERE id = old.checkout AND old.kind = 'removed';
+        END""",
+        """CREATE TRIGGER removed_ended AFTER DELETE ON intent WHEN old.kind = 'removed' BEGIN
+            UPDATE local_list SET changed = 1;
+            INSERT OR REPLACE INTO removed_revoked SELECT old.conversation, project, identity FROM checkout
+                WHERE id = old.checkout;
+        END""",
+        "UPDATE local_list SET number = number + (SELECT count(*) FROM intent WHERE kind = 'removed')",
+    ),
 )
 """Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
 
@@ -179,7 +204,7 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
 
 
 def _tell(connection: sqlite3.Connection, directory: str) -> bool:
-    """Have everybody know that the state is another one; return whether it is about what is local."""
+    """Have everybody know that the state is another one; return whether it is about what is private."""
     try:
         advance(directory)
         return write_ahead(connection, directory)

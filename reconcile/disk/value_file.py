@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from reconcile import __version__
+from reconcile.disk.regular import open_regular
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -40,7 +41,7 @@ def load_values(path: str, kind: str) -> list[Any] | None:
     They are read one after the other, so that they are in memory once.
     """
     try:
-        with open(path, "rb", buffering=_AT_ONCE) as file:
+        with open_regular(path, _AT_ONCE) as file:
             magic = _magic(kind)
             whole = file.read(len(magic)) == magic
             found = _values(file, os.fstat(file.fileno()).st_size - len(magic)) if whole else None

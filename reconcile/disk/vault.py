@@ -1,4 +1,4 @@
-"""The vault: every version that was overwritten or removed, kept by content (DESIGN.md sections 2 and 7).
+"""The vault: every version that was overwritten or removed, kept by content (docs/design/run.md#rule-50).
 
 ``<state dir>/vault/objects/ab/<blake2b-256>``: named by a cryptographic digest, verified on reading, 0600.
 Which conversation an object belongs to is in the state (`reconcile.disk.versions`).
@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from reconcile.disk.durable import Durability
 from reconcile.disk.hashing import chunks_of
-from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, process_lives
+from reconcile.disk.posix import O_NOFOLLOW, process_lives
 from reconcile.disk.private import create_private_file, make_private_directory, write_all
+from reconcile.disk.regular import regular_descriptor
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Vault:
         if isinstance(source, int):
             os.lseek(source, 0, os.SEEK_SET)
             return self._put(chunks_of(source))
-        fd = os.open(source, os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY)
+        fd = regular_descriptor(source, os.O_RDONLY | O_NOFOLLOW)
         try:
             return self._put(chunks_of(fd))
         finally:
@@ -106,16 +107,17 @@ class Vault:
         """
         path = self.path(digest)
         try:
-            file = open(path, "rb")  # noqa: SIM115 - returned open
+            fd = regular_descriptor(path, os.O_RDONLY)
         except FileNotFoundError:
             raise VaultError(f"{path}: no such object in the vault", hint=_HINT) from None
         except OSError as error:
             raise VaultError(f"{path}: could not be read: {error.strerror}", hint=_HINT) from error
-        found = _blake2b(file.fileno())
+        file = os.fdopen(fd, "rb")
+        found = _blake2b(fd)
         if found != digest:
             file.close()
             raise VaultError(f"{path}: damaged, found content with the digest {found}", hint=_HINT)
-        file.seek(0)
+        os.lseek(fd, 0, os.SEEK_SET)
         return file
 
     def read(self, digest: str) -> bytes:
@@ -195,7 +197,7 @@ class Vault:
     def _whole(self, path: str, kept: VaultObject) -> bool:
         """Read an existing object, once until it is flushed: relying on a damaged one would lose these bytes."""
         try:
-            fd = os.open(path, os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY)
+            fd = regular_descriptor(path, os.O_RDONLY | O_NOFOLLOW)
         except OSError:
             return False
         try:

@@ -1,4 +1,4 @@
-"""The vault's index: which version of which conversation each object is (DESIGN.md section 2, "vault")."""
+"""The vault's index: which version of which conversation each object is (docs/concepts.md#what-is-remembered)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,7 +25,7 @@ _TRIES = 2
 _OPEN = 64
 """Directories of conversations that are kept open until they are looked at."""
 PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
-# Releases of JP from 2026-04 to 2026-06 swapped whole directories (formats/jp.md 1.8).
+# Releases of JP from 2026-04 to 2026-06 swapped whole directories (docs/design/formats/jp.md#temporary-files).
 _LEFTOVERS = (".staging-", ".old-")
 
 
@@ -137,39 +136,57 @@ class Walk:
         """What one entry of a directory of conversations is."""
         name = entry.name
         path = f"{level.path}/{name}" if level.path else name
-        if entry.is_dir(follow_symlinks=False):
+        if name == GIT and level.owner:
+            self._note_git(path, entry)
+        elif entry.is_dir(follow_symlinks=False):
             if not name.startswith("."):
                 conversation = self.fmt.id_of(name)
                 if conversation is not None:
                     return Spot(path, conversation, level.partition, level.container)
                 self.reader.foreign.append(Foreign(path, "a directory whose name is no id"))
-                if level.owner:
-                    self._nested(level, f"{name}/{GIT}")
             elif name in PARTITIONS:
                 pending.append(level._replace(path=path, partition=PARTITIONS[name], opened=None))
+                return None
             elif name.startswith(_LEFTOVERS):
                 self.reader.foreign.append(Foreign(path, "left over from an interrupted write"))
-            elif name == GIT and level.owner:
-                self._nested(level, name)
-        elif name == GIT and level.owner:
-            self._nested(level, name)
-        elif not name.startswith(".") or name in PARTITIONS:
+            if level.owner:
+                self._note_unkept(level, name)
+        else:
             try:
                 mode = entry.stat(follow_symlinks=False).st_mode
             except FileNotFoundError:
                 return None
-            link = entry.is_symlink()
-            self.reader.foreign.append(Foreign(path, SYMLINK if link else kind_of(mode), link, is_special(mode)))
+            if not name.startswith(".") or name in PARTITIONS or (level.owner and is_special(mode)):
+                link = entry.is_symlink()
+                self.reader.foreign.append(Foreign(path, SYMLINK if link else kind_of(mode), link, is_special(mode)))
         return None
 
-    def _nested(self, level: Level, name: str) -> None:
-        """Note a `.git` in the directory of a conversation's children, or in one that is no conversation's there."""
+    def _note_git(self, path: str, entry: os.DirEntry[str]) -> None:
+        self.reader.foreign.append(nested_git(path, directory=not entry.is_file(follow_symlinks=False)))
+
+    def _note_unkept(self, level: Level, name: str) -> None:
+        """Note repositories, and what the vault can't keep, in a directory among a conversation's children that is none
+        of them: it is removed and moved with the conversation's.
+        """
         assert level.opened is not None  # noqa: S101 - it is being listed
-        try:
-            mode = level.opened.stat(name).st_mode
-        except OSError:
-            return
-        self.reader.foreign.append(nested_git(f"{level.path}/{name}", directory=not stat.S_ISREG(mode)))
+        pending = [name]
+        while pending:
+            inside = pending.pop()
+            above = f"{level.path}/{inside}"
+            try:
+                with level.opened.below(inside) as directory:
+                    self.reader.sweep.note(above, directory.status(), self.reader.now_ns)
+                    for entry in directory.entries():
+                        if entry.name == GIT:
+                            self._note_git(f"{above}/{GIT}", entry)
+                        elif entry.is_dir(follow_symlinks=False):
+                            pending.append(f"{inside}/{entry.name}")
+                        elif is_special(mode := entry.stat(follow_symlinks=False).st_mode):
+                            self.reader.foreign.append(Foreign(f"{above}/{entry.name}", kind_of(mode), special=True))
+            except FileNotFoundError:
+                self._lost(above)
+            except OSError as error:
+                self.reader.note_unread(level.opened, inside, above, error)
 
     def copy(self, level: Directory, spot: Spot, pending: list[Level]) -> None:
         """One copy, and its children for later."""

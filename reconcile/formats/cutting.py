@@ -1,4 +1,7 @@
-"""A filtered copy of a stream for a fork: what of it is kept, so that JP can load it (formats/jp.md 4)."""
+"""A filtered copy of a stream for a fork: what of it is kept, so that JP can load it.
+
+See docs/design/formats/jp.md#stream.
+"""
 
 from __future__ import annotations
 

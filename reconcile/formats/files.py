@@ -1,7 +1,7 @@
 """The three managed files that jp and plain share: units, checks, and edits of the parent.
 
-Validity is that of formats/jp.md 4.6: level 1, strictly, plus what its last paragraph adds. Invalid content
-is never written to either side, so everything a reader could stumble over is a `Fault` here, in words.
+Validity is that of docs/design/formats/jp.md#validity: level 1, strictly, plus what its list adds. Invalid
+content is never written to either side, so everything a reader could stumble over is a `Fault` here, in words.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ class ManagedFiles(ABC):
 
     @property
     def stream_files(self) -> tuple[str, ...]:
-        """JP's own order of writing: an interruption leaves a mix that can be read (formats/jp.md 4.4)."""
+        """JP's own order of writing: an interruption leaves a mix that can be read.
+
+        See docs/design/formats/jp.md#legacy-stream.
+        """
         return (BASE_FILE, EVENTS_FILE)
 
     @property
@@ -108,7 +111,7 @@ class ManagedFiles(ABC):
         return METADATA_FILE
 
     def unit_of(self, name: str) -> str | None:
-        """The unit of a file (DESIGN.md 2); managed files are managed whatever the globs say."""
+        """The unit of a file (docs/concepts.md#conversations); managed files are managed whatever the globs say."""
         if name == METADATA_FILE:
             return METADATA
         if name in (BASE_FILE, EVENTS_FILE):
@@ -121,7 +124,10 @@ class ManagedFiles(ABC):
         return EXTRA + name
 
     def read_metadata(self, content: bytes) -> Metadata | Fault:
-        """An object with a readable ``last_activated_at``; keys of older JPs are fine (formats/jp.md 3.5)."""
+        """An object with a readable ``last_activated_at``; keys of older JPs are fine.
+
+        See docs/design/formats/jp.md#older-fields.
+        """
         try:
             value = strict.load_object(content)
         except strict.InvalidContentError as error:
@@ -195,12 +201,18 @@ class ManagedFiles(ABC):
         return serialised(value)
 
     def expires_ns(self, content: bytes) -> int | None:
-        """Both forms of timestamps; anything else never expires (formats/jp.md 3.2, edge case 52)."""
+        """Both forms of timestamps (docs/design/formats/jp.md#timestamps); anything else never expires.
+
+        See docs/design/formats/jp.md#edge-case-52.
+        """
         value = strict.load_object(content).get("expires_at")
         return times.instant_ns(value) if isinstance(value, str) else None
 
     def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
-        """As `Format.cut_stream`; the base configuration stays, also as the first event (formats/jp.md 4.4)."""
+        """As `Format.cut_stream`; the base configuration stays, also as the first event.
+
+        See docs/design/formats/jp.md#legacy-stream.
+        """
         if part.whole:
             return dict(contents)
         elements = strict.load(contents[EVENTS_FILE])
@@ -231,7 +243,8 @@ class ManagedFiles(ABC):
         kept = {key: value for key, value in source.items() if key not in _ENDED_WITH_THE_SOURCE}
         if title is None:
             return serialised(kept | {_PARENT: parent}, errors="replace")
-        ordered = kept if "title" in kept else {"title": title} | kept  # JP writes it first (3.1)
+        # JP writes the title first (docs/design/formats/jp.md#fields).
+        ordered = kept if "title" in kept else {"title": title} | kept
         return serialised(ordered | {"title": title, _PARENT: parent}, errors="replace")
 
     def _parent_ref(self, metadata: dict[str, Any]) -> ParentRef:
@@ -318,7 +331,7 @@ def _wrong_shape(value: object, before: int) -> str:
 
 
 def _lacks_base(events: Summary) -> Fault | None:
-    """The rule of formats/jp.md 4.4: without base_config.json, the first element must carry it."""
+    """Without base_config.json, the first element must carry it (docs/design/formats/jp.md#legacy-stream)."""
     if events.count and events.first == _LEADING_BASE:
         return None
     first = f"a first element whose type is {strict.kind(events.first)}" if events.count else "an empty array"
@@ -327,7 +340,9 @@ def _lacks_base(events: Summary) -> Fault | None:
 
 
 def _readable_time(time: object) -> str | None:
-    """The last element's time as JP shows it (formats/jp.md 4.5): as written, if it can be read."""
+    """The last element's time as JP shows it (docs/design/formats/jp.md#count-and-last-event):
+    as written, if it can be read.
+    """
     return time if isinstance(time, str) and times.is_readable(time) else None
 
 
@@ -381,7 +396,10 @@ def _word(value: object) -> str:
 
 
 def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> bytes:
-    """The bytes that JP writes for an object (formats/jp.md 3.3). A number that it can't read is a `ValueError`."""
+    """The bytes that JP writes for an object (docs/design/formats/jp.md#bytes).
+
+    A number that it can't read is a `ValueError`.
+    """
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if not all(map(_is_alike, _numbers(value))):
         text = _UNLIKE_RUST.sub(_as_rust_writes, text)

@@ -1,4 +1,4 @@
-"""JP's conversation ids (formats/jp.md 2.1): the number of deciseconds since the epoch.
+"""JP's conversation ids (docs/design/formats/jp.md#ids): the number of deciseconds since the epoch.
 
 An id is written ``jp-c17528832001`` everywhere inside reconcile; "decimal" is its number alone.
 """
@@ -40,7 +40,8 @@ def from_decimal(text: str) -> str | None:
 def from_dirname(name: str) -> str | None:
     """The id that a directory's name carries.
 
-    ``0017528832001`` and ``+17528832001-x`` index as ids in JP but can never be loaded (2.3): no ids here.
+    ``0017528832001`` and ``+17528832001-x`` index as ids in JP but can never be loaded
+    (docs/design/formats/jp.md#directory-lookup): no ids here.
     """
     return _named(_DIRNAME.fullmatch(name))
 

@@ -1,4 +1,7 @@
-"""JP's own format: numbered conversations, directories named after number and title (formats/jp.md 2)."""
+"""JP's own format: numbered conversations, directories named after number and title.
+
+See docs/design/formats/jp.md#names.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ class JpFormat(ManagedFiles):
         return "jp"
 
     def id_of(self, dirname: str) -> str | None:
-        """JP's index rule without the two spellings that JP itself cannot load (formats/jp.md 2.3)."""
+        """JP's index rule without the two spellings that JP itself cannot load.
+
+        See docs/design/formats/jp.md#directory-lookup.
+        """
         return ids.from_dirname(dirname)
 
     def parse_id(self, text: str) -> str | None:
@@ -33,12 +39,15 @@ class JpFormat(ManagedFiles):
         return ids.from_text(text) or ids.from_dirname(text)
 
     def is_whole(self, text: str) -> bool:
-        """A number of ten digits is an id of its own, not that of eleven digits which it begins (edge case 12)."""
+        """A number of ten digits is an id of its own, not that of eleven digits which it begins.
+
+        See docs/design/formats/jp.md#edge-case-12.
+        """
         found = ids.from_text(text) or ids.from_decimal(text)
         return found is not None and len(ids.decimal(found)) >= _WHOLE_DIGITS
 
     def parent_of(self, value: object) -> str | None:
-        """The four spellings of DESIGN.md 3.1: number, id, id with a suffix, decimal text."""
+        """The four spellings of docs/concepts.md#whose-child-and-where: number, id, id with a suffix, decimal text."""
         if isinstance(value, str):
             return ids.from_text(value) or ids.from_decimal(value)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -63,5 +72,5 @@ class JpFormat(ManagedFiles):
         return conversation
 
     def lock_name(self, conversation: str) -> str | None:
-        """JP's own lock file, below ``locks/`` (formats/jp.md 1.6)."""
+        """JP's own lock file, below ``locks/`` (docs/design/formats/jp.md#lock-files)."""
         return f"{conversation}.lock"

@@ -1,4 +1,4 @@
-"""JP's directory names: a slug of the title after the number (formats/jp.md 2.2, appendix A).
+"""JP's directory names: a slug of the title after the number (docs/design/formats/jp.md#directory-names).
 
 The rule must be JP's to the letter. JP renames a directory at every write to the name that it computes, and
 a name of ours that differs would be renamed back and forth in the user's git history.
@@ -42,7 +42,10 @@ _ALPHABETIC_MARKS = """
     11D93-11D96 11EF3-11EF6 16F4F 16F51-16F87 16F8F-16F92 16FF0-16FF1 1BC9E 1E000-1E006 1E008-1E018
     1E01B-1E021 1E023-1E024 1E026-1E02A 1E947 1F130-1F149 1F150-1F169 1F170-1F189
 """
-"""Alphabetic code points that `str.isalnum` misses: hexadecimal ranges of Unicode 14, ends included."""
+"""Alphabetic code points that `str.isalnum` misses: hexadecimal ranges of Unicode 14, ends included.
+
+See docs/design/formats/jp.md#alphabetic-marks.
+"""
 
 
 def dirname(decimal: str, title: str | None) -> str:

@@ -1,9 +1,9 @@
-"""Strict JSON: what may count as valid content, and words for what may not (formats/jp.md 4.6).
+"""Strict JSON: what may count as valid content, and words for what may not (docs/design/formats/jp.md#validity).
 
-What passes here is JSON for JP's reader too: UTF-8 without a byte order mark, no NaN, no lone surrogates, no
-nesting of 128 or more (3.3). msgspec does the work at C speed; what it lets through in fields that it skips
-(bytes that aren't UTF-8, deep nesting) is checked beside it. One gap is left open: a number such as 1e999 in
-a skipped field of an event.
+What passes here is JSON for JP's reader too: UTF-8 without a byte order mark, no NaN, no lone surrogates, no nesting of
+128 or more (docs/design/formats/jp.md#bytes). msgspec does the work at C speed; what it lets through in fields that it
+skips (bytes that aren't UTF-8, deep nesting) is checked beside it. One gap is left open: a number such as 1e999 in a
+skipped field of an event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NESTING = 127
-"""The deepest nesting that JP reads (formats/jp.md 3.3)."""
+"""The deepest nesting that JP reads (docs/design/formats/jp.md#bytes)."""
 TOO_DEEP = f"JSON nested more than {_NESTING} levels deep"
 
 _LEAST, _GREATEST = -(2**63), 2**64 - 1

@@ -1,4 +1,4 @@
-"""Timestamps in both forms that JP reads (formats/jp.md 3.2), made comparable."""
+"""Timestamps in both forms that JP reads (docs/design/formats/jp.md#timestamps), made comparable."""
 
 from __future__ import annotations
 

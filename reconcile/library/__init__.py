@@ -1,4 +1,4 @@
-"""Guard-scoped persistence: what is changed in a mutable scope is on the disk before its lock goes (DESIGN.md 10).
+"""Guard-scoped persistence: what is changed in a mutable scope is on the disk before its lock goes (docs/library.md).
 
 There are no persist calls to forget. A `Workspace` gives handles; a handle's lock gives a mutable scope; leaving that
 writes what is dirty to the store, and to the workspace where the conversation is projected, while JP's own

@@ -1,4 +1,7 @@
-"""How conversations are locked against other processes: as JP does it, or, for tests, not at all."""
+"""How conversations are locked against other processes: as JP does it, or, for tests, not at all.
+
+JP's rules are in docs/design/formats/jp.md#lock-files.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class LockBackend(Protocol):
 
 
 class JpLocks:
-    """JP's own: a running JP and this process exclude each other (formats/jp.md 1.6)."""
+    """JP's own: a running JP and this process exclude each other."""
 
     def __init__(self, roots: Roots) -> None:
         self._format = get_format(roots.format)

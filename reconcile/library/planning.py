@@ -122,7 +122,8 @@ def _changed(draft: Draft, before: Copy, change: Change, rules: Rules, now_ns: i
     metadata, stream = _facts(change, rules)
     title = None if isinstance(metadata, Fault) else metadata.title
     for unit, names in ((METADATA, (fmt.metadata_file,)), (STREAM, fmt.stream_files)):
-        # Later than what it takes the place of, whatever the clock says: JP goes by the time (formats/jp.md 5).
+        # Later than what it takes the place of, whatever the clock says: JP goes by the time
+        # (docs/design/formats/jp.md#which-copy-wins).
         there = [node.files[name].mtime_ns for name in names if name in node.files]
         time_ns = max([now_ns, *(at + 1 for at in there)])
         files = [_file(name, change.after[name], time_ns, rules) for name in names if name in change.after]

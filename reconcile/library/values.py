@@ -31,7 +31,7 @@ Contents: TypeAlias = "Mapping[str, bytes]"
 
 
 _METADATA = ("title", "last_activated_at", "pinned_at", "archived_at", "expires_at", "labels")
-"""The keys that JP writes, in its order (formats/jp.md 3.1)."""
+"""The keys that JP writes, in its order (docs/design/formats/jp.md#fields)."""
 _EXPECTED: dict[str, tuple[Callable[[Json], bool], str]] = {
     "title": (lambda value: isinstance(value, str), "a text"),
     "labels": (
@@ -115,7 +115,7 @@ def plain(event: Mapping[str, View]) -> Event:
 
 
 def _coded(kind: str) -> tuple[str, ...]:
-    """Return the keys of an event below which texts are in base64 (formats/jp.md 4.3)."""
+    """Return the keys of an event below which texts are in base64 (docs/design/formats/jp.md#base64)."""
     return ("metadata", *_CODED.get(kind, ()))
 
 
@@ -177,7 +177,10 @@ def encoded(conversation: str, name: str, value: Metadata | Events) -> bytes:
 
 
 def check_keys(conversation: str, metadata: Metadata, before: Metadata) -> None:
-    """Make sure that JP could read the keys that were changed (formats/jp.md 3.1). Raises `InvalidValueError`."""
+    """Make sure that JP could read the keys that were changed (docs/design/formats/jp.md#fields).
+
+    Raises `InvalidValueError`.
+    """
     for key, (is_readable, expected) in _EXPECTED.items():
         if key in metadata and metadata[key] != before.get(key) and not is_readable(metadata[key]):
             raise InvalidValueError(

@@ -1,1 +1,1 @@
-"""Watching both sides all day: events say where to look, a scan decides (DESIGN.md section 9)."""
+"""Watching both sides all day: events say where to look, a scan decides (docs/watch.md)."""

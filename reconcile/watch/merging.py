@@ -1,6 +1,7 @@
 """Stores from which a watcher concludes nothing: one that JP merges into another, and one that was lost.
 
-JP merges the stores of one workspace whenever it starts: directory by directory, without a lock (formats/jp.md 1.5).
+JP merges the stores of one workspace whenever it starts: directory by directory, without a lock
+(docs/design/formats/jp.md#stores).
 What is carried over into another store on the way has not been removed. A disk that isn't mounted, a directory that was
 moved away: what is in the store's place then is not to be filled unless a person says so, by running a command.
 """

@@ -1,4 +1,4 @@
-"""The watcher: round after round, for as long as it is left running (DESIGN.md section 9)."""
+"""The watcher: round after round, for as long as it is left running (docs/watch.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fork` plans and refuses (DESIGN.md 8). The command is in fixtures/scenarios/commands."""
+"""What `fork` plans and refuses (docs/commands.md#reconcile-fork). The command is in fixtures/scenarios/commands."""
 
 from __future__ import annotations
 
@@ -67,6 +67,12 @@ def test_below_what_is_local_a_fork_is_in_the_store_alone() -> None:
     child = A.replace(' title "A"', ' title "A" parent 5')
     there = ('5-p  metadata 09:00 title "P"  stream 09:00 [1]', f"5-p/conversations/{child}")
     assert targets(fork(WHOLE, workspace=there, store=(parent, child))) == ["store:N-a"]
+
+
+@pytest.mark.parametrize("there", ['1-a  metadata 09:00 title "A"', "1-a  stream 09:00 [1]"])
+def test_where_only_some_files_of_its_source_are_a_fork_is_in_the_store_alone(there: str) -> None:
+    """Of one that was removed, files that come back by themselves decide nothing."""
+    assert targets(fork(WHOLE, workspace=(there,))) == ["store:N-a"]
 
 
 def test_a_source_that_is_not_whole_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The 15 cases: every combination of contents has one, and each is shown by a scenario (DESIGN.md 4)."""
+"""The 15 cases: every combination of contents has one, and each is shown by a scenario (docs/cases.md)."""
 
 from __future__ import annotations
 

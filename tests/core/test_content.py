@@ -1,4 +1,4 @@
-"""Which content wins: damage, decisions, directions and the table (DESIGN.md 4)."""
+"""Which content wins: damage, decisions, directions and the table (docs/design/decisions.md)."""
 
 from __future__ import annotations
 
@@ -632,3 +632,27 @@ def test_units_come_in_the_order_metadata_stream_extras() -> None:
     view = view_of(stored(SOUND, '1-a/A.md  09:00 "x"'), here(SOUND, '1-a/NOTE.md  09:00 "x"'))
     names = [verdict.unit for verdict in decide_units(view, Memory(), Policy(), CLEAR)]
     assert names == [METADATA, STREAM, "extra:A.md", NOTE]
+
+
+DURING_A_MERGE = {
+    "more events": ("09:00 [1]", "10:00 [1 2]", StreamRule.DIRECTED, Outcome.TO_STORE),
+    "other events": ("09:00 [1 2]", "10:00 [1 3]", StreamRule.DIRECTED, Outcome.HELD),
+    "another text": ("09:00 [1 2]", "10:00 [1 2x]", StreamRule.DIRECTED, Outcome.HELD),
+    "other events, older": ("10:00 [1 2]", "09:00 [1 3]", StreamRule.DIRECTED, Outcome.HELD),
+    "other events, for the time alone": ("09:00 [1]", "10:00 [1 2]", StreamRule.NEWEST, Outcome.HELD),
+    "an older version, for the time alone": ("10:00 [1]", "09:00 [1 2]", StreamRule.NEWEST, Outcome.TO_WORKSPACE),
+    "none in the store": ("", "10:00 [1]", StreamRule.DIRECTED, Outcome.TO_STORE),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "rule", "expected"), DURING_A_MERGE.values(), ids=DURING_A_MERGE)
+def test_what_git_is_in_the_middle_of_replaces_nothing(
+    store: str, workspace: str, rule: StreamRule, expected: Outcome
+) -> None:
+    view = view_of(stored(*lines(STREAM, store)), here(*lines(STREAM, workspace)))
+    policy = Policy(stream=rule, git_busy="a merge")
+    (verdict,) = (each for each in decide_units(view, Memory(), policy, CLEAR) if each.unit == STREAM)
+    assert (verdict.outcome, verdict.forks) == (expected, None)
+    assert (verdict.reason is Reason.GIT_BUSY) == (expected is Outcome.HELD)
+    decided = replace(policy, decisions={"jp-c1": Take.WORKSPACE})
+    assert Outcome.TO_STORE in {each.outcome for each in decide_units(view, Memory(), decided, CLEAR)}

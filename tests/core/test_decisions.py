@@ -1,4 +1,4 @@
-"""What is decided of one conversation as a whole, before a step is planned (DESIGN.md 3 to 5)."""
+"""What is decided of one conversation as a whole, before a step is planned (docs/design/decisions.md)."""
 
 from __future__ import annotations
 

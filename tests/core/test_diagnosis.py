@@ -1,4 +1,4 @@
-"""What `doctor` finds, by kind (DESIGN.md 8; issue 4, "doctor")."""
+"""What `doctor` finds, by kind (docs/commands.md#reconcile-doctor)."""
 
 from __future__ import annotations
 

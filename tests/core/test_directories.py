@@ -1,4 +1,4 @@
-"""Which of several directories of one conversation stays, once it is known where the conversation belongs (rule 10)."""
+"""Which of several directories of a conversation stays, once its place is known (docs/design/placement.md#rule-10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step needs: everything that made the files and paths that it uses (DESIGN.md 6)."""
+"""What a step needs: everything that made the files and paths that it uses (docs/design/run.md#rule-46)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a `local` that was cut short leaves to the next run (DESIGN.md 5 and 7)."""
+"""What a `local` that was cut short leaves to the next run (docs/design/intents.md#rule-32)."""
 
 from __future__ import annotations
 

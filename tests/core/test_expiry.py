@@ -1,4 +1,4 @@
-"""What has expired (DESIGN.md 8). The command is in fixtures/scenarios/commands/gc."""
+"""What has expired (docs/commands.md#reconcile-gc). The command is in fixtures/scenarios/commands/gc."""
 
 from __future__ import annotations
 

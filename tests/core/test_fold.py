@@ -1,4 +1,4 @@
-"""What is remembered after a run: what was achieved, never what was meant (DESIGN.md 4, last line)."""
+"""What is remembered after a run: what was achieved, never what was meant (docs/design/run.md#rule-51)."""
 
 from __future__ import annotations
 

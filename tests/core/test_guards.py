@@ -1,4 +1,4 @@
-"""What a run may conclude when a side as a whole looks wrong (DESIGN.md 4, "Further")."""
+"""What a run may conclude when a side as a whole looks wrong (docs/design/guards.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where directories go, and what stays, waits or is held on the way (DESIGN.md 3, rules 5 to 10; 5)."""
+"""Where directories go, and what stays, waits or is held on the way (docs/design/placement.md)."""
 
 from __future__ import annotations
 
@@ -485,7 +485,7 @@ def test_asked_for_below_one_that_is_not_here_it_waits() -> None:
 
 
 def test_what_was_to_become_a_root_does_so_after_a_run_cut_short() -> None:
-    """The first run remembers ahead that its ancestor is removed; that was public until then (section 5, rule 3)."""
+    """The first run remembers that its ancestor, public until then, is removed (docs/design/intents.md#rule-24)."""
     archived = stored(f".archive/{A}", B, H)
     first = plan_of(archived, here(H), ALL)
     (child,) = of(first, Kind.PROJECT)

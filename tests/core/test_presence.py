@@ -1,4 +1,4 @@
-"""Whether a conversation belongs on a side: rows 1-3, 6-9 and 12, and intents (DESIGN.md 4 and 5)."""
+"""Whether a conversation belongs on a side: cases 1-3, 6-9 and 12, and docs/design/intents.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What `doctor --quarantine` plans and refuses (formats/jp.md 6.6). The command is in fixtures/scenarios/commands."""
+"""What `doctor --quarantine` plans and refuses (docs/design/formats/jp.md#sanitizer).
+
+The command is in fixtures/scenarios/commands.
+"""
 
 from __future__ import annotations
 

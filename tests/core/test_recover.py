@@ -1,4 +1,4 @@
-"""What `recover` offers (DESIGN.md 5)."""
+"""What `recover` offers (docs/design/intents.md#rule-31)."""
 
 from __future__ import annotations
 

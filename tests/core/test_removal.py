@@ -1,4 +1,4 @@
-"""What a removal waits for (DESIGN.md 6): everything in the directory has been saved."""
+"""What a removal waits for (docs/design/run.md#rule-47): everything in the directory has been saved."""
 
 from __future__ import annotations
 

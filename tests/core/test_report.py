@@ -1,4 +1,4 @@
-"""What a plan says of what it leaves as it is: where, what was found, and the commands that go on (DESIGN.md 6)."""
+"""What a plan says of what it leaves as it is: where, what, and the next commands (docs/design/run.md#rule-48)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `restore` plans (DESIGN.md 8). The command is in fixtures/scenarios/undo."""
+"""What `restore` plans (docs/commands.md#reconcile-restore). The command is in fixtures/scenarios/undo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.choices import Layout
-from reconcile.core.memory import AsideKind, AsideRecord
+from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.core.past import Kept, KeptUnit
 from reconcile.core.plan import Heading
 from reconcile.core.policy import Policy
@@ -83,6 +83,14 @@ def test_a_unit_that_the_workspace_lacks_is_given_back_to_it() -> None:
         "+workspace:1-a/base_config.json",
         "+workspace:1-a/events.json",
     }
+
+
+@pytest.mark.parametrize("intent", [Intent(IntentKind.REMOVED), Intent(IntentKind.PROJECTED, waits_for="jp-c9")])
+def test_where_some_files_came_back_by_themselves_the_store_alone_gets_it(intent: Intent) -> None:
+    memory = replace(agreed_on(A), intents={"jp-c1": intent})
+    sides = stored(A), here('1-a  metadata 09:00 title "A"')
+    plan = plan_restore([METADATA, STREAM], *sides, memory, Policy(), RULES, 7)
+    assert {action.target.side.value for action in plan.actions} == {"store"}
 
 
 def test_a_base_configuration_goes_alone_where_nothing_else_differs() -> None:

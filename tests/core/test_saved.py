@@ -1,4 +1,4 @@
-"""What of a saved plan still is what the planner would do, and what stands in the way of the rest (DESIGN.md 8)."""
+"""What of a saved plan still is what the planner would do, and what stands in its way (docs/design/run.md#rule-55)."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.choices import Diverged
+from reconcile.core.diagnosis import empty_directories
 from reconcile.core.memory import AsideKind, AsideRecord, Memory
 from reconcile.core.model import METADATA
 from reconcile.core.policy import Policy
@@ -30,7 +31,8 @@ def found(
 ) -> dict[str, Standing]:
     sides = stored(*store, BESIDE), here(*workspace, BESIDE)
     board, plan = board_of(*sides, memory, policy), plan_of(*sides, memory, policy)
-    return {each.conversation: each for each in standings(board, plan, busy or {}, conflicts)}
+    empty = empty_directories(*sides)
+    return {each.conversation: each for each in standings(board, plan, busy or {}, conflicts, empty)}
 
 
 ROWS: dict[str, tuple[Lines, Lines, Memory, str, bool]] = {
@@ -86,6 +88,27 @@ DETAILS = {
 def test_what_is_settled_says_why_it_is_as_it_is(detail: str, sides: tuple[Lines, Lines, Memory]) -> None:
     standing = found(*sides)["jp-c1"]
     assert (standing.detail, standing.settled) == (detail, True)
+
+
+HERE, THERE = "workspace:1-a: nothing in it", "store:1-a: nothing in it"
+EMPTY: dict[str, tuple[Lines, Lines, Memory, str, str]] = {
+    "here": ([], ["1-a/"], FRESH, "empty", HERE),
+    "in the store": (["1-a/"], [], FRESH, "empty", THERE),
+    "on both sides": (["1-a/"], ["1-a/"], FRESH, "empty", f"{THERE}; {HERE}"),
+    "where it was removed": ([ONE], ["1-a/"], KNOWN, "removed", f"its directory was removed here; {HERE}"),
+    "beside an archived one": ([f".archive/{ONE}"], ["1-a/"], FRESH, "archived", f"archived in the store; {HERE}"),
+}
+
+
+@pytest.mark.parametrize(("store", "workspace", "memory", "word", "detail"), EMPTY.values(), ids=EMPTY)
+def test_an_empty_directory_is_named(store: Lines, workspace: Lines, memory: Memory, word: str, detail: str) -> None:
+    standing = found(store, workspace, memory)["jp-c1"]
+    assert (standing.word, standing.detail, standing.settled) == (word, detail, False)
+
+
+def test_an_empty_directory_that_is_filled_again_is_no_matter() -> None:
+    standing = found(["1-a/"], [ONE], KNOWN)["jp-c1"]
+    assert (standing.word, standing.detail) == ("newer-in-workspace", Reason.INCOMPLETE.words)
 
 
 def test_what_is_archived_lies_in_no_tree() -> None:

@@ -1,4 +1,4 @@
-"""The tree index: parents that are gone, cycles, and orders (DESIGN.md 3, rules 3 and 4)."""
+"""The tree index: parents that are gone, cycles, and orders (docs/design/placement.md#rule-4)."""
 
 from __future__ import annotations
 

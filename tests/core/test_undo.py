@@ -1,4 +1,7 @@
-"""What an undo refuses, and what it finds done already (DESIGN.md 7). What it does is in fixtures/scenarios/undo."""
+"""What an undo refuses, and what it finds done already (docs/design/run.md#rule-53).
+
+What it does is in fixtures/scenarios/undo.
+"""
 
 from __future__ import annotations
 

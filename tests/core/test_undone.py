@@ -1,4 +1,4 @@
-"""How an undone conversation stands, and when that still holds (DESIGN.md 7)."""
+"""How an undone conversation stands, and when that still holds (docs/design/run.md#rule-53)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The units of a copy, and what names their content (DESIGN.md 2, and 3 rule 2)."""
+"""The units of a copy, and what names their content (docs/concepts.md#conversations)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which copies stay and which speak, before anything is decided (DESIGN.md 3, rule 10)."""
+"""Which copies stay and which speak, before anything is decided (docs/design/placement.md#rule-10)."""
 
 from __future__ import annotations
 
@@ -240,9 +240,13 @@ def test_who_says_whether_it_is_archived(agreed: str, older: Side | None, lead: 
     stays = replace(known, asides={("jp-c1", PLACE): view.parted})
     assert view_of(store, workspace, stays).lead is Lead.NEITHER
     other = AsideRecord(AsideKind.PLACED, view.parted.store, "9-z")
-    assert view_of(store, workspace, replace(found, asides={("jp-c1", PLACE): other})).lead is lead
-    replaced = replace(found, history={("jp-c1", PLACE): ("c0", "c1", "c2")})
-    assert view_of(store, workspace, replaced).lead is (Lead.NEITHER if lead is Lead.WORKSPACE else lead)
+    after = Lead.WORKSPACE if base and older is Side.STORE else Lead.NEITHER
+    assert view_of(store, workspace, replace(found, asides={("jp-c1", PLACE): other})).lead is after
+    for past in (("c0", "c1", "c2"), ("c0+c1", "c2")):
+        replaced = replace(found, history={("jp-c1", PLACE): past})
+        assert view_of(store, workspace, replaced).lead is (Lead.NEITHER if lead is Lead.WORKSPACE else lead)
+    again = replace(found, committed={"jp-c1": Committed(theirs, older, "c1+c3")}, history=replaced.history)
+    assert view_of(store, workspace, again).lead is lead
     local = replace(found, intents={"jp-c1": Intent(IntentKind.LOCAL)})
     assert view_of(store, workspace, local).lead is Lead.STORE
     same = view_of(store, here(at(ours)), found)

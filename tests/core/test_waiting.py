@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.core.choices import Take
+from reconcile.core.fold import fold
 from reconcile.core.memory import Intent, IntentKind, Memory, Verb, Waiting
 from reconcile.core.model import Problem
 from reconcile.core.plan import Kind
@@ -26,6 +27,8 @@ NESTED = f"1-a/conversations/{B}"
 ALL = (A, B, D, H)
 THERE = (A, NESTED, D, H)
 KNOWN = agreed_on(*THERE)
+THEIRS = D.replace("09:00 [1]", "10:00 [1 3]")
+OURS = D.replace("09:00 [1]", "10:30 [1 2]")
 LOCAL = Intent(IntentKind.LOCAL)
 MERGE = Policy(git_busy="a merge")
 
@@ -85,7 +88,7 @@ def test_the_next_run_says_why_it_does_what_waited() -> None:
     assert {action.kind for action in plan.actions} == {Kind.SET_PARENT, Kind.MOVE}
     (note,) = plan.notes
     assert (note.conversation, note.reason) == ("jp-c4", Reason.REQUESTED)
-    assert note.message == "`set-parent jp-c4 jp-c1` waits since run r1: git"
+    assert note.message == "`set-parent jp-c4 jp-c1` has waited since run r1: git"
 
 
 def test_a_parent_that_somebody_else_has_given_meanwhile_stays() -> None:
@@ -114,6 +117,38 @@ def test_nothing_is_removed_while_a_side_is_away() -> None:
     assert (plan.actions, plan.waiting) == ((), ())
 
 
+def decided() -> Memory:
+    """Return what is remembered after a decision for the store's version that met a merge."""
+    policy = Policy(decisions={"jp-c4": Take.STORE}, git_busy="a merge")
+    plan = plan_of(stored(A, B, THEIRS, H), here(A, NESTED, OURS, H), KNOWN, policy)
+    return replace(KNOWN, waiting={key: replace(each, run="r1", why="git") for key, each in plan.waiting if each})
+
+
+def test_a_decision_about_two_versions_is_not_carried_out_on_others() -> None:
+    sides = stored(A, B, THEIRS, H), here(A, NESTED, OURS.replace("[1 2]", "[1 2 4]"), H)
+    plan = plan_of(*sides, decided())
+    assert plan.waiting == ((("jp-c4", Verb.RESOLVE), None),)
+    (note,) = [note for note in plan.notes if note.reason is Reason.REQUEST_DROPPED]
+    assert note.message.startswith("`resolve jp-c4 --take store` was asked for, but a side was changed since")
+    assert Reason.DECIDED not in {action.reason for action in plan.actions}
+    settled = plan_of(stored(A, B, OURS, H), here(A, NESTED, OURS, H), decided())
+    assert settled.waiting == ((("jp-c4", Verb.RESOLVE), None),)
+    assert Reason.REQUEST_DROPPED not in {note.reason for note in settled.notes}
+
+
+def test_a_decision_waits_while_a_side_is_away() -> None:
+    memory = decided()
+    hidden = replace(stored(), problems=(Problem("", "permission denied"),))
+    for sides in ((hidden, here(A, NESTED, OURS, H)), (stored(A, B, THEIRS, H), here())):
+        plan = plan_of(*sides, memory)
+        assert not plan.waiting
+        assert not {action for action in plan.actions if action.reason is Reason.DECIDED}
+        changes = fold(*sides, memory, plan, RULES)
+        assert not changes.waiting
+    plan = plan_of(stored(A, B, THEIRS, H), here(A, NESTED, OURS, H), memory)
+    assert [action.reason for action in plan.actions if action.conversation == "jp-c4"] == [Reason.DECIDED]
+
+
 def test_what_a_child_cannot_leave_now_stays_with_it() -> None:
     """The child of what is removed has to get another parent first, and its metadata can't be read."""
     policy = Policy(request=Remove(("jp-c1",), children=Children.PROMOTE))
@@ -129,7 +164,7 @@ def test_status_says_what_waits() -> None:
     memory = remembering(Policy(request=Localize(("jp-c4",))))
     board, plan = board_of(stored(*ALL), here(*THERE), memory), plan_of(stored(*ALL), here(*THERE), memory)
     found = {each.conversation: each for each in standings(board, plan, {}, ())}
-    words = "`local jp-c4` waits since run r1: git"
+    words = "`local jp-c4` has waited since run r1: git"
     assert (found["jp-c4"].word, found["jp-c4"].detail, found["jp-c4"].settled) == ("requested", words, False)
 
 

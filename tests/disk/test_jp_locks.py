@@ -1,4 +1,4 @@
-"""JP's conversation locks, against processes that do what JP does (formats/jp.md 1.6)."""
+"""JP's conversation locks, against processes that do what JP does (docs/design/formats/jp.md#lock-files)."""
 
 from __future__ import annotations
 

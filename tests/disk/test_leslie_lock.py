@@ -1,4 +1,7 @@
-"""Leslie's lock, with real processes (formats/leslie.md 7; cases 20 and 21)."""
+"""Leslie's lock, with real processes (docs/design/formats/leslie.md#locking).
+
+See also docs/design/formats/leslie.md#edge-case-20 and docs/design/formats/leslie.md#edge-case-21.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,12 @@ def save(state: State, local: str = "", public: str = "") -> None:
 
 def listed(place: Path) -> str:
     found = read(str(place))
-    return "" if found is None else "".join(sorted(found[1]))
+    return "" if found is None else "".join(sorted(each for each in found[1] if isinstance(each, str)))
+
+
+def listed_removed(place: Path) -> set[str]:
+    found = read(str(place))
+    return set() if found is None else {each[0] for each in found[1] if not isinstance(each, str)}
 
 
 def local_in(memory: Memory) -> str:
@@ -130,6 +135,59 @@ def test_what_was_local_stays_so_when_the_database_is_lost(place: Path, loss: st
     assert listed(place) == "cd"
 
 
+REMOVED = Intent(IntentKind.REMOVED)
+
+
+def removed_in(place: Path, project: str, *, readonly: bool) -> str:
+    with State.open(str(place), readonly=readonly) as state:
+        checkout = state.checkout(project, "8:1", 1)
+        intents = state.load(checkout).intents if checkout is not None else {}
+    return "".join(sorted(key for key, intent in intents.items() if intent.kind is IntentKind.REMOVED))
+
+
+@pytest.mark.parametrize("loss", [each for each in LOSSES if each != "deleted beside its log"])
+def test_what_was_removed_from_a_workspace_stays_so_in_that_checkout(place: Path, loss: str) -> None:
+    def decide(project: str, **intents: Intent | None) -> None:
+        with State.open(str(place)) as state:
+            checkout = state.checkout(project, "8:1", 1)
+            assert checkout is not None
+            state.save_fold(checkout, Fold(intents=intents))
+
+    decide("/p", c=Intent(IntentKind.PROJECTED))
+    shutil.copy(place / DATABASE, place / "before")
+    decide("/p", a=REMOVED, b=REMOVED, c=REMOVED, d=REMOVED)
+    decide("/q", b=REMOVED)
+    decide("/p", b=None, d=Intent(IntentKind.PROJECTED))
+    LOSSES[loss](place)
+    for readonly in (True, False, False):
+        assert (removed_in(place, "/p", readonly=readonly), removed_in(place, "/q", readonly=readonly)) == ("ac", "b")
+    assert [json.loads(line) for line in (place / LIST).read_text().splitlines()[1:]] == [
+        ["a", "/p", "8:1"],
+        ["b", "/q", "8:1"],
+        ["c", "/p", "8:1"],
+    ]
+    with State.open(str(place)) as state:
+        for each in state.checkouts():
+            state.forget_checkout(each.id)
+    assert len((place / LIST).read_text().splitlines()) == 1
+
+
+def test_what_comes_back_is_listed_until_that_is_committed(place: Path) -> None:
+    with State.open(str(place)) as state:
+        checkout = state.checkout("/p", "8:1", 1)
+        assert checkout is not None
+        state.save_fold(checkout, Fold(intents={"a": REMOVED, "b": REMOVED}))
+        with contextlib.suppress(ZeroDivisionError), state.together():
+            state.save_fold(checkout, Fold(intents={"a": None, "b": Intent(IntentKind.PROJECTED)}))
+            raise ZeroDivisionError
+        assert '["a","/p","8:1"]\n["b","/p","8:1"]\n' in (place / LIST).read_text()
+        with state.together():
+            state.save_fold(checkout, Fold(intents={"a": None}))
+            state.save_fold(checkout, Fold(intents={"a": REMOVED, "b": None}))
+    assert (place / LIST).read_text().endswith('["a","/p","8:1"]\n')
+    assert '"b"' not in (place / LIST).read_text()
+
+
 def test_an_old_copy_makes_nothing_public_that_was_local_then_or_now(place: Path) -> None:
     change(place, local="ab")
     shutil.copy(place / DATABASE, place / "before")
@@ -145,6 +203,7 @@ UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
     "a line lost": lambda content: content.replace(b'"b"\n', b""),
     "a line that is none": lambda content: content.replace(b'"b"', b"b"),
     "a line of something else": lambda content: content.replace(b'"b"', b"[1]"),
+    "a line of too few": lambda content: content.replace(b'"b"', b'["b", "/p"]'),
     "zeros": lambda content: b"\0" * len(content),
     "empty": lambda _: b"",
     "no first line": lambda content: content.partition(b"\n")[2],
@@ -261,14 +320,14 @@ def counted(name):
         return was(*args, **options)
     setattr(os, name, call)
 
-local = Intent(IntentKind.LOCAL)
+local, removed = Intent(IntentKind.LOCAL), Intent(IntentKind.REMOVED)
 with State.open(place) as state:
     checkout = state.checkout("/p", "8:1", 1)
     for name in ("open", "write", "fsync", "replace", "unlink"):
         counted(name)
     if how == "killed":
         state._connection.set_trace_callback(step)
-    for intents in ({"d": local, "a": None}, {"e": local}, {"b": None}):
+    for intents in ({"d": local, "a": None}, {"e": local, "f": removed}, {"b": None, "f": None}):
         print("begun", "".join(intents), flush=True)
         try:
             state.save_fold(checkout, Fold(intents=intents))
@@ -303,13 +362,17 @@ def test_a_fault_at_any_step_leaves_all_that_is_local_in_the_list(place: Path, t
         code = played(place, at, how)
         with contextlib.closing(sqlite3.connect(place / DATABASE)) as database:
             held = {row[0] for row in database.execute("SELECT conversation FROM intent_local")}
+            gone = {row[0] for row in database.execute("SELECT conversation FROM intent WHERE kind = 'removed'")}
         assert held <= set(listed(place)), at
+        assert gone <= listed_removed(place), at
         local = set(known(place, readonly=True)[0])
         assert held <= local <= set(listed(place)), at
         if at % 4 == 0:
             assert set(known(place, readonly=False)[0]) == local == set(listed(place)), at
+        listed_then = listed_removed(place)
         delete(place)
         assert local <= set(known(place, readonly=True)[0]), at
+        assert set(removed_in(place, "/p", readonly=True)) == listed_then >= gone, at
         if code == 3:
             break
     assert code == 3

@@ -411,6 +411,8 @@ def test_versions_in_two_files_that_were_in_sync(line: Repository) -> None:
         (f".archive/{NAME}/{EVENTS}", (ID, EVENTS, Partition.ARCHIVE)),
         (f"17500000002-b/conversations/{NAME}/{EVENTS}", (ID, EVENTS, Partition.LIVE)),
         (f"17500000002-b/conversations/.trash/{NAME}/{EVENTS}", (ID, EVENTS, Partition.TRASH)),
+        (f".archive/17500000002-b/conversations/{NAME}/{EVENTS}", (ID, EVENTS, Partition.LIVE)),
+        (f".trash/17500000002-b/conversations/{NAME}/{EVENTS}", (ID, EVENTS, Partition.TRASH)),
         ("17500000001-one/conversations/README", (ID, "conversations/README", Partition.LIVE)),
         ("17500000001-one/conversations/x/y", (ID, "conversations/x/y", Partition.LIVE)),
         ("README", None),

@@ -171,7 +171,7 @@ def test_odd_entries_inside_a_copy(tmp_path: Path) -> None:
     (directory / ".hidden-link").symlink_to("..")
     os.mkfifo(directory / ".hidden-pipe")
     (directory / ".cache").mkdir()
-    os.mkfifo(directory / ".cache" / "unseen")
+    os.mkfifo(directory / ".cache" / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         here = Path.cwd()
         os.chdir(directory)  # the name of a socket has a short limit
@@ -181,6 +181,7 @@ def test_odd_entries_inside_a_copy(tmp_path: Path) -> None:
             os.chdir(here)
         snapshot = look(tmp_path)
     assert {entry.path.removeprefix(f"{A}/"): entry.what for entry in snapshot.foreign} == {
+        ".cache/pipe": "a named pipe",
         ".hidden-pipe": "a named pipe",
         "pipe": "a named pipe",
         "socket": "a socket",
@@ -188,7 +189,7 @@ def test_odd_entries_inside_a_copy(tmp_path: Path) -> None:
         "up": "a symbolic link, never followed",
     }
     special = [entry.path.removeprefix(f"{A}/") for entry in snapshot.foreign if entry.special]
-    assert special == [".hidden-pipe", "pipe", "socket"]
+    assert special == [".cache/pipe", ".hidden-pipe", "pipe", "socket"]
     assert len(snapshot.copies[0].files) == 3
     assert not isinstance(snapshot.copies[0].metadata, Fault)
 

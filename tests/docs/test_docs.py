@@ -25,6 +25,7 @@ from tests.support.documents import (
     own_options,
     reason_groups,
 )
+from tests.support.pages import anchors, prose, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,11 +35,6 @@ README = PROJECT / "README.md"
 REMAKE = "out of date: run `.venv/bin/python -m tests.support.documents`"
 
 _LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
-_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-
-
-def text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def pages() -> list[Path]:
@@ -56,15 +52,9 @@ def pages() -> list[Path]:
 
 
 def links(path: Path) -> Iterator[str]:
-    for found in _LINK.finditer(_FENCE.sub("", text(path))):
+    for found in _LINK.finditer(prose(path)):
         if not re.match(r"[a-z]+:", found["target"]):
             yield unquote(found["target"])
-
-
-def anchors(path: Path) -> set[str]:
-    """The names that a git host gives to the headings of a page."""
-    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", text(path)), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def rows(path: Path, heading: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Real files: the public store of formats/jp.md 10. Skipped where no corpus is beside the repository."""
+"""Real files: docs/design/formats/jp.md#the-public-store. Skipped where no corpus is beside the repository."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_parent_goes_in_and_out_of_every_file_that_jp_wrote(file: Path) -> Non
     assert metadata.parent.kind is ParentKind.ABSENT
     edited = JP.with_parent(content, "jp-c17528832001")
     if not content.endswith(b"\n"):
-        assert edited is None  # the oldest files lack the final line feed (formats/jp.md 3.3)
+        assert edited is None  # the oldest files lack the final line feed (docs/design/formats/jp.md#bytes)
         return
     assert edited is not None
     assert JP.with_parent(edited, None) == content
@@ -92,7 +92,8 @@ def test_the_split_into_three_files_keeps_the_events() -> None:
 def test_of_the_27_states_of_the_history_7_load_and_none_crashes() -> None:
     states = [stream(file.parent) for file in (CORPUS / "history").rglob("metadata.json")]
     assert len(states) == 27
-    # 10 pass JP's sanitizer, 3 of them fail the load for want of a base (formats/jp.md 10)
+    # 10 pass JP's sanitizer, 3 of them fail the load for want of a base
+    # (docs/design/formats/jp.md#the-public-store)
     assert sum(isinstance(state, Stream) for state in states) == 7
     messages = [file.read_bytes() for file in CORPUS.rglob("messages.json")]
     assert all(isinstance(JP.read_stream({"events.json": content}, events=True), Fault) for content in messages)

@@ -1,4 +1,4 @@
-"""Which part of a stream a fork keeps (formats/jp.md 4)."""
+"""Which part of a stream a fork keeps (docs/design/formats/jp.md#stream)."""
 
 from __future__ import annotations
 

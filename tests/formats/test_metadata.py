@@ -1,4 +1,7 @@
-"""metadata.json: what is valid, what it says, how its parent is edited (formats/jp.md 3, edges 41 to 44)."""
+"""metadata.json: what is valid, what it says, how its parent is edited (docs/design/formats/jp.md#metadata).
+
+"edge N" is the heading of that number, such as docs/design/formats/jp.md#edge-case-41.
+"""
 
 from __future__ import annotations
 

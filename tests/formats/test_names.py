@@ -1,4 +1,6 @@
-"""JP's ids and directory names: formats/jp.md 2 and the edge cases 1 to 14 of its section 9."""
+"""JP's ids and directory names (docs/design/formats/jp.md#names), with the edge cases of
+docs/design/formats/jp.md#cases-of-names.
+"""
 
 from __future__ import annotations
 

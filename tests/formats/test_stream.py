@@ -1,4 +1,7 @@
-"""The stream: what is valid, its count, its last time and E(x) (formats/jp.md 4, edge cases 37 to 40)."""
+"""The stream: what is valid, its count, its last time and E(x) (docs/design/formats/jp.md#stream).
+
+"edge N" is the heading of that number, such as docs/design/formats/jp.md#edge-case-37.
+"""
 
 from __future__ import annotations
 

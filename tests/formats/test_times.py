@@ -1,4 +1,4 @@
-"""Timestamps: formats/jp.md 3.2."""
+"""Timestamps: docs/design/formats/jp.md#timestamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which file belongs to which unit: DESIGN.md 2."""
+"""Which file belongs to which unit: docs/concepts.md#conversations."""
 
 from __future__ import annotations
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import threading
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.three import three
-from tests.support.world import command, contents
+from tests.support.three import FIRST, SECOND_ID, three
+from tests.support.world import LONG_AGO, SECOND, append, command, contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,16 +69,114 @@ def test_a_pipe_in_the_project(world: World, name: str) -> None:
     ran(world, code={".git/MERGE_HEAD": 0, ".jp/.id": 2}.get(name, 0))
 
 
-@pytest.mark.parametrize("name", ["lock.json", "state.sqlite"])
-def test_a_pipe_in_the_state(world: World, name: str) -> None:
+DEMANDED = ["state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "state.sqlite-journal", "generation", "local.jsonl"]
+"""Nothing can be done without them, and nothing is: who only looks says so, too."""
+LOCKS = ["lock"]
+SPARE = ["index-*", "known-*", "rest-*", "swept-*", "lock.json"]
+"""Without them a run takes longer."""
+KEPT = ["vault", "vault/objects", "vault/objects/??", "vault/objects/??/*"]
+
+
+@pytest.fixture
+def used(world: World) -> World:
+    """A state with all that a state has, and something to do."""
     three(world)
     world.reconcile()
-    path = world.state / name
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
-    found = subprocess.run(command("-w", world.project), capture_output=True, text=True, check=False, timeout=50)
+    assert world.run("local", str(FIRST), "-w", world.project).exit_code == 0
+    for count in (1, 2):  # the vault has the old one, and what was kept of a run has changes
+        append(world.workspace / f"{SECOND_ID}-it", count, "w", LONG_AGO + count * SECOND)
+        ran(world)
+    ran(world)
+    append(world.workspace / f"{SECOND_ID}-it", 1, "x", LONG_AGO + 9 * SECOND)
+    return world
+
+
+def test_these_are_all_files_of_a_state(used: World) -> None:
+    known = [*DEMANDED, *LOCKS, *SPARE, *KEPT]
+    found = {path.relative_to(used.state).as_posix() for path in used.state.rglob("*")}
+    assert [name for name in found if not any(fnmatch(name, each) for each in known)] == []
+    assert [each for each in known if not any(fnmatch(name, each) for name in found)] == [*DEMANDED[1:4], "lock.json"]
+
+
+def put(world: World, kind: str, name: str) -> list[Path]:
+    """Put something else in the place of each such file; return the paths."""
+    paths = sorted(world.state.glob(name)) or [world.state / name]
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
+        if kind != "directory" or name not in KEPT[:3]:
+            KINDS[kind](path)
+    return paths
+
+
+def outcome(world: World, *words: str) -> tuple[int, str]:
+    """Run the command as a process of its own, which must end and may not read without an end."""
+    found = subprocess.run(
+        ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh", *command("-w", world.project, *words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
     assert "Traceback" not in found.stderr
-    assert contents(world.store) == contents(world.workspace)
+    return found.returncode, found.stderr or found.stdout
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", DEMANDED)
+def test_a_file_of_the_state_that_is_no_file(
+    used: World, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(used.project)
+    before = contents(used.store), contents(used.workspace)
+    (path,) = put(used, kind, name)
+    for words in (("--dry-run",), (), ("status",)):
+        code, said = outcome(used, *words)
+        assert (code, said.splitlines()[0]) == (1, f"reconcile: {path}: it is no regular file"), said
+    assert (contents(used.store), contents(used.workspace)) == before
+    shutil.rmtree(path) if kind == "directory" else path.unlink()
+    assert outcome(used)[0] == 0
+    assert not (used.workspace / f"{FIRST}-it").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_that_is_no_file(used: World, name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(used.project)
+    (path,) = put(used, kind, name)
+    code, said = outcome(used)
+    assert (code, said.startswith(f"reconcile: {path}: "), said.count("\n")) == (1, True, 1), said
+    assert outcome(used, "--dry-run")[0] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SPARE)
+def test_what_only_saves_time_is_done_without(
+    used: World, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(used.project)
+    put(used, kind, name)
+    for words in (("--dry-run",), (), (), ("status",)):
+        assert outcome(used, *words)[0] == 0
+    assert contents(used.workspace) < contents(used.store)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_kept_is_no_file(used: World, name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is overwritten of which no version can be kept."""
+    monkeypatch.chdir(used.project)
+    log = json.loads(used.run("--json", "log", "-w", used.project).stdout)["runs"]
+    version = f"{SECOND_ID}@{log[0]['id']}:stream"
+    before = contents(used.store)
+    put(used, kind, name)
+    for words in (("--dry-run",), ("status",), ("show", version), ("vault",), ()):
+        code, said = outcome(used, *words)
+        assert code in (0, 1), said
+        if code:
+            assert [line for line in said.splitlines() if f"{used.state}/vault" in line], said
+    assert contents(used.workspace) <= contents(used.store) or contents(used.store) == before
 
 
 def test_a_pipe_among_the_sessions(world: World) -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
 
+from reconcile.apply.outcome import Result
+from reconcile.core.policy import Policy
+from reconcile.core.requests import Localize
+from reconcile.disk.roots import locate
 from reconcile.disk.tree import Directory
+from reconcile.session import Session
 from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, listing, set_key, write_conversation
 
 if TYPE_CHECKING:
@@ -179,7 +185,20 @@ def test_a_directory_that_becomes_a_link_while_it_is_walked(world: World, side: 
     assert stored <= contents(world.store)
 
 
-@pytest.mark.parametrize("name", ["pipe", ".pipe", "swap.tmp", "deep/pipe", "conversations/pipe", "metadata.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pipe",
+        ".pipe",
+        "swap.tmp",
+        "deep/pipe",
+        ".cache/pipe",
+        "conversations/pipe",
+        "conversations/.pipe",
+        "conversations/notes/deep/pipe",
+        "metadata.json",
+    ],
+)
 @pytest.mark.parametrize("asked", [("rm", "--cascade", "--yes"), ("local",)])
 def test_what_cannot_be_kept_holds_the_directory_that_it_lies_in(
     world: World, name: str, asked: tuple[str, ...]
@@ -202,15 +221,20 @@ def test_what_cannot_be_kept_holds_the_directory_that_it_lies_in(
         assert not (world.workspace / NAME).exists()
 
 
-def test_what_no_scan_sees_and_cannot_be_kept_fails_with_its_name(world: World) -> None:
-    hidden = world.workspace / NAME / ".cache"
-    hidden.mkdir()
-    os.mkfifo(hidden / "pipe")
-    result = world.run("local", str(NUMBER), "-w", world.project)
-    assert result.exit_code == 1
-    assert f"{hidden}/pipe: found a named pipe, which the vault can't keep; move it away" in result.stdout
-    shutil.rmtree(hidden)
-    assert world.run("local", str(NUMBER), "-w", world.project).exit_code == 0
+@pytest.mark.parametrize(("name", "found"), [("pipe", "a named pipe"), (".git", "a git repository")])
+def test_what_comes_after_the_plan_fails_with_its_name(world: World, name: str, found: str) -> None:
+    roots = locate("jp", str(world.project), None, str(world.project), os.environ, sys.platform)
+    at = world.workspace / NAME / ".cache" / name
+    with Session(roots, str(world.state)) as session:
+        look = session.look()
+        plan = session.plan(look, Policy(request=Localize((f"jp-c{NUMBER}",))))
+        at.parent.mkdir()
+        (os.mkfifo if name == "pipe" else os.mkdir)(at)
+        outcome, _ = session.apply(plan, look, "local")
+    failed = next(deed for deed in outcome.deeds.values() if not deed.is_done)
+    assert failed.result is Result.FAILED
+    assert f"{at}: found {found}, which" in failed.message
+    assert at.exists()
 
 
 def test_second_names_of_one_file(world: World) -> None:

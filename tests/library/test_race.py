@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[2]
 WRITERS, EVENTS, KILLS = 8, 200, 60
-"""What the issue asks for, and how often somebody is killed meanwhile."""
+"""Programs, events of each of them for each conversation, and how often somebody is killed meanwhile."""
 
 
 @dataclass
@@ -124,6 +124,6 @@ def test_writers_that_race(world: World) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_writers_that_race_for_long(world: World) -> None:
-    """As many as the issue asks for; RACE_EVENTS is how many events each of them appends to each."""
+    """RACE_EVENTS is how many events each of them appends to each conversation."""
     count = int(os.environ.get("RACE_EVENTS") or EVENTS)
     race(world, WRITERS, count, KILLS * count // EVENTS, seconds=count * 1.5)

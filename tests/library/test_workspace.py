@@ -150,7 +150,7 @@ def test_a_parent_that_is_below_it_or_nowhere_is_refused(workspace: Workspace, p
 
 
 def test_a_key_that_is_taken_out_leaves_the_parent(world: World, workspace: Workspace) -> None:
-    """As JP does it; what it means is that nothing is said (DESIGN.md 3.2)."""
+    """As JP does it; what it means is that nothing is said (docs/design/placement.md#rule-2)."""
     with mutable(workspace, SECOND_ID) as mut:
         mut.update_metadata(lambda metadata: metadata.pop("parent_id"))
         say(mut, "hello")

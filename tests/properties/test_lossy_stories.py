@@ -115,6 +115,7 @@ def test_a_story(name: str, seed: int, tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_thousand_rounds(name: str, tmp_path: Path, run: Run) -> None:
     """So many rounds with a command each; `-rP` prints what there was."""

@@ -1,4 +1,4 @@
-"""Random stories of two sides and three checkouts, with every law checked after every run (DESIGN.md 11).
+"""Random stories of two sides and three checkouts, with every law checked after each run (docs/design/invariants.md).
 
 `make stories` tells many more, ``STORIES_FOR=600`` for so many seconds: in memory, and on a real directory.
 """

@@ -1,4 +1,4 @@
-"""Every small world, through plan, simulate and apply, with every law checked (DESIGN.md 11): see `worlds`.
+"""Every small world, through plan, simulate and apply, with every law checked (`worlds`, docs/design/invariants.md).
 
 `make worlds` plays all of them, ``WORLDS_EVERY=6`` one in six. A world that breaks a law is told as a scenario,
 shortened; it can be saved under fixtures/scenarios/found as it is.

@@ -33,6 +33,6 @@ def test_command(scenario: FixedScenario, tmp_path: Path, run: Run, request: pyt
 
 @pytest.mark.parametrize(("format_name", "last"), [("claudesidian", 32), ("leslie", 32)])
 def test_all_edge_cases_have_a_scenario(format_name: str, last: int) -> None:
-    """All numbers of the section on edge cases of the format's own page."""
+    """All numbers of the edge cases on the page of each format (docs/design/formats/README.md)."""
     covered = {edge for scenario in SCENARIOS if scenario.format == format_name for edge in scenario.edges}
     assert covered == set(range(1, last + 1))

@@ -90,7 +90,9 @@ def test_all_cases_have_a_scenario() -> None:
 
 
 EDGES = set(range(1, 95))
-"""All of formats/jp.md 9. Two are only about what JP itself does, and their scenarios show what reconcile makes of it:
+"""All of docs/design/formats/jp.md#edge-cases.
+
+Two are only about what JP itself does, and their scenarios show what reconcile makes of it:
 49 (which files of an archived conversation JP loads) and 53 (under which name JP trashes a directory).
 """
 
@@ -101,6 +103,6 @@ def test_all_edge_cases_have_a_scenario() -> None:
 
 
 def test_all_that_jp_does_to_a_tree_has_a_scenario() -> None:
-    """The rows of formats/jp.md 7.2, each in the words of its file's first line."""
+    """H1 to H17 of docs/design/formats/jp.md#nested-workspaces, each in the words of its file's first line."""
     titles = " ".join(scenario.title for scenario in SCENARIOS if scenario.path.parent.name == "jp")
     assert {int(row) for row in re.findall(r"\bH(\d+), ", titles)} == set(range(1, 18))

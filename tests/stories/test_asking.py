@@ -1,4 +1,4 @@
-"""Commands that ask first: at a terminal; elsewhere they refuse without ``--yes`` (DESIGN.md 8)."""
+"""Commands that ask first: at a terminal; elsewhere they refuse without ``--yes`` (docs/commands.md#common-options)."""
 
 from __future__ import annotations
 

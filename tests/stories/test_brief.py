@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconcile.core.model import Fault
 from reconcile.formats import javascript
+from reconcile.formats.claudesidian.briefing import Surroundings
+from reconcile.formats.claudesidian.briefing import brief as brief_of
 from tests.support.claudesidian import CORPUS, copied, needs_corpus, session, workspace
+from tests.support.straced import Straced, unusable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -179,3 +183,38 @@ def test_a_state_that_lost_its_content_says_so(run: Run, tmp_path: Path) -> None
     shown = run("brief", NOVEMBER, "-w", vault).stdout
     assert shown.count("without its content: see reconcile doctor") == 3
     assert "Job Search/2025 (not there)" in shown
+
+
+@pytest.mark.skipif(bool(unusable()), reason=unusable())
+@pytest.mark.parametrize(
+    ("at", "call", "there"),
+    [
+        ("Notes/b", "getdents64", True),
+        ("Notes", "getdents64", True),
+        (".obsidian/plugins/claudesidian-mcp/data.json", "read", True),
+        ("", "getdents64", None),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path: Path, at: str, call: str, there: bool | None) -> None:
+    vault = a_vault(tmp_path / "vault")
+    know(vault, {"id": "a1", "name": "Ann", "prompt": "You teach."})
+    failing = Straced(tmp_path / "strace.log", f"{call}:error=EIO", vault / at)
+    done = failing("brief", "ws_x", "-w", vault, "--json")
+    assert failing.was_hit()
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["unread"] == [{"path": at or "/", "found": "something that can't be read (Input/output error)"}]
+    assert found["folderExists"] is there
+    done = failing("brief", "ws_x", "-w", vault)
+    assert f"Can't be read\n  {at or '/'}: found something that can't be read (Input/output error)\n" in done.stdout
+    assert "not there" not in done.stdout
+
+
+def test_what_is_elsewhere_and_cannot_be_read_is_no_matter() -> None:
+    faults = [Fault(path, "something that can't be read", "a folder") for path in ("Notes", "Notes/a", "NotesToo")]
+    about = brief_of(workspace("ws_x", rootFolder="Notes"), Surroundings(unread=faults), 3)
+    assert [each["path"] for each in about["unread"]] == ["Notes", "Notes/a"]
+    about = brief_of(workspace("ws_x", rootFolder="Notes/a/b"), Surroundings(unread=faults), 3)
+    assert ([each["path"] for each in about["unread"]], about["folderExists"]) == (["Notes", "Notes/a"], None)
+    about = brief_of(workspace("ws_x", rootFolder="Other"), Surroundings(unread=faults), 3)
+    assert (about["unread"], about["folderExists"]) == ([], False)

@@ -18,17 +18,27 @@ if TYPE_CHECKING:
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "demo"
 
 
+def surroundings() -> dict[str, str]:
+    """Return the environment, with the command on the path."""
+    return os.environ | {"PATH": f"{SCRIPT.parent}:{os.environ['PATH']}"}
+
+
+def made(top: Path) -> str:
+    """Make the demo in a clone of its own; return what it prints."""
+    shutil.copytree(FIXTURES, top / "fixtures" / "demo")
+    demo = str(top / "fixtures" / "demo" / "run")
+    return subprocess.run([demo], env=surroundings(), check=True, capture_output=True, text=True).stdout
+
+
 def test_the_demo_goes_on_without_the_users_data(tmp_path: Path, home: Path) -> None:
     home.mkdir(parents=True)
     top = tmp_path / "it's a clone"
-    shutil.copytree(FIXTURES, top / "fixtures" / "demo")
-    environ = os.environ | {"PATH": f"{SCRIPT.parent}:{os.environ['PATH']}"}
-    subprocess.run([str(top / "fixtures" / "demo" / "run")], env=environ, check=True, capture_output=True)
+    made(top)
     demo = top / ".demo"
 
     def ran(*words: str) -> str:
         command = [str(demo / "reconcile"), *words]
-        found = subprocess.run(command, cwd=demo / "project", capture_output=True, text=True, check=True)
+        found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         return found.stdout + found.stderr
 
     stored = files(demo / "data")
@@ -40,6 +50,22 @@ def test_the_demo_goes_on_without_the_users_data(tmp_path: Path, home: Path) -> 
     ran("recover", "-y")
     assert len(list((demo / "project" / ".jp" / "conversations").rglob("metadata.json"))) == 5
     assert files(home) == [], "nothing of the user's was touched"
+
+
+def test_what_the_demo_says_to_try_never_touches_the_users_data(tmp_path: Path, home: Path) -> None:
+    """Nor does the same with the user's own command, where the demo's was forgotten: it finds no project there."""
+    home.mkdir(parents=True)
+    top = tmp_path / "clone"
+    tried = [line for line in made(top).partition("Try next")[2].splitlines() if line.startswith("  ")]
+    assert len(tried) == 5
+    for line in tried:
+        subprocess.run(["sh", "-c", line.replace("recover", "recover -y")], env=surroundings(), cwd=top, check=True)
+        own = line.replace(".demo/reconcile", "reconcile").rpartition("&& ")[2]
+        assert own.startswith(("  reconcile ", "reconcile "))
+        for at in (top, top / ".demo"):
+            found = subprocess.run(["sh", "-c", own], env=surroundings(), cwd=at, check=False, capture_output=True)
+            assert found.returncode == 2
+    assert files(home) == []
 
 
 def test_a_store_that_a_run_makes_is_named(tmp_path: Path, run: Run) -> None:

@@ -74,6 +74,28 @@ def test_remnants_are_named_and_left_alone(world: World) -> None:
     }
 
 
+def test_an_empty_directory_is_named_by_status_too(world: World) -> None:
+    three(world)
+    world.reconcile()
+    (world.workspace / f"{NOBODY}-empty").mkdir()
+    (finding,) = findings(world)
+    assert finding["kind"] == "empty-directory"
+    (told,) = (each for each in world.reconcile("status").stdout.splitlines() if f"{NOBODY}-empty" in each)
+    assert told.strip() == f"{finding['place']}: {finding['found']}"
+    shown = world.reconcile("status", str(NOBODY)).stdout
+    assert f"empty: {finding['place']}: {finding['found']}" in shown
+
+
+def test_status_of_what_is_on_neither_side_any_more(world: World) -> None:
+    three(world)
+    world.reconcile()
+    for side in (world.store, world.workspace):
+        shutil.rmtree(side / f"{FIRST}-it")
+    result = world.run("status", str(FIRST), "-w", world.project)
+    assert result.exit_code == 2, result.output
+    assert f"jp-c{FIRST} is on neither side any more" in result.stderr
+
+
 def test_the_locks_that_a_removal_of_ours_leaves_are_no_finding(world: World) -> None:
     three(world)
     world.reconcile()

@@ -122,6 +122,21 @@ def test_a_commit_of_a_colleague_is_followed_by_the_store(story: World, tmp_path
         check_git(story)
 
 
+def test_a_later_commit_is_followed_from_an_older_one_too(archived: World, tmp_path: Path) -> None:
+    """At the older one both stay as they are; with that the store has changed nothing."""
+    git(archived.project, "worktree", "add", "-q", "-b", "colleague", str(tmp_path / "theirs"))
+    theirs = replace(archived, project=tmp_path / "theirs")
+    unarchive(theirs.workspace, OTHER)
+    (theirs.workspace / f"{OTHER}-other").rename(theirs.workspace / f"{OTHER}-another")
+    commit(theirs, "unarchived there")
+    git(archived.project, "checkout", "-q", "HEAD~1")
+    assert asides(reconcile(archived)) == ["displaced"]
+    git(archived.project, "checkout", "-q", "--detach", "colleague")
+    assert steps(reconcile(archived))[:1] == [("unarchive", "later-commit", "store")]
+    assert (lies(archived.store, OTHER), lies(archived.workspace, OTHER)) == ("conversations", "conversations")
+    check_git(archived)
+
+
 def test_another_worktree_at_an_older_commit_waits_for_its_merge(story: World, tmp_path: Path) -> None:
     git(story.project, "worktree", "add", "-q", "-b", "second", str(tmp_path / "second"))
     second = replace(story, project=tmp_path / "second")
@@ -182,6 +197,22 @@ def test_a_parent_with_a_child_at_an_older_commit(story: World) -> None:
     assert lies(story.workspace, CHILD) == "conversations"
     assert contents(story.store) == before
     assert lies(story.store, PARENT) == ".archive"
+
+
+def test_a_child_that_an_older_commit_has_in_its_archived_parent(story: World) -> None:
+    """It was archived with its parent first, and by itself later on: that order is the commits' too."""
+    for number in (PARENT, CHILD):
+        archive(story.store, number)
+        archive(story.workspace, number)
+        commit(story, f"archived {number}")
+    assert reconcile(story)["actions"] == []
+    before = contents(story.store)
+    for way in ("HEAD~1", "feature"):
+        git(story.project, "checkout", "-q", way)
+        found = reconcile(story)
+        assert (steps(found), asides(found)) == ([], ["displaced"] if "~" in way else [])
+        check_git(story)
+        assert contents(story.store) == before
 
 
 @pytest.mark.parametrize("side", ["store", "workspace"])

@@ -19,6 +19,7 @@ from tests.support.world import (
     append,
     contents,
     events,
+    files,
     make_project,
     write_conversation,
 )
@@ -70,6 +71,72 @@ LOSSES: tuple[Callable[[World], object], ...] = (
     lambda world: os.truncate(world.state / DATABASE, 30000),
     lambda world: shutil.copy(world.state / "before", world.state / DATABASE),
 )
+
+
+@pytest.mark.parametrize("loss", range(len(LOSSES)))
+@pytest.mark.parametrize("partly", [False, True])
+def test_what_was_removed_from_the_workspace_is_not_published_after_a_loss(
+    world: World, loss: int, *, partly: bool
+) -> None:
+    """Also where one of its files comes back, and an old copy knows that it was here; `project` alone copies it."""
+    shutil.copy(world.state / DATABASE, world.state / "before")
+    number = NUMBERS[-2]
+    (stored,) = world.store.glob(f"{number}-*")
+    (place,) = world.workspace.rglob(stored.name)
+    shutil.rmtree(place)
+    world.reconcile()
+    append(stored, 2, "p", LONG_AGO + 900 * SECOND)
+    LOSSES[loss](world)
+    if partly:
+        place.mkdir()
+        shutil.copy(stored / "metadata.json", place)
+    for _ in range(2):
+        world.reconcile(code=4 if partly else 0, settled=False)
+        assert not list(world.workspace.rglob(f"{number}-*/events.json"))
+        assert "removed" in world.reconcile("status", str(number), settled=False).stdout or partly
+    if not partly:
+        world.reconcile("project", str(number))
+        assert world.event_count(number, world.workspace) == 5
+
+
+def delete_beside(world: World, left: tuple[str, ...]) -> None:
+    """Delete the database, but for what SQLite had beside it while it was open."""
+    kept = {}
+    with State.open(str(world.state)) as state:
+        state.set_meta("a", "b")
+        for suffix in left:
+            kept[suffix] = (world.state / f"{DATABASE}{suffix}").read_bytes()
+    delete(world)
+    for suffix, content in kept.items():
+        (world.state / f"{DATABASE}{suffix}").write_bytes(content)
+
+
+@pytest.mark.parametrize("left", [(), ("-shm",), ("-wal",), ("-wal", "-shm")], ids="+".join)
+@pytest.mark.parametrize("private", [True, False])
+def test_a_run_says_that_the_database_was_deleted(world: World, left: tuple[str, ...], *, private: bool) -> None:
+    number = NUMBERS[-1]
+    if private:
+        world.reconcile("local", str(number))
+    append(next(world.workspace.glob(f"{NUMBERS[0]}-*")), 1, "n", LONG_AGO + SECOND)
+    before = set(files(world.store)), set(files(world.workspace))
+    delete_beside(world, left)
+    for words in (("-n",), ("status",)):
+        assert "state.sqlite: it is missing, and read as empty" in world.run(*words, "-w", world.project).output
+    assert {path.name for path in world.state.glob(f"{DATABASE}*")} == {f"{DATABASE}{suffix}" for suffix in left}
+    said = world.reconcile().output
+    assert "state.sqlite: it was missing, and was made again" in said
+    assert "missing" not in world.reconcile().output
+    assert (set(files(world.store)), set(files(world.workspace))) == before
+    assert local(world) == ({f"jp-c{number}"} if private else set())
+    aside = {path.name for path in world.state.glob("*.damaged-1*")}
+    assert aside == {f"{DATABASE}.damaged-1{suffix}" for suffix in left}
+
+
+def test_a_first_run_misses_nothing(tmp_path: Path, run: Run) -> None:
+    world = make_project(tmp_path / "new", run)
+    write_conversation(world.workspace / f"{NUMBERS[0]}-it", "It", events(3))
+    assert "missing" not in world.run("-n", "-w", world.project).output
+    assert "missing" not in world.reconcile().output
 
 
 @pytest.mark.parametrize("missing", ["intent", "reproject"])

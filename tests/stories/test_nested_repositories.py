@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,15 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
 OUTER, INNER, OTHER = 17500000001, 17500000002, 17500000003
 OUTER_NAME, INNER_NAME = f"{OUTER}-outer", f"{INNER}-inner"
-PLACES = ["wt", "conversations/wt", "deep/er/wt"]
+PLACES = [
+    "wt",
+    "conversations/wt",
+    "deep/er/wt",
+    ".cache/wt",
+    "deep/.cache/er/wt",
+    "conversations/notes/deep/wt",
+    "conversations/.cache/wt",
+]
 KINDS = ["worktree", "repository"]
 WAY_ON = (
     "which isn't removed or moved with the directory around it;"
@@ -99,35 +108,37 @@ def test_the_directory_that_a_repository_lies_in_is_not_removed(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_removed_once_the_repository_is_elsewhere(told: World, kind: str, tmp_path: Path) -> None:
-    at = told.workspace / OUTER_NAME / "wt"
+@pytest.mark.parametrize("place", PLACES)
+def test_it_is_removed_once_the_repository_is_elsewhere(told: World, kind: str, place: str, tmp_path: Path) -> None:
+    at = told.workspace / OUTER_NAME / place
     put(told, kind, at)
     before = git(at, "status", "--porcelain")
     assert said(told, "local", str(OUTER))[0] == 4
+    assert said(told)[0] == 4
     away = tmp_path / "away"
     if kind == "worktree":
         git(told.project, "worktree", "move", str(at), str(away))
     else:
         at.rename(away)
-    told.reconcile()
-    assert said(told, "local", str(OUTER))[0] == 0
+    code, output = said(told)
+    assert code == 0, output
     assert not (told.workspace / OUTER_NAME).exists()
     assert git(away, "status", "--porcelain") == before
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_no_scan_sees_is_not_removed_either(told: World, kind: str) -> None:
-    """Directories with a leading dot aren't looked into: the removal fails, and everything stays."""
-    at = told.workspace / OUTER_NAME / ".cache" / "wt"
-    at.parent.mkdir()
-    marker = put(told, kind, at)
-    before = state_of(at)
-    code, output = said(told, "local", str(OUTER))
-    assert code == 1
-    assert f"{marker}: " in output
-    assert WAY_ON in output
-    assert state_of(at) == before
-    assert (told.workspace / OUTER_NAME / "events.json").exists()
+@pytest.mark.parametrize("place", PLACES)
+def test_a_pipe_there_is_seen_before_the_removal(told: World, place: str) -> None:
+    """The vault can't keep it."""
+    at = told.workspace / OUTER_NAME / place
+    at.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(at)
+    for words in (("local", str(OUTER), "-n"), ("local", str(OUTER)), ()):
+        code, output = said(told, *words)
+        assert code == 4, output
+        assert f"workspace:{at.relative_to(told.workspace)}: found a named pipe" in output
+    at.unlink()
+    assert said(told)[0] == 0
+    assert not (told.workspace / OUTER_NAME).exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)

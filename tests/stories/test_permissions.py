@@ -63,6 +63,23 @@ def test_a_file_that_may_not_be_read_is_held_and_the_rest_is_done(world: World) 
 
 
 @ordinary
+@pytest.mark.parametrize("name", [".cache", "deep/.cache", "conversations/notes", "conversations/.cache"])
+def test_a_directory_that_is_not_ours_and_may_not_be_read_keeps_that_around_it(world: World, name: str) -> None:
+    """Nobody can say what would be lost with it; runs that remove nothing don't mind."""
+    hidden = world.workspace / "17500000001-it" / name
+    hidden.mkdir(parents=True)
+    with mode(hidden, 0):
+        assert world.run("-w", world.project).exit_code == 0
+        for words in (("local", "17500000001", "-n"), ("local", "17500000001"), ()):
+            result = world.run(*words, "-w", world.project)
+            assert result.exit_code == 4, result.output
+            assert f"17500000001-it/{name}: found a directory that can't be read" in result.output
+        assert len(files(world.workspace / "17500000001-it")) == 3
+    world.reconcile()
+    assert not (world.workspace / "17500000001-it").exists()
+
+
+@ordinary
 def test_a_directory_that_may_not_be_read_removes_nothing(world: World) -> None:
     world.reconcile()
     before = listing(world.store)
@@ -76,7 +93,7 @@ def test_a_directory_that_may_not_be_read_removes_nothing(world: World) -> None:
 
 @ordinary
 def test_a_workspace_that_may_not_be_written_leaves_the_store_complete(world: World) -> None:
-    """Edge case 92."""
+    """See docs/design/formats/jp.md#edge-case-92."""
     world.reconcile()
     stored = world.store / "17500000001-it" / "metadata.json"
     stored.write_bytes(stored.read_bytes().replace(b"It", b"Ot"))

@@ -77,7 +77,7 @@ def test_the_last_line_counts_what_was_done_and_what_was_not(world: World) -> No
 
 
 def test_nothing_below_a_parent_moves_while_jp_has_the_child(world: World) -> None:
-    """Edge case 90."""
+    """See docs/design/formats/jp.md#edge-case-90."""
     three(world, parent=FIRST)
     world.reconcile()
     (world.workspace / f"{FIRST}-it").rename(world.workspace / f"{FIRST}-renamed")
@@ -93,7 +93,7 @@ def test_nothing_below_a_parent_moves_while_jp_has_the_child(world: World) -> No
 
 
 def test_a_lock_in_the_workspace_counts_where_the_store_has_none(world: World) -> None:
-    """Edge case 63."""
+    """See docs/design/formats/jp.md#edge-case-63."""
     three(world)
     with held(world.project / ".jp" / "locks" / f"jp-c{SECOND_ID}.lock"):
         world.reconcile(code=4, settled=False)

@@ -1,4 +1,4 @@
-"""A workspace that was wiped, in whole or in part, and a worktree that is gone (DESIGN.md 5, "recover")."""
+"""A workspace that was wiped, in whole or in part, and a worktree that is gone (docs/commands.md#reconcile-recover)."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def edits(world: World, writer: Writer) -> None:
 
 
 def jp_writes(world: World, writer: Writer, jp: JpProcess) -> None:
-    """JP: under its lock, metadata first, then the events, each by rename (formats/jp.md 6.2)."""
+    """JP: under its lock, metadata first, then the events, each by rename (docs/design/formats/jp.md#writes)."""
     number = writer.chance.choice(NUMBERS)
     if not jp.take(number):
         return

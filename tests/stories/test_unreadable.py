@@ -13,7 +13,7 @@ import pytest
 from tests.hostile.test_memory import BARE, MB, big_stream, limited
 from tests.support.git_world import git
 from tests.support.straced import Ended, Straced, unusable
-from tests.support.world import LONG_AGO, SECOND, events, listing, make_project, set_key, write_conversation
+from tests.support.world import LONG_AGO, SECOND, append, events, listing, make_project, set_key, write_conversation
 
 if TYPE_CHECKING:
     from tests.conftest import Run
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NUMBER = 17500000001
 NAME = f"{NUMBER}-it"
+LOOKS = "newfstatat,lstat,stat,statx"
 straced = pytest.mark.skipif(bool(unusable()), reason=unusable())
 
 
@@ -144,7 +145,7 @@ def test_a_repository_that_cannot_be_looked_at_may_be_in_the_middle_of_something
     set_key(world.store / NAME, "title", "Another", LONG_AGO + SECOND)
     before = listing(world.workspace)
     at = world.project / ".git" / name if name else world.project / ".git"
-    done = refused(world, "newfstatat,lstat,stat,statx", at)
+    done = refused(world, LOOKS, at)
     assert done.exit_code == 4, done.output
     assert f"perhaps: {at} can't be read, Permission denied" in done.stdout
     assert listing(world.workspace) == before
@@ -181,17 +182,123 @@ def test_settings_that_cannot_be_read_are_not_passed_over(world: World) -> None:
 def test_a_project_that_cannot_be_looked_at_is_not_another_one_further_up(world: World, run: Run) -> None:
     inner = make_project(world.project / "inner", run)
     before = listing(world.store) | listing(world.workspace)
-    done = refused(inner, "newfstatat,lstat,stat,statx", inner.project / ".jp")
+    done = refused(inner, LOOKS, inner.project / ".jp")
     assert done.exit_code == 2, done.output
     assert f"{inner.project}/.jp: it can't be read (Permission denied)" in done.stderr
     assert listing(world.store) | listing(world.workspace) == before
 
 
 @straced
+@pytest.mark.parametrize(
+    ("mark", "word"),
+    [
+        (".leslie/objectives.json", "--dry-run"),
+        (".leslie/objectives.json", "doctor"),
+        (".nexus", "doctor"),
+    ],
+)
+def test_a_place_that_cannot_be_looked_at_is_not_another_one_further_up(tmp_path: Path, mark: str, word: str) -> None:
+    inner = tmp_path / "outer" / "inner"
+    for at in (inner.parent / mark, inner / mark):
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.mkdir() if mark == ".nexus" else at.write_text("[]")
+    trace = Straced(tmp_path / "strace.log", f"{LOOKS}:error=EACCES", inner / mark)
+    done = trace(word, "--workspace", inner)
+    assert trace.was_hit()
+    assert (done.exit_code, "Traceback" in done.output) == (1, False), done.output
+    assert f"{inner / mark}: Permission denied" in done.stderr
+
+
+@straced
 def test_a_checkout_that_cannot_be_looked_at_is_not_gone(world: World, run: Run) -> None:
     other = make_project(world.project.parent / "other", run)
     other.reconcile(settled=False)
-    done = refused(world, "newfstatat,lstat,stat,statx", other.project / ".jp", "checkouts", "--json")
+    done = refused(world, LOOKS, other.project / ".jp", "checkouts", "--json")
     assert done.exit_code == 0, done.output
     states = {each["project"]: each["state"] for each in json.loads(done.stdout)["checkouts"]}
     assert states[str(other.project)] == "unreadable"
+
+
+@straced
+@pytest.mark.parametrize("words", [("status",), ("--dry-run",), ()])
+def test_a_repository_that_cannot_be_looked_at_says_nothing_of_directories(
+    world: World, words: tuple[str, ...]
+) -> None:
+    """Which of two partitions is the later one is asked of git; here nothing above the project may be looked at."""
+    (world.store / ".archive").mkdir()
+    (world.store / NAME).rename(world.store / ".archive" / NAME)
+    before, at = listing(world.workspace), world.project.parent / ".git"
+    done = refused(world, LOOKS, at, *words)
+    assert done.exit_code == (0 if words == ("status",) else 4), done.output
+    assert done.output.count("Permission denied") <= 1
+    assert listing(world.workspace) == before
+    world.reconcile()
+    assert (world.workspace / ".archive" / NAME).is_dir()
+
+
+def test_a_stream_that_cannot_be_read_has_no_number_of_events(world: World) -> None:
+    stream = world.store / NAME / "events.json"
+    content = stream.read_bytes()
+    stream.unlink()
+    stream.symlink_to(stream)
+    (line,) = world.reconcile("ls").stdout.splitlines()[1:]
+    assert line.split()[:3] == ["It", f"jp-c{NUMBER}", "?"]
+    (row,) = json.loads(world.reconcile("ls", "--json").stdout)["conversations"]
+    assert (row["events"], row["last"]) == (None, None)
+    assert "events.json" in world.reconcile("status").stdout
+    stream.unlink()
+    stream.write_bytes(content)
+    assert json.loads(world.reconcile("ls", "--json").stdout)["conversations"][0]["events"] == 3
+
+
+@straced
+@pytest.mark.parametrize(("at", "call"), [("", "getdents64"), ("events.json", "read")])
+def test_a_stream_on_a_disk_that_fails_has_no_number_of_events(world: World, at: str, call: str) -> None:
+    append(world.store / NAME, 1, "b", LONG_AGO + SECOND)  # so that it is read again
+    trace = Straced(world.project.parent / "strace.log", f"{call}:error=EIO", world.store / NAME / at)
+    done = trace("ls", "--json", "--workspace", world.project)
+    assert trace.was_hit()
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["conversations"][0]["events"] is None
+
+
+@straced
+def test_doctor_says_that_locks_cannot_be_listed(world: World) -> None:
+    (world.silo / "locks").mkdir(exist_ok=True)
+    done = refused(world, "openat", world.silo / "locks", "doctor", "--json")
+    assert done.exit_code == 4, done.output
+    (found,) = json.loads(done.stdout)["findings"]
+    assert (found["kind"], found["place"]) == ("unreadable", str(world.silo / "locks"))
+    assert found["found"] == "it can't be read (Permission denied)"
+
+
+@straced
+@pytest.mark.parametrize("name", ["", NAME])
+@pytest.mark.parametrize("changed", [False, True], ids=["known", "changed"])
+def test_doctor_names_a_directory_that_cannot_be_listed_once(world: World, name: str, *, changed: bool) -> None:
+    """The scan names it, and doctor looks into it for what was left there."""
+    if changed:
+        append(world.workspace / NAME, 1, "b", LONG_AGO + SECOND)
+        (world.workspace / f"{NUMBER + 1}-new").mkdir()
+        (world.workspace / NAME / "new").touch()
+    trace = Straced(world.project.parent / "strace.log", "getdents64:error=EIO", world.workspace / name)
+    done = trace("doctor", "--json", "--workspace", world.project)
+    assert trace.was_hit()
+    found = [each for each in json.loads(done.stdout)["findings"] if each["kind"] == "unreadable"]
+    assert len(found) == 1, found
+    assert found[0]["place"].partition("/")[0] == f"workspace:{name or '.'}"
+    assert "Input/output error" in found[0]["found"]
+    assert done.exit_code == 4
+
+
+@straced
+def test_what_may_be_in_a_checkout_that_cannot_be_looked_at_is_not_said_to_be_gone(world: World, run: Run) -> None:
+    other = make_project(world.project.parent / "other", run)
+    (other.project / ".jp" / ".id").write_bytes((world.project / ".jp" / ".id").read_bytes())
+    write_conversation(other.workspace / f"{NUMBER + 1}-there", "There", events(2))
+    other.reconcile()
+    shutil.rmtree(world.store)
+    for words in ((), ("status",), ("recover", "--dry-run"), ("doctor",)):
+        done = refused(world, LOOKS, other.project, *words)
+        assert f"it may still be in {other.project}, which can't be read (Permission denied)" in done.output, words
+    assert f"reconcile --workspace {other.project}" in world.run("status", "--workspace", world.project).stdout

@@ -12,9 +12,9 @@ import pytest
 from reconcile import Workspace
 from tests.support.git_world import OTHER, PARENT, check_private, commit, git, place
 from tests.support.library import mutable, say
-from tests.support.three import FIRST, three
+from tests.support.three import FIRST, THIRD, three
 from tests.support.trouble import hold
-from tests.support.world import ID_FILE, LONG_AGO, SECOND, append, make_project
+from tests.support.world import ID_FILE, LONG_AGO, SECOND, append, contents, make_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,8 +44,8 @@ def requested(world: World) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("local", str(FIRST)), f"`local jp-c{FIRST}` waits"),
-        (("rm", str(FIRST), "--cascade", "--yes"), f"`rm jp-c{FIRST}` waits"),
+        (("local", str(FIRST)), f"`local jp-c{FIRST}` has waited"),
+        (("rm", str(FIRST), "--cascade", "--yes"), f"`rm jp-c{FIRST}` has waited"),
     ],
 )
 def test_what_waits_for_the_end_of_a_merge_is_shown_and_done_then(
@@ -72,6 +72,58 @@ def test_what_waits_for_the_end_of_a_merge_is_shown_and_done_then(
 
 
 @needs_git
+def test_a_local_that_waits_stays_private_when_the_state_is_lost(world: World) -> None:
+    """The request is lost, the decision isn't: nothing is published, and each run names the directory that is left."""
+    three(world)
+    world.reconcile()
+    sign = merging(world)
+    world.reconcile("local", str(FIRST), code=4, settled=False)
+    world.reconcile("rm", str(THIRD), "--yes", code=4, settled=False)
+    for path in world.state.glob("state.sqlite*"):
+        path.unlink()
+    sign.unlink()
+    (stored,) = world.store.glob(f"{FIRST}-*")
+    append(stored, 5, "p", LONG_AGO + 900 * SECOND)
+    for _ in range(2):
+        assert f"reconcile local jp-c{FIRST}" in world.reconcile(settled=False).stdout
+        assert world.event_count(FIRST, world.workspace) == 3
+        assert list(world.store.glob(f"{THIRD}-*"))
+    assert "local-present" in world.reconcile("status").stdout
+    world.reconcile("local", str(FIRST))
+    assert not list(world.workspace.glob(f"{FIRST}-*"))
+
+
+@needs_git
+@pytest.mark.parametrize("command", [("local", str(FIRST)), ()])
+@pytest.mark.parametrize("end", [("merge", "--abort"), ("commit", "-qm", "merged")])
+def test_what_is_in_the_middle_of_a_merge_is_not_the_newest_version(
+    world: World, command: tuple[str, ...], end: tuple[str, ...]
+) -> None:
+    """A branch has replaced the last events, and `git merge --no-commit` has put them there."""
+    three(world)
+    git(world.project, "init", "-q", ".")
+    commit(world, "first")
+    git(world.project, "switch", "-qc", "feature")
+    append(place(world, FIRST), 2, "x", LONG_AGO + 50 * SECOND)
+    commit(world, "theirs")
+    git(world.project, "switch", "-q", "main")
+    append(place(world, FIRST), 1, "y", LONG_AGO + 60 * SECOND)
+    commit(world, "ours")
+    world.reconcile()
+    ours = contents(world.store)
+    git(world.project, "merge", "-q", "-X", "theirs", "--no-commit", "feature")
+    assert not contents(world.workspace) <= ours
+    said = world.reconcile(*command, code=4, settled=False).output
+    assert "its version here is taken at the end of that" in said
+    assert contents(world.store) == ours
+    git(world.project, *end)
+    world.reconcile()
+    assert bool(list(world.workspace.glob(f"{FIRST}-*"))) == (not command)
+    assert (contents(world.store) == ours) == ("--abort" in end)
+    assert (world.event_count(FIRST) == 4) == ("--abort" in end)
+
+
+@needs_git
 def test_a_removal_that_waits_is_asked_for_first(world: World) -> None:
     three(world)
     world.reconcile()
@@ -88,7 +140,7 @@ def test_a_run_that_finds_nothing_changed_still_tries_what_waits(world: World) -
     lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
     world.reconcile("local", str(FIRST), code=4, settled=False)
     for _ in range(2):
-        assert f"`local jp-c{FIRST}` waits" in world.reconcile(code=4, settled=False).stdout
+        assert f"`local jp-c{FIRST}` has waited" in world.reconcile(code=4, settled=False).stdout
     lock.close()
     world.reconcile()
     assert not list(world.workspace.rglob(f"{FIRST}-*"))
@@ -115,10 +167,12 @@ def test_the_undo_of_the_run_that_finished_a_local_does_not_end_it(world: World)
     lock = hold(world.store.parent / "locks" / f"jp-c{FIRST}.lock")
     world.reconcile("local", str(FIRST), code=4, settled=False)
     lock.close()
+    asked = str(world.remembered()["run"][-1][0])
     world.reconcile()
-    said = world.reconcile("undo", code=4).output
-    assert f"reconcile project jp-c{FIRST}" in said
-    assert not list(world.workspace.rglob(f"{FIRST}-*"))
+    for run in ((), (asked,)):
+        said = world.reconcile("undo", *run, code=4).output
+        assert f"reconcile project jp-c{FIRST} --workspace" in said
+        assert not list(world.workspace.rglob(f"{FIRST}-*"))
     world.reconcile("project", str(FIRST))
     assert list(world.workspace.rglob(f"{FIRST}-*"))
 

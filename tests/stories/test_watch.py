@@ -1,4 +1,4 @@
-"""`reconcile watch` beside people, JP, git and itself (DESIGN.md 9): real processes, and waiting for what they do."""
+"""`reconcile watch` beside people, JP, git and itself (docs/watch.md): real processes, and waiting for what they do."""
 
 from __future__ import annotations
 

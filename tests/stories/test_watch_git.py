@@ -1,4 +1,4 @@
-"""`reconcile watch` beside real git (DESIGN.md 9): it waits until git is through, then takes up what has changed."""
+"""`reconcile watch` beside real git (docs/watch.md): it waits until git is through, then takes up what has changed."""
 
 from __future__ import annotations
 

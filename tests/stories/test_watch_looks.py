@@ -1,4 +1,4 @@
-"""What `reconcile watch` shows to people (DESIGN.md 9): a line for each thing, and how things stand."""
+"""What `reconcile watch` shows to people (docs/watch.md): a line for each thing, and how things stand."""
 
 from __future__ import annotations
 

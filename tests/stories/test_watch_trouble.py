@@ -1,4 +1,4 @@
-"""`reconcile watch` where the system, other programs or people get in its way (DESIGN.md 9): real processes."""
+"""`reconcile watch` where the system, other programs or people get in its way (docs/watch.md): real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that lock conversations as JP does, step by step on command (formats/jp.md 1.6)."""
+"""Processes that lock conversations as JP does, step by step on command (docs/design/formats/jp.md#lock-files)."""
 
 from __future__ import annotations
 

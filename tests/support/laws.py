@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever it does (DESIGN.md 11): checked after each command on the pure level."""
+"""What holds for every plan (docs/design/invariants.md): checked after each command on the pure level."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.support.trees import Tree
 
 _SAVES = (Kind.COPY, Kind.FORK)
+_WHOLE = ("metadata.json", "events.json")
 _NUMBERED = re.compile(r"(?:^|/)(\d+)(?=[-/])")
 
 
@@ -57,8 +58,20 @@ def numbers_in(trees: Iterable[Tree | None]) -> set[str]:
     return {number for tree in trees for path in tree or () for number in _NUMBERED.findall(path)[-1:]}
 
 
+def whole_in(tree: Tree | None) -> set[str]:
+    """Return the numbers of those of which a side has metadata and events: with less, no run agrees on one."""
+    parts = [
+        numbers_in([{path: each for path, each in (tree or {}).items() if path.endswith(f"/{name}")}])
+        for name in _WHOLE
+    ]
+    return set.intersection(*parts)
+
+
 def removed_by_hand(before: set[str], after: set[str]) -> set[str]:
-    """Return what somebody has removed from the store: where nothing of it is left, it was lost instead."""
+    """Return what somebody has removed from the store: where nothing of it is left, it was lost instead.
+
+    ``before`` are those that were whole: JP's drafts come and go.
+    """
     lost = not after or (len(before) > 1 and before.isdisjoint(after))
     return set() if lost else before - after
 

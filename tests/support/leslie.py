@@ -1,4 +1,4 @@
-"""A small Leslie, written from the table of formats/leslie.md 4.1 alone, and what the real one has left in the corpus.
+"""A small Leslie, written from docs/design/formats/leslie.md#commands alone, and what the real one left in the corpus.
 
 The model shares no code with `reconcile.formats.leslie`: what that derives from a log is compared with what this one
 wrote.

@@ -1,5 +1,5 @@
-// A writer that takes the lock as formats/leslie.md 7 says of Leslie's program: mkdir, stale after ten seconds,
-// six attempts. It adds to the number in a file COUNT times.
+// A writer that takes the lock as Leslie's program does (docs/design/formats/leslie.md#locking): mkdir, stale after ten
+// seconds, six attempts. It adds to the number in a file COUNT times.
 const fs = require("fs");
 const [file, count] = [process.argv[2], Number(process.argv[3])];
 const lock = file + ".lock";

@@ -19,7 +19,7 @@ STALE = 10
 
 
 def locked(lock: str) -> None:
-    """Take the lock in six attempts, as formats/leslie.md 7 says; a stale one is removed first."""
+    """Take the lock in six attempts; a stale one is removed first (docs/design/formats/leslie.md#stale-locks)."""
     for wait in (*WAITS, None):
         try:
             os.mkdir(lock)

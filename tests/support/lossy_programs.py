@@ -140,7 +140,10 @@ class LossyLeslie(_Files):
         self.write(path, before + f"at={self._now()} line={self.new('line')}\n".encode())
 
     def _begin(self, root: Path) -> None:
-        """Any command makes the files that are missing, empty, and takes the backup in the place of a bad one (8)."""
+        """Any command makes the files that are missing, empty, and takes the backup in the place of a bad one.
+
+        See docs/design/formats/leslie.md#backup.
+        """
         root.mkdir(parents=True, exist_ok=True)
         for name, empty in (("thread_relations.json", _NO_RELATIONS), ("objectives.json", _NO_OBJECTIVES)):
             path, backup = root / name, root / f"{name}.bak"
@@ -226,7 +229,7 @@ class LossyLeslie(_Files):
         return self.spoil(self.chance.choice(paths)) if paths else "nothing"
 
     def _backup_spoilt(self, root: Path) -> str:
-        """A changing command on a bad file copies it over its backup first (8)."""
+        """A changing command on a bad file copies it over its backup first (docs/design/formats/leslie.md#backup)."""
         path = root / self.chance.choice(("thread_relations.json", "objectives.json"))
         if not path.exists():
             return "nothing"

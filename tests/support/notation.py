@@ -25,7 +25,7 @@ _ID = re.compile(r"jp-c(\d+|new\d*)")
 
 
 def written(value: object) -> bytes:
-    """Serialise as JP does (formats/jp.md 3.3)."""
+    """Serialise as JP does (docs/design/formats/jp.md#bytes)."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 

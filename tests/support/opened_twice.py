@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from reconcile import NullBackend, RecordingBackend, Workspace
 from reconcile.disk.jp_roots import silos_of
-from reconcile.disk.lost import ids_of
+from reconcile.disk.lost import known_checkouts
 from reconcile.disk.roots import Request
 from reconcile.disk.second import Second
 from reconcile.disk.state import State
@@ -75,7 +75,7 @@ def forked(project: str) -> None:
 
 def lost(project: str) -> None:
     request = Request(None, None, project, os.environ, sys.platform)
-    assert ids_of(project, request, silos_of(request))
+    assert known_checkouts(request, silos_of(request)).ids_of(project)
 
 
 def helped(_: str) -> None:

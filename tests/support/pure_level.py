@@ -31,7 +31,7 @@ from reconcile.disk.hashing import digest
 from reconcile.formats import get_format
 from tests.support.carrying_out import blobs_of, carry_out
 from tests.support.commands import outcome_of, refusal
-from tests.support.laws import Carried, check_laws, check_none_lost, numbers_in, removed_by_hand
+from tests.support.laws import Carried, check_laws, check_none_lost, numbers_in, removed_by_hand, whole_in
 from tests.support.past_runs import PastRuns
 from tests.support.pure_scan import scan_tree
 from tests.support.remembering import Memories
@@ -146,7 +146,7 @@ class PureLevel:
     removed: set[str] = field(default_factory=set)
     """The numbers of conversations that somebody has removed from the store, which was not lost."""
     stored: set[str] = field(default_factory=set)
-    """The numbers of those that the store had when it was last looked at: its tree may be changed in place."""
+    """The numbers of those that the store had whole when it was last looked at: its tree may be changed in place."""
     locked: set[str] = field(default_factory=set)
 
     def tree(self, side: str) -> Tree | None:
@@ -154,9 +154,8 @@ class PureLevel:
 
     def change(self, side: str, tree: Tree | None, *, another: bool) -> None:
         if side == "store":
-            now = numbers_in([tree])
-            self.removed |= set() if another else removed_by_hand(self.stored, now)
-            self.stored = now
+            self.removed |= set() if another else removed_by_hand(self.stored, numbers_in([tree]))
+            self.stored = whole_in(tree)
         self.trees[side] = tree
         if another or tree is None:
             self.identities[side] = self.identities.get(side, 0) + 1
@@ -224,8 +223,8 @@ class PureLevel:
             buried = {each.removeprefix("jp-c") for each in memory.tombstones.keys() | asked}
             check_none_lost(self.trees.values(), trees.values(), self.removed | buried)
         self.trees = trees
-        self.stored = numbers_in([self.trees["store"]])
-        self.removed -= self.stored
+        self.stored = whole_in(self.trees["store"])
+        self.removed -= numbers_in([self.trees["store"]])
         self.memories.put_back(command.workspace, dict(plan.remembered))
         run = str(self.now_ns)
         plan = replace(plan, store_lost=not plan.quiet and has_lost_all(store, memory, FORMAT))

@@ -1,4 +1,4 @@
-"""What is quiet, and what is taken up together (DESIGN.md 9)."""
+"""What is quiet, and what is taken up together (docs/watch.md)."""
 
 from __future__ import annotations
 

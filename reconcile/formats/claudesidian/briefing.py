@@ -1,6 +1,7 @@
-"""The briefing of a workspace under sane rules: newest first, states filled, nothing twice (section 5).
+"""The briefing of a workspace under sane rules: newest first, states filled, nothing twice.
 
-It answers what the program's loadWorkspace is asked for. What the program itself answers is in `compat`.
+It answers what the program's loadWorkspace is asked for (docs/design/formats/claudesidian.md#loadworkspace). What the
+program itself answers is in `compat`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from reconcile.formats.strict import InvalidContentError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from reconcile.core.model import Fault
     from reconcile.formats.claudesidian.items import Value
 
 
@@ -35,11 +37,15 @@ class Agent(Struct, frozen=True):
 
 
 class Surroundings(Struct, frozen=True):
-    """What a briefing needs besides the workspace: files and folders without a dot in front, and the agents."""
+    """What a briefing needs besides the workspace: files and folders without a dot in front, and the agents.
+
+    ``unread`` is what can't be read of these, by its path in the vault: what lies there isn't known.
+    """
 
     files: Sequence[VaultFile] = ()
     folders: frozenset[str] = frozenset()
     agents: Sequence[Agent] = ()
+    unread: Sequence[Fault] = ()
 
 
 def brief(workspace: Mapping[str, Any], around: Surroundings, limit: int) -> Value:
@@ -55,7 +61,7 @@ def brief(workspace: Mapping[str, Any], around: Surroundings, limit: int) -> Val
         "currentGoal": context.get("currentGoal") or None,
         "recentActivity": _newest(_activities(workspace), "time", limit),
         "workflows": [{"name": name, "when": when, "steps": steps} for name, when, steps in workflows(context)],
-        "folderExists": not root or root in around.folders,
+        "folderExists": _exists(root, around),
         "workspaceStructure": in_order(file.path for file in below),
         "recentFiles": [{"path": file.path, "modified": file.modified} for file in recent],
         "keyFiles": [{"name": name, "path": path} for name, path in dict.fromkeys(key_files(context))],
@@ -63,11 +69,31 @@ def brief(workspace: Mapping[str, Any], around: Surroundings, limit: int) -> Val
         "sessions": _newest(_sessions(workspace), "created", limit),
         "states": _newest(_states(workspace), "created", limit),
         "agent": _agent(context, around.agents),
+        "unread": [
+            {"path": each.file, "found": each.found}
+            for each in around.unread
+            if each.file.startswith((".", f"{root}/" if root else "")) or _is_at(root, each.file)
+        ],
     }
 
 
+def _exists(root: str, around: Surroundings) -> bool | None:
+    """Tell whether a folder is there; None where what it lies in can't be read."""
+    if not root or root in around.folders:
+        return True
+    return None if any(_is_at(root, each.file) for each in around.unread) else False
+
+
+def _is_at(root: str, place: str) -> bool:
+    """Tell whether a folder is at a place or below it."""
+    return place == "/" or f"{root}/".startswith(f"{place}/")
+
+
 def workflows(context: Mapping[str, Any]) -> Iterator[tuple[Any, Any, str]]:
-    """Name, when and steps; the older list of steps is equal to its lines (edge case 22)."""
+    """Name, when and steps; the older list of steps is equal to its lines.
+
+    See docs/design/formats/claudesidian.md#edge-case-22.
+    """
     for workflow in _list(context.get("workflows")):
         if isinstance(workflow, dict):
             steps = workflow.get("steps")

@@ -1,5 +1,6 @@
-"""A stored index beside the one that the records say: the comparison rules of section 4, in words.
+"""A stored index beside the one that the records say, in words.
 
+The rules are those of docs/design/formats/claudesidian.md#comparison.
 Never compared: `lastUpdated`, and the ranges of `byDateRange`, which depend on when they were made.
 """
 
@@ -35,9 +36,13 @@ class Sort(StrEnum):
     STALE_TOKEN = "stale-token"  # noqa: S105 - a word of a search index
     """A word or a folder that the record once had still leads to it."""
     LOST = "lost"
-    """The index counts more than the record holds: evidence that something was overwritten (C6)."""
+    """The index counts more than the record holds: evidence that something was overwritten
+    (docs/design/formats/claudesidian.md#c6).
+    """
     REPLACED = "replaced"
-    """The index saw a later version of the record: an older copy has taken its place (edge case 21)."""
+    """The index saw a later version of the record: an older copy has taken its place
+    (docs/design/formats/claudesidian.md#edge-case-21).
+    """
     BREAKING = "breaking"
     """A word at which the program throws, so it could never index this; an index that has it heals the vault."""
 
@@ -130,7 +135,7 @@ def _called(kind: Kind, entry: Mapping[str, Any]) -> str:
 
 
 def _entry(kind: Kind, id_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
-    """Rule 1: what was copied from the record."""
+    """What was copied from the record."""
     stale: list[str] = []
     for field in dict.fromkeys((*new, *old)):
         ours, theirs = old.get(field), new.get(field)
@@ -171,7 +176,7 @@ def _by_id(part: Mapping[str, Iterable[object]]) -> dict[object, dict[str, None]
 
 
 def _tokens(part: str, id_: str, old: Mapping[str, None], new: Mapping[str, None]) -> Iterator[Difference]:
-    """Rule 2: the words that lead to a record."""
+    """The words that lead to a record."""
     if missing := [token for token in new if token not in old]:
         yield Difference(Sort.MISSING, id_, f"{part} lacks {some(missing)}")
     if stale := [token for token in old if token not in new]:
@@ -179,7 +184,10 @@ def _tokens(part: str, id_: str, old: Mapping[str, None], new: Mapping[str, None
 
 
 def _folders(id_: str, stored: Mapping[str, Any], own: object, leading: Iterable[str]) -> Iterator[Difference]:
-    """Rule 3: of workspaces that share a folder any may be the one that it leads to (edge cases 4 and 5)."""
+    """Of workspaces that share a folder any may be the one that it leads to.
+
+    See docs/design/formats/claudesidian.md#edge-case-4.
+    """
     if isinstance(own, str) and own not in stored["byFolder"]:
         yield Difference(Sort.MISSING, id_, f"byFolder lacks {quoted(own)}")
     if stale := [folder for folder in leading if folder != own]:
@@ -187,7 +195,7 @@ def _folders(id_: str, stored: Mapping[str, Any], own: object, leading: Iterable
 
 
 def _sessions(id_: str, stored: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> Iterator[Difference]:
-    """Rule 4: sessions as sets."""
+    """The sessions of a record, as sets."""
     old, new = stored["sessionsByWorkspace"].get(id_), rebuilt["sessionsByWorkspace"][id_]
     if gone := [each for each in old or () if each not in new]:
         named = some("null" if each is None else str(each) for each in gone)
@@ -222,7 +230,7 @@ def _ghosts(kind: Kind, stored: Mapping[str, Any], words: Sequence[str], there: 
 
 
 def _leads(kind: Kind, stored: Mapping[str, Any], words: Sequence[str]) -> Iterator[tuple[str, object]]:
-    """Every id in an index, with the part that it is in; rule 5 for the date ranges."""
+    """Every id in an index, with the part that it is in, date ranges included."""
     yield from ((BLOCKS[kind], id_) for id_ in stored[BLOCKS[kind]])
     for part in words:
         yield from ((part, id_) for ids in stored[part].values() for id_ in ids)

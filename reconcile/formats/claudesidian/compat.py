@@ -1,4 +1,7 @@
-"""What the program's loadWorkspace answers, mistakes included (section 5), except that nothing is written."""
+"""What the program's loadWorkspace answers, mistakes included, except that nothing is written.
+
+See docs/design/formats/claudesidian.md#loadworkspace.
+"""
 
 from __future__ import annotations
 

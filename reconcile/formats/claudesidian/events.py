@@ -1,7 +1,8 @@
-"""The event files of `.nexus/`: append-only streams, one JSON object a line (section 6).
+"""The event files of `.nexus/`: append-only streams, one JSON object a line.
 
-The program reads a file so: split at line feeds, skip blank lines, skip what doesn't parse. Here nothing is skipped
-without being known: what is torn or unreadable is kept apart, so that it can be spoken of.
+Their form is in docs/design/formats/claudesidian.md#lines. The program reads a file so: split at line feeds, skip blank
+lines, skip what doesn't parse. Here nothing is skipped without being known: what is torn or unreadable is kept apart,
+so that it can be spoken of.
 """
 
 from __future__ import annotations
@@ -97,7 +98,10 @@ class Relation(StrEnum):
 
 
 def read_events(content: bytes) -> EventFile:
-    """The events of a file, and the lines that are none; blank lines are nothing (edge case 28)."""
+    """The events of a file, and the lines that are none; blank lines are nothing.
+
+    See docs/design/formats/claudesidian.md#edge-case-28.
+    """
     events: list[Event] = []
     unreadable: list[Unreadable] = []
     lines = content.split(b"\n")

@@ -47,9 +47,9 @@ class Repair(Struct, frozen=True):
 class Finding(Struct, frozen=True):
     """One thing: what, where, and what to do about it.
 
-    ``code`` is the number of section 8, C1 to C14, or `migration`. ``found`` completes "found ...". ``repairs`` belong
-    together; they are carried out by themselves, or ``on_request`` only: where something else could have been meant,
-    or what they overwrite is the last evidence.
+    ``code`` is a number of docs/design/formats/claudesidian.md#failures, C1 to C14, or `migration`. ``found`` completes
+    "found ...". ``repairs`` belong together; they are carried out by themselves, or ``on_request`` only: where
+    something else could have been meant, or what they overwrite is the last evidence.
     """
 
     code: str

@@ -1,4 +1,6 @@
-"""Findings about `.nexus/`: C11 and C12 of section 8, and what its replay passes over."""
+"""Findings about `.nexus/` (docs/design/formats/claudesidian.md#c11,
+docs/design/formats/claudesidian.md#c12), and what its replay passes over.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,7 @@ class _Checking:
         self._saved = [(event, text) for event, text in saved if text is not None]
 
     def findings(self) -> Iterator[Finding]:
-        """C11, and C12 but for the replay."""
+        """What is wrong with the lines (docs/design/formats/claudesidian.md#c12) and with states."""
         if self._empty:
             yield self._payloads()
         for each in self._file.unreadable:
@@ -93,7 +95,10 @@ class _Checking:
             yield warning("C12", self._path, found, "keep the first of each", self._mended())
 
     def _payloads(self) -> Finding:
-        """C11: states of which only the name was migrated, once their content was called `snapshot`."""
+        """States of which only the name was migrated, once their content was called `snapshot`.
+
+        See docs/design/formats/claudesidian.md#c11.
+        """
         found = f"{counted(len(self._empty), 'state')} without content, which can't be opened: "
         found += some(str(event.made) for event in self._empty)
         if not self._saved:
@@ -161,7 +166,7 @@ def _saved_again(event: Event, older: Mapping[str, Item]) -> bytes | None:
 
 
 def _names(cache: Cache) -> Iterator[Finding]:
-    """The program's cache holds one workspace of a name (section 6, "Known contradictions")."""
+    """The program's cache holds one workspace of a name (docs/design/formats/claudesidian.md#contradictions)."""
     by_name: dict[str, list[str]] = {}
     for id_, row in cache.workspaces.items():
         by_name.setdefault(str(row.get("name") or "(unnamed)"), []).append(id_)

@@ -1,4 +1,4 @@
-"""Findings about the two indexes: C1, C3, C4, C5, C6 and C8 of section 8."""
+"""Findings about the two indexes (docs/design/formats/claudesidian.md#failures)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Rebuild(Struct, frozen=True):
 
     ``before`` is None where there is no file that can be read. ``reads`` are the files that ``after`` was derived
     from. ``evidence``: the index knows more than the files, so it is the last trace of what was lost, and is
-    overwritten on request only (edge case 20).
+    overwritten on request only (docs/design/formats/claudesidian.md#edge-case-20).
     """
 
     path: str
@@ -140,14 +140,20 @@ def _with_one_repair(
 
 
 def _unreadable(records: Records) -> str:
-    """C1: the program takes an index that it can't read for an empty one, and writes over it."""
+    """The program takes an index that it can't read for an empty one, and writes over it.
+
+    See docs/design/formats/claudesidian.md#c1.
+    """
     ids = list(records.current)
     what = counted(len(ids), records.kind)
     return f"{records.index_problem}: the program shows no {records.kind}, and there are {what} ({some(ids)})"
 
 
 def _few(records: Records, found: Sequence[Difference]) -> tuple[str, Severity, str] | None:
-    """C1 after the program's next write: one entry, where there are more files than that."""
+    """After the program's next write: one entry, where there are more files than that.
+
+    See docs/design/formats/claudesidian.md#c1.
+    """
     unindexed = [each.id for each in found if each.sort is Sort.UNINDEXED]
     if len((records.index or {})[BLOCKS[records.kind]]) != 1 or len(unindexed) < 2:
         return None

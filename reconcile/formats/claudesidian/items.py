@@ -1,7 +1,7 @@
-"""Which files of `.workspaces/` and `.conversations/` are records, and when one is valid (sections 3 and 4).
+"""Which files of `.workspaces/` and `.conversations/` are records, and when one is valid.
 
 Two notions of a record are kept apart: what reconcile takes for one, and what the program's own listing shows. They
-differ in the names that end in `index.json`, and in dot-files.
+differ in the names that end in `index.json`, and in dot-files (docs/design/formats/claudesidian.md#listing).
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ class Item(Struct, frozen=True):
 
 
 def is_item(name: str) -> bool:
-    """Tell whether a file of that name is a record: only the exact name `index.json` is the index (edge case 9)."""
+    """Tell whether a file of that name is a record: only the exact name `index.json` is the index.
+
+    See docs/design/formats/claudesidian.md#edge-case-9.
+    """
     return name.endswith(SUFFIX) and not name.startswith(".") and name != INDEX
 
 
@@ -82,7 +85,7 @@ def read_item(kind: Kind, name: str, content: bytes) -> Item | Fault:
     """Check and read one file of a record.
 
     What the program could not go through is a `Fault`; `sessions`, `memoryTraces`, `states` and `messages` may be
-    missing, which is read as empty (edge case 13).
+    missing, which is read as empty (docs/design/formats/claudesidian.md#edge-case-13).
     """
     try:
         value = javascript.parse(content)
@@ -113,7 +116,10 @@ def messages_of(conversation: Mapping[str, Any]) -> list[Value]:
 
 
 def payload_of(state: Mapping[str, Any]) -> Value | None:
-    """What a state holds: `state` since 2025-12-02, `snapshot` before; neither is converted (edge case 15)."""
+    """What a state holds: `state` since 2025-12-02, `snapshot` before; neither is converted.
+
+    See docs/design/formats/claudesidian.md#edge-case-15.
+    """
     found = state.get("state", state.get("snapshot"))
     return found if isinstance(found, dict) else None
 

@@ -45,9 +45,9 @@ def loses_events(before: bytes, after: bytes) -> bool:
 def join_items(kind: Kind, name: str, store: bytes, workspace: bytes) -> bytes | None:
     """All sessions, traces, states or messages of both; where both say something else, the later is right.
 
-    The program writes whole files without a lock, so of two that were edited each may lack what the other has (C6), and
-    the newest alone would take it away. The price: what one side has deleted comes back.
-    None: two records with different ids, or bytes that the program has not written.
+    The program writes whole files without a lock, so of two that were edited each may lack what the other has
+    (docs/design/formats/claudesidian.md#c6), and the newest alone would take it away. The price: what one side has
+    deleted comes back. None: two records with different ids, or bytes that the program has not written.
     """
     mine, theirs = (read_item(kind, name, content) for content in (store, workspace))
     if isinstance(mine, Fault) or isinstance(theirs, Fault) or mine.id != theirs.id:

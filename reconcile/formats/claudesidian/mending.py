@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def rewritten(content: bytes, value: Value, changed: Value) -> bytes | None:
-    """The bytes of a changed value, only where those of the unchanged one would be the file's (DESIGN.md 4)."""
+    """The bytes of a changed value, if the unchanged one gives the file's (docs/design/decisions.md#rule-18)."""
     return javascript.stringify(changed) if javascript.stringify(value) == content else None
 
 
@@ -31,7 +31,10 @@ def with_count(value: Value) -> Value:
 
 
 def completed(value: Value) -> Value:
-    """A workspace in which nothing is missing that the program's rebuild goes through (edge case 13)."""
+    """A workspace in which nothing is missing that the program's rebuild goes through.
+
+    See docs/design/formats/claudesidian.md#edge-case-13.
+    """
     sessions = {
         key: {**session, "memoryTraces": traces_of(session), "states": states_of(session)}
         for key, session in sessions_of(value).items()
@@ -47,7 +50,8 @@ def mended(item: Item) -> Value:
 def embedded(value: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
     """The copies of the workspace that its own states hold, by the state's id.
 
-    Only the first level: a copy's states hold earlier copies, to a depth of dozens and 2 ** n of them (edge case 16).
+    Only the first level: a copy's states hold earlier copies, to a depth of dozens and 2 ** n of them
+    (docs/design/formats/claudesidian.md#edge-case-16).
     """
     for session in sessions_of(value).values():
         for id_, state in states_of(session).items():

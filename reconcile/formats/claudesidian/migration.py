@@ -1,4 +1,7 @@
-"""The two eras side by side: what the migration has not carried over, while the older form still has it (section 6)."""
+"""The two eras side by side: what the migration has not carried over, while the older form still has it.
+
+See docs/design/formats/claudesidian.md#migration.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,10 @@ def check_status(status: Content | None) -> Iterator[Finding]:
 def check_migration(
     records: Mapping[Kind, Records], files: Mapping[Kind, Mapping[str, EventFile]], *, completed: bool
 ) -> Iterator[Finding]:
-    """What each record of the older form has that its event file hasn't (edge cases 23 and 24)."""
+    """What each record of the older form has that its event file hasn't.
+
+    See docs/design/formats/claudesidian.md#edge-case-23 and docs/design/formats/claudesidian.md#edge-case-24.
+    """
     for kind, found in records.items():
         for item in found.current.values():
             name = event_file(kind, item.id)

@@ -1,7 +1,8 @@
-"""Both indexes, derived from the records exactly as the program derives them (section 4).
+"""Both indexes, derived from the records exactly as the program derives them
+(docs/design/formats/claudesidian.md#derivation).
 
 Where the program would throw, at the words `constructor` and `__proto__`, the entries are made all the same: an index
-that has them as its own keys heals the vault ("Tokens that break the program").
+that has them as its own keys heals the vault (docs/design/formats/claudesidian.md#breaking-tokens).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def tokens(text: object) -> list[str]:
     """The words of a text by which it is found, in their order, with repetitions.
 
     Lower case is Unicode's, but only letters of ASCII make words, and only words of three characters and more count:
-    `résumé` is found by `sum`, Japanese by nothing at all (edge case 6).
+    `résumé` is found by `sum`, Japanese by nothing at all (docs/design/formats/claudesidian.md#edge-case-6).
     """
     return _WORD.findall(text.lower()) if isinstance(text, str) else []
 

@@ -1,4 +1,4 @@
-"""Findings about the records themselves: C2, C6 to C10, C13 and C14 of section 8."""
+"""Findings about the records themselves (docs/design/formats/claudesidian.md#failures)."""
 
 from __future__ import annotations
 
@@ -41,18 +41,19 @@ if TYPE_CHECKING:
     from reconcile.formats.claudesidian.vault import Records
 
 LARGE = 1 << 20
-"""Bytes from which on a file is worth a word about its states' copies (C7)."""
+"""Bytes from which on a file is worth a word about its states' copies (docs/design/formats/claudesidian.md#c7)."""
 _NO_NAME = re.compile(r"[/\0\ud800-\udfff]")
 _LONGEST = 255
 """Bytes of a file's name that every file system takes."""
 _FALLBACK_SESSIONS = frozenset({"default-session", "current"})
-"""What the program calls a session where there is none (section 1)."""
+"""What the program calls a session where there is none (docs/design/formats/claudesidian.md#ids)."""
 
 
 def check_invalid(records: Records, event_files: Iterable[str] = ()) -> Iterator[Finding]:
-    """C2: the program says "not found", and creating the same id overwrites the file.
+    """The program says "not found", and creating the same id overwrites the file.
 
-    ``event_files`` are the names of the hybrid era's files of the same kind, which may hold the same records.
+    See docs/design/formats/claudesidian.md#c2. ``event_files`` are the names of the hybrid era's files of the same
+    kind, which may hold the same records.
     """
     known = set(event_files)
     return (_invalid(records, fault, known) for fault in records.faults)
@@ -69,7 +70,10 @@ def check_records(records: Records) -> Iterator[Finding]:
 
 
 def check_sessions(workspaces: Records, conversations: Records) -> Iterator[Finding]:
-    """C14: conversations that name a session which their workspace doesn't have."""
+    """Conversations that name a session which their workspace doesn't have.
+
+    See docs/design/formats/claudesidian.md#c14.
+    """
     known = {id_: item.value for id_, item in workspaces.current.items()}
     for item in conversations.items:
         settings = (_object(item.value.get("metadata"))).get("chatSettings")
@@ -123,7 +127,10 @@ def _backups(records: Records, name: str) -> Iterator[tuple[str, bytes, Item]]:
 
 
 def _names(records: Records) -> Iterator[Finding]:
-    """What the program lists and is no record (C13), and what is one and isn't listed (edge case 9)."""
+    """What the program lists and is no record, and what is one and isn't listed.
+
+    See docs/design/formats/claudesidian.md#c13 and docs/design/formats/claudesidian.md#edge-case-9.
+    """
     for name in sorted(records.contents):
         if is_listed(name) and not is_item(name):
             found = "a file that the program's own rebuild takes for a record, and fails at"
@@ -134,7 +141,7 @@ def _names(records: Records) -> Iterator[Finding]:
 
 
 def _versions(records: Records) -> Iterator[Finding]:
-    """C10: several files of one record, or a file under another name."""
+    """Several files of one record, or a file under another name (docs/design/formats/claudesidian.md#c10)."""
     files: dict[str, list[Item]] = {}
     for item in records.items:
         files.setdefault(item.id, []).append(item)
@@ -191,7 +198,10 @@ def _workspace(item: Item, content: bytes) -> Iterator[Finding]:
 
 
 def _incomplete(item: Item, content: bytes) -> Iterator[Finding]:
-    """C13: the program's rebuild goes through these without looking whether they are there."""
+    """The program's rebuild goes through these without looking whether they are there.
+
+    See docs/design/formats/claudesidian.md#c13.
+    """
     lacks = [] if isinstance(item.value.get("sessions"), dict) else ["sessions"]
     for key, session in sessions_of(item.value).items():
         lacks += [f"{each} of {key}" for each in ("memoryTraces", "states") if not isinstance(session.get(each), dict)]
@@ -202,7 +212,10 @@ def _incomplete(item: Item, content: bytes) -> Iterator[Finding]:
 
 
 def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
-    """C6: what the copies in the states have, and the workspace hasn't any more."""
+    """What the copies in the states have, and the workspace hasn't any more.
+
+    See docs/design/formats/claudesidian.md#c6.
+    """
     together: Value = item.value
     gone: dict[str, dict[str, None]] = {}
     for _, copy in embedded(item.value):

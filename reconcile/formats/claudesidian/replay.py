@@ -1,4 +1,5 @@
-"""The event files of the hybrid era played back, as the program does when it fills its cache anew (section 6).
+"""The event files of the hybrid era played back, as the program does when it fills its cache anew
+(docs/design/formats/claudesidian.md#replay).
 
 Each file's events go in the order of their time, those of one time in the order of the file. What the program does
 without a word is a `Remark`: an update of what isn't there, a message that is counted twice.
@@ -236,7 +237,7 @@ _MAKES = {
 
 
 def _completes(before: Event, event: Event) -> bool:
-    """A state saved again with the content that it lacked (C11)."""
+    """A state saved again with the content that it lacked (docs/design/formats/claudesidian.md#c11)."""
     return event.type == "state_saved" and "stateJson" not in before.data and "stateJson" in event.data
 
 

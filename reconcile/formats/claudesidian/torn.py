@@ -1,4 +1,7 @@
-"""What can still be read of a file that ends too early: the program writes in place, over the old content (C2)."""
+"""What can still be read of a file that ends too early: the program writes in place, over the old content.
+
+See docs/design/formats/claudesidian.md#c2.
+"""
 
 from __future__ import annotations
 

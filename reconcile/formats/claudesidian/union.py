@@ -1,4 +1,5 @@
-"""Two versions of a record in one, by the ids of sessions, traces, states and messages (C6, C10).
+"""Two versions of a record in one, by the ids of sessions, traces, states and messages
+(docs/design/formats/claudesidian.md#c6, docs/design/formats/claudesidian.md#c10).
 
 The program writes whole files without a lock, so each of two versions may have what the other lacks. Where a common
 older version is known, what one side has taken away stays away, and what only one side has changed is as it says;

@@ -25,7 +25,7 @@ EVENTS_SUFFIX = ".jsonl"
 
 
 def event_file(kind: Kind, id_: str) -> str:
-    """The name of a record's event file (section 1)."""
+    """The name of a record's event file (docs/design/formats/claudesidian.md#eras)."""
     return f"{'ws' if kind is Kind.WORKSPACE else 'conv'}_{id_}{EVENTS_SUFFIX}"
 
 

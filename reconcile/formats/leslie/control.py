@@ -1,4 +1,7 @@
-"""The two control files themselves: can they be read, and if not, what is the best that is left (F1, F2, F14)."""
+"""The two control files themselves: can they be read, and if not, what is the best that is left.
+
+See docs/design/formats/leslie.md#f1, docs/design/formats/leslie.md#f2 and docs/design/formats/leslie.md#f14.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ def _leftovers(found: Found, name: str) -> Iterator[Finding]:
 
 
 def _damaged(found: Found, name: str, content: bytes | None) -> Finding:
-    """F1 where something can be made of it, F2 where nothing can."""
+    """Damaged where something can be made of it (docs/design/formats/leslie.md#f1), lost where nothing can."""
     said = _said(name, content)
     mended: Mended | None = None
     if content is not None:

@@ -24,7 +24,7 @@ BACKUP = ".bak"
 THREADS = "threads"
 
 _LATER_FIELDS = ("executor", "updated_at")
-"""What a record of the program has and one of the design text hasn't (section 6)."""
+"""What a record of the program has and one of the design text hasn't (docs/design/formats/leslie.md#dialects)."""
 
 
 class Dialect(StrEnum):
@@ -135,7 +135,7 @@ def read_objectives(content: bytes) -> ObjectivesDocument | Fault:
 
 
 def written(value: Object) -> bytes:
-    """The bytes that the program writes (section 3)."""
+    """The bytes that the program writes (docs/design/formats/leslie.md#bytes)."""
     return javascript.stringify(value) + b"\n"
 
 
@@ -150,7 +150,10 @@ def text(value: object) -> str | None:
 
 
 def is_safe(name: str) -> bool:
-    """Tell whether an id can be the name of a directory, and of that directory alone (section 1)."""
+    """Tell whether an id can be the name of a directory, and of that directory alone.
+
+    See docs/design/formats/leslie.md#ids.
+    """
     return name not in ("", ".", "..") and not any(each in name for each in "/\\\0")
 
 

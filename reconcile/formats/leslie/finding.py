@@ -1,4 +1,4 @@
-"""What can be wrong with a ``.leslie``, and the value that says so (section 9, and cases of section 10)."""
+"""What can be wrong with a ``.leslie``, and the value that says so (docs/design/formats/leslie.md#failures)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class Severity(StrEnum):
 
 
 class Kind(StrEnum):
-    """The kinds of findings; the values are stable for programs. Those with a number are of section 9."""
+    """The kinds of findings; the values are stable for programs. Those with a number are of
+    docs/design/formats/leslie.md#failures.
+    """
 
     DAMAGED = "damaged"
     LOST = "lost"
@@ -53,7 +55,7 @@ class Kind(StrEnum):
 
     @property
     def number(self) -> str:
-        """Its number in section 9, empty: it has none."""
+        """Its number in docs/design/formats/leslie.md#failures, empty: it has none."""
         return _NUMBERS.get(self, "")
 
     @property

@@ -1,4 +1,7 @@
-"""Everything that is wrong with a ``.leslie``, and what mends it: pure functions of what was read (section 9)."""
+"""Everything that is wrong with a ``.leslie``, and what mends it: pure functions of what was read.
+
+See docs/design/formats/leslie.md#failures.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,10 @@ class LeslieFormat(FixedPlaces):
         return Entry.RECORD if above == THREADS and directory else Entry.FOREIGN
 
     def order(self, conversation: str) -> tuple[int, str]:
-        """The relations, the objectives, then by path: the order of the locks (7)."""
+        """The relations, the objectives, then by path: the order of the locks.
+
+        See docs/design/formats/leslie.md#locking.
+        """
         name = conversation.removesuffix(LOCK)
         return (CONTROL.index(name) if name in CONTROL else len(CONTROL), conversation)
 
@@ -103,7 +106,8 @@ class LeslieFormat(FixedPlaces):
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
         """Tell whether operations, threads, objectives or lines of a log are missing: the program removes none of them.
 
-        It goes back to a backup without a word, and makes empty files in the place of those that are gone (8).
+        It goes back to a backup without a word, and makes empty files in the place of those that are gone
+        (docs/design/formats/leslie.md#backup).
         """
         if conversation in CONTROL:
             return loses_records(conversation, before, after)

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STALE_AFTER = 10.0
-"""Seconds after which the program takes a lock for left behind (7.4)."""
+"""Seconds after which the program takes a lock for left behind (docs/design/formats/leslie.md#stale-locks)."""
 LEAD = 1.005
-"""Seconds that the time of a lock that was just taken may lie ahead (7.2)."""
+"""Seconds that the time of a lock that was just taken may lie ahead (docs/design/formats/leslie.md#fresh-locks)."""
 OLD = 3600.0
-"""Seconds after which nobody writes into a temporary file any more (F14)."""
+"""Seconds after which nobody writes into a temporary file any more (docs/design/formats/leslie.md#f14)."""
 RUNNING = 600.0
 """Seconds after which a run that has written nothing is taken for ended; an agent may think for minutes."""
 LIVE = "context/live"

@@ -1,5 +1,6 @@
-"""The two sides' versions of a control file: which of them is right, both in one, or a person decides (section 4.3).
+"""The two sides' versions of a control file: which of them is right, both in one, or a person decides.
 
+The order of the log is that of docs/design/formats/leslie.md#order.
 Never is the newer one taken while both have something that the other lacks.
 """
 

@@ -1,4 +1,4 @@
-"""The least that makes a control file readable again, without losing anything of it (F1, cases 15, 18, 19).
+"""The least that makes a control file readable again, without losing anything of it (docs/design/formats/leslie.md#f1).
 
 Tried before any older copy: what a byte order mark, git's markers, another spelling of a time or a missing field hide
 is all still there.

@@ -1,4 +1,7 @@
-"""``objectives.json`` as a derived file: ``thread_ids`` and ``status`` follow from the threads (section 5)."""
+"""``objectives.json`` as a derived file: ``thread_ids`` and ``status`` follow from the threads.
+
+See docs/design/formats/leslie.md#derived-objectives.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ def rebuild_objectives(
 ) -> RebuiltObjectives:
     """Compare with the threads as they are, and write anew what differs.
 
-    A thread that an objective lists and that has no record stays listed: it is evidence of what was lost (F3).
+    A thread that an objective lists and that has no record stays listed: it is evidence of what was lost
+    (docs/design/formats/leslie.md#f3).
     ``refreshed`` is the status of each objective when the program last looked at it: a transfer doesn't make it look.
     """
     differences: list[str] = []

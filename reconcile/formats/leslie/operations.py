@@ -1,4 +1,4 @@
-"""An operation of the log: what its parameters say in either dialect (4.1, 6)."""
+"""An operation of the log: what its parameters say in either dialect (docs/design/formats/leslie.md#dialects)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the directories of threads and with locks (F3, F4, F13, F16)."""
+"""What is wrong with the directories of threads and with locks (docs/design/formats/leslie.md#failures)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ def place_findings(
 
 
 def lock_findings(found: Found) -> Iterator[Finding]:
-    """F13, cases 20 and 21."""
+    """Locks that nobody holds or can remove (docs/design/formats/leslie.md#f13).
+
+    See docs/design/formats/leslie.md#edge-case-20 and docs/design/formats/leslie.md#edge-case-21.
+    """
     for place, lock in found.locks.items():
         age = f"{duration(lock.age)} old" if lock.age >= 0 else f"{duration(-lock.age)} ahead of the clock"
         kind, severity = Kind.LOCK, Severity.WARNING
@@ -98,7 +101,7 @@ def _orphans(
     objectives: ObjectivesDocument | None,
     wanted: Collection[str],
 ) -> Iterator[Finding]:
-    """F3. Those that are wanted are adopted together."""
+    """Threads without a record (docs/design/formats/leslie.md#f3). Those that are wanted are adopted together."""
     orphans = {
         thread: _aims(thread, objectives)
         for thread in known_elsewhere(found)
@@ -134,7 +137,8 @@ def _orphans(
 def _saved(found: Found, document: Document, orphans: Collection[str]) -> Document | None:
     """The file united with its backup, where that still has what is missed here; None: it hasn't.
 
-    So it is after the file was gone and a command, also a reading one, has made an empty one (8).
+    So it is after the file was gone and a command, also a reading one, has made an empty one
+    (docs/design/formats/leslie.md#backup).
     """
     content = found.backup(RELATIONS).content
     backup = None if content is None else read_relations(content)
@@ -146,7 +150,7 @@ def _saved(found: Found, document: Document, orphans: Collection[str]) -> Docume
 
 
 def _is_transcripts(directory: ThreadDirectory | None) -> bool:
-    """Leslie writes those for any id, also one that never was (case 23)."""
+    """Leslie writes those for any id, also one that never was (docs/design/formats/leslie.md#edge-case-23)."""
     return directory is not None and bool(directory.files) and all(map(_TRANSCRIPT.fullmatch, directory.files))
 
 

@@ -1,7 +1,8 @@
 """What of ``thread_relations.json`` differs from its log, in words, and the file as it should be.
 
-The log wins (D01). Where that would make a thread active, or where the log doesn't cover the thread, the difference
-is named and carried out only for threads that were asked for (section 9, F5 to F7).
+The log wins (docs/design/formats/leslie.md#f6). Where that would make a thread active, or where the log doesn't cover
+the thread, the difference is named and carried out only for threads that were asked for
+(docs/design/formats/leslie.md#f7).
 """
 
 from __future__ import annotations
@@ -133,7 +134,10 @@ class _Builder:
         return found
 
     def _kept(self) -> set[str]:
-        """Entries without a thread that one without a spawn refers to: no log says that they are wrong (case 28)."""
+        """Entries without a thread that one without a spawn refers to: no log says that they are wrong.
+
+        See docs/design/formats/leslie.md#edge-case-28.
+        """
         genesis = [thread for thread, course in self._replayed.courses.items() if course.spawn is None]
         named = {
             other
@@ -179,7 +183,7 @@ class _Builder:
         return {**record, **changed} if changed else record
 
     def _recreated(self, thread: str, course: Course) -> Object:
-        """A record from the log alone (F7)."""
+        """A record from the log alone (docs/design/formats/leslie.md#f7)."""
         assert course.spawn is not None  # noqa: S101 - it has no record, so it is known by its spawn
         fields, dialect = course.fields, self._document.dialect
         aim = course.spawn.text("objective") or thread

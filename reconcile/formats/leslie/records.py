@@ -1,4 +1,4 @@
-"""What is wrong with records, relations and the log itself (F5 to F12, and cases of section 10)."""
+"""What is wrong with records, relations and the log itself (docs/design/formats/leslie.md#failures)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def record_findings(found: Found, document: Document, replayed: Replayed, wanted
 def objective_findings(
     document: Document, replayed: Replayed, objectives: ObjectivesDocument | None
 ) -> Iterator[Finding]:
-    """What ``objectives.json`` says of the threads (F8, F9)."""
+    """What ``objectives.json`` says of the threads (docs/design/formats/leslie.md#f8)."""
     if objectives is not None:
         rebuilt = rebuild_objectives(objectives, document.threads, replayed.refreshed)
         repair = Repair.of(Rewrite(OBJECTIVES, objectives.content, rebuilt.content), *rebuilt.differences)
@@ -78,7 +78,10 @@ def objective_findings(
 
 
 def _derived(found: Found, document: Document, replayed: Replayed, wanted: Collection[str]) -> Iterator[Finding]:
-    """F5 to F7: each difference for itself; what needs no question, or was asked for, is mended by one rewriting."""
+    """Each difference from the log for itself (docs/design/formats/leslie.md#f5).
+
+    One rewriting mends what needs no question, or was asked for.
+    """
     asked = {subject for kind, _, subject in (each.partition(":") for each in wanted) if kind in _ASKABLE}
     rebuilt = rebuild(document, replayed, found.threads, asked)
     done = tuple(each.words for each in rebuilt.done)
@@ -140,7 +143,10 @@ def _twice(document: Document) -> Iterator[Finding]:
 
 
 def _places(found: Found, document: Document) -> Iterator[Finding]:
-    """Ids that are no names, and records that say another place than theirs (case 14)."""
+    """Ids that are no names, and records that say another place than theirs.
+
+    See docs/design/formats/leslie.md#edge-case-14.
+    """
     for thread, record in document.threads.items():
         if not is_safe(thread):
             words = f"found the thread id {thread!r}, expected one that can be the name of a directory"

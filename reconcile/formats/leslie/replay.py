@@ -1,4 +1,4 @@
-"""What follows from the log: relations, and what of each thread it carries (sections 4.2 to 4.4, 5, 6).
+"""What follows from the log: relations, and what of each thread it carries (docs/design/formats/leslie.md#replay).
 
 Operations are gone through in the order of the array, which is the order of the lock; their times are not in order.
 """
@@ -28,9 +28,12 @@ class Oddity(StrEnum):
     """What of an operation is worth a word."""
 
     HOLE = "hole"
-    """It can't follow what comes before it: the log is damaged, or something is missing in it (case 9)."""
+    """It can't follow what comes before it: the log is damaged, or something is missing in it.
+
+    See docs/design/formats/leslie.md#edge-case-9.
+    """
     UNKNOWN = "unknown"
-    """A command that nobody knows (case 26)."""
+    """A command that nobody knows (docs/design/formats/leslie.md#edge-case-26)."""
 
 
 class Note(Struct, frozen=True):
@@ -82,7 +85,7 @@ def replay(document: Document) -> Replayed:
     seen: dict[str, Any] = {}
     for entry in document.operations:
         operation = Operation(entry)
-        # The same operation a second time is a copy of it (F12), not another one.
+        # The same operation a second time is a copy of it (docs/design/formats/leslie.md#f12), not another one.
         if operation.id and seen.setdefault(operation.id, entry) == entry and seen[operation.id] is not entry:
             continue
         player.play(operation)
@@ -103,7 +106,10 @@ class _Player:
         self._edges: set[tuple[str, str, str]] = set()
 
     def seed(self) -> None:
-        """Threads without a spawn are there from the beginning (4.4), with the references between them (case 29)."""
+        """Threads without a spawn are there from the beginning, with the references between them.
+
+        See docs/design/formats/leslie.md#threads-without-a-spawn and docs/design/formats/leslie.md#edge-case-29.
+        """
         genesis = [thread for thread in self._stored if thread not in self._spawned]
         for thread in genesis:
             parent = text(self._stored[thread].get("parent_id"))
@@ -202,7 +208,10 @@ class _Player:
         )
 
     def _refer(self, source: str, target: str | None) -> None:
-        """An edge, if the target is there at this point; nothing otherwise, as in the program (W202)."""
+        """An edge, if the target is there at this point; nothing otherwise, as in the program.
+
+        See docs/design/formats/leslie.md#f11.
+        """
         if target is None or source not in self._relations or target not in self._relations:
             return
         for thread, name, other in ((source, "references_to", target), (target, "referenced_by", source)):

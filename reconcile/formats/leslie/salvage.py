@@ -1,4 +1,7 @@
-"""What is left of a torn control file: every member that was complete before the cut (F1, F2, case 17)."""
+"""What is left of a torn control file: every member that was complete before the cut.
+
+See docs/design/formats/leslie.md#edge-case-17.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +65,10 @@ def from_whole_log(content: bytes) -> bytes | None:
 
 
 def proposal(*torn: bytes) -> bytes | None:
-    """A file made of all that is left of several torn ones (F2), None where that is nothing.
+    """A file made of all that is left of several torn ones, None where that is nothing.
 
-    The log is the longest one; records that no operation spawns stand for themselves.
+    See docs/design/formats/leslie.md#f2. The log is the longest one; records that no operation spawns stand for
+    themselves.
     """
     pieces = sorted(map(salvage, torn), key=lambda each: (len(each.operations), len(each.threads)), reverse=True)
     threads = {thread: record for each in reversed(pieces) for thread, record in each.threads.items()}

@@ -1,7 +1,7 @@
-"""What makes the program reject a control file: its whole schema, every violation with its place (section 2).
+"""What makes the program reject a control file: its whole schema, every violation with its place.
 
-One bad value anywhere and the program takes the file for corrupt, without a message; so all of them are listed, not
-just the first.
+See docs/design/formats/leslie.md#schema. One bad value anywhere and the program takes the file for corrupt, without a
+message; so all of them are listed, not just the first.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ def objectives_violations(value: object) -> tuple[Violation, ...]:
 
 
 def unknown_keys(value: object) -> tuple[str, ...]:
-    """The keys of a relations file that the program drops at its next change (case 27)."""
+    """The keys of a relations file that the program drops at its next change.
+
+    See docs/design/formats/leslie.md#edge-case-27.
+    """
     return tuple(dotted(path) for path in _unknown(value, (), _RELATIONS))
 
 

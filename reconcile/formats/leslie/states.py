@@ -1,4 +1,4 @@
-"""The states of a thread, and what each action makes of them (sections 4.1 and 6)."""
+"""The states of a thread, and what each action makes of them (docs/design/formats/leslie.md#commands)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from reconcile.formats.leslie.operations import Command
 from reconcile.formats.leslie.schema import PENDING
 
 FINISHED = ("completed", "cancelled", "archived")
-"""An objective whose threads are all in one of these is completed (5)."""
+"""An objective whose threads are all in one of these is completed.
+
+See docs/design/formats/leslie.md#derived-objectives.
+"""
 
 _TARGETS = {
     "suspend": "suspended",
@@ -42,5 +45,5 @@ def turned(command: str, action: str, before: str | None) -> tuple[str | None, b
 
 
 def status_of(stored: object) -> object:
-    """A stored status as it is meant (case 10)."""
+    """A stored status as it is meant (docs/design/formats/leslie.md#edge-case-10)."""
     return "active" if stored == PENDING else stored

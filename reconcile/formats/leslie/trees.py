@@ -1,4 +1,7 @@
-"""Parents and references as graphs: what is missing in them, and where they go round (F10, case 6)."""
+"""Parents and references as graphs: what is missing in them, and where they go round.
+
+See docs/design/formats/leslie.md#f10.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two versions of the control files made into one: the union of their logs (section 4.3, case 18).
+"""Two versions of the control files made into one: the union of their logs (docs/design/formats/leslie.md#order).
 
 Each side keeps its own order; operations of different sides go by their time; a spawn comes before whatever names its
 thread. What is derived follows from the united log. What neither the log nor a time can decide is for a person.

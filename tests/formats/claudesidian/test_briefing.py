@@ -120,6 +120,7 @@ def test_everything_in_its_place() -> None:
             },
         ],
         "agent": {"id": "a1", "name": "Ann of the settings", "systemPrompt": "You teach."},
+        "unread": [],
     }
 
 

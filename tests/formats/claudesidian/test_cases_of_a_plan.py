@@ -1,4 +1,4 @@
-"""Those of the 32 edge cases of formats/claudesidian.md 9, by number, that say what a mending or a union writes.
+"""Those of docs/design/formats/claudesidian.md#edge-cases, by number, that say what a mending or a union writes.
 
 Which findings they are is in test_edge_cases.py.
 """

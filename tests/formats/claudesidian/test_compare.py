@@ -1,4 +1,4 @@
-"""The rules of section 4 by which a stored index is compared, in words."""
+"""The rules of docs/design/formats/claudesidian.md#comparison by which a stored index is compared, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the program's loadWorkspace answers, where the corpus and the edge cases don't show it (section 5)."""
+"""What the program's loadWorkspace answers, where the corpus and the edge cases don't show it.
+
+See docs/design/formats/claudesidian.md#loadworkspace.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 32 edge cases of formats/claudesidian.md 9, each under its number."""
+"""The edge cases of docs/design/formats/claudesidian.md#edge-cases, each under its number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The failures of formats/claudesidian.md 8, by number, where the edge cases don't show them."""
+"""The failures of docs/design/formats/claudesidian.md#failures, by number, where the edge cases don't show them."""
 
 from __future__ import annotations
 

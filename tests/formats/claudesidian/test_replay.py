@@ -1,4 +1,7 @@
-"""The replay of event files beside SQLite, which is what the program fills with them (section 6)."""
+"""The replay of event files beside SQLite, which is what the program fills with them.
+
+See docs/design/formats/claudesidian.md#replay.
+"""
 
 from __future__ import annotations
 

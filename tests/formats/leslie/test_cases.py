@@ -1,4 +1,4 @@
-"""The 32 edge cases of formats/leslie.md 10, by number."""
+"""The edge cases of docs/design/formats/leslie.md#edge-cases, by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Those of the 32 edge cases of formats/leslie.md 10, by number, that say what is written: by a mending or a union.
+"""Those of docs/design/formats/leslie.md#edge-cases, by number, that say what is written: by a mending or a union.
 
 Which findings they are is in test_cases.py.
 """
@@ -107,7 +107,10 @@ def test_nothing_is_written(found: Found) -> None:
 
 
 def test_02_the_example_of_the_design_text() -> None:
-    """Its child that has no record is F7: it would be active, and a run would start an agent for it."""
+    """Its child has no record: it would be active, and a run would start an agent for it.
+
+    See docs/design/formats/leslie.md#f7.
+    """
     value = json.loads(FILE)
     for record in value["threads"].values():
         del record["executor"], record["updated_at"]

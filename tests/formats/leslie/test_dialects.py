@@ -1,4 +1,4 @@
-"""The design text's dialect beside the program's (formats/leslie.md 6), and operations that make no sense."""
+"""The design text's dialect beside the program's (docs/design/formats/leslie.md#dialects), and senseless operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The failures F1 to F17 of formats/leslie.md 9, what mends each, and that nothing read ever makes it stumble."""
+"""The failures of docs/design/formats/leslie.md#failures, what mends each, and that nothing read is ever a crash."""
 
 from __future__ import annotations
 

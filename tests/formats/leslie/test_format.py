@@ -310,7 +310,7 @@ def test_a_version_of_each_dialect() -> None:
 
 
 def test_a_workspace_that_a_command_has_made_empty_loses_nothing() -> None:
-    """A missing file is made again, empty, by any command (8)."""
+    """A missing file is made again, empty, by any command (docs/design/formats/leslie.md#backup)."""
     played = Leslie().play([ROOT, CHILD])
     empty = Leslie()
     assert both(played.relations_file(), empty.relations_file()) == played.relations_file()

@@ -1,4 +1,4 @@
-"""Two versions in one: by the ids of their operations (formats/leslie.md 4.3, case 18)."""
+"""Two versions in one: by the ids of their operations (docs/design/formats/leslie.md#order)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,28 @@
+"""The pages of the documentation, read as a git host shows them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def text(path: Path) -> str:
+    """Return what a file says."""
+    return path.read_text(encoding="utf-8")
+
+
+def prose(path: Path) -> str:
+    """Return a page without its blocks of code."""
+    return _FENCE.sub("", text(path))
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the names that a git host gives to the headings of a page, and those that the page gives itself."""
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
+    named = set(re.findall(r'<a (?:id|name)="([\w-]+)">', prose(path)))
+    return named | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
