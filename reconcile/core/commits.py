@@ -80,12 +80,18 @@ class Commits:
         """
         ours, theirs = self._came.get((file, content), set()), self._came.get((file, other), set())
         if at_head:
-            past = {commit for commit in theirs if self._bits[commit] & self._head}
-            newer = bool(past)
-            older = self._any_follows(theirs - past, self.since(file, content))
+            newer = any(self._bits[commit] & self._head for commit in theirs)
+            older = self.replaced_at_head(file, content, other)
             if newer or older:
                 return _one_of(older=older, newer=newer)
         return _one_of(older=self._any_follows(theirs, ours), newer=self._any_follows(ours, theirs))
+
+    def replaced_at_head(self, file: FileOf, content: str, other: str) -> bool:
+        """Tell whether another content came in a commit that descends from the one since which HEAD has this content,
+        and that HEAD doesn't descend from.
+        """
+        came = {commit for commit in self._came.get((file, other), ()) if not self._bits[commit] & self._head}
+        return self._any_follows(came, self.since(file, content))
 
     def since(self, file: FileOf, content: str) -> set[str]:
         """Return the commits since which HEAD has had a content: those that no later one on the way undid."""

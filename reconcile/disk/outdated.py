@@ -121,10 +121,15 @@ class _Witness:
         commits = history_of(self._git, self._below, self._format, self._kept)
         found = {}
         for doubt in doubts:
-            orders = {self._compared(commits, committed.get(key), key, doubt) for key in _differing(doubt)}
-            # A file that was put back says nothing of the others, one that isn't known does.
-            orders.discard(Order.EITHER)
-            order = orders.pop() if len(orders) == 1 else None
+            pairs = {key: committed.get(key) for key in _differing(doubt)}
+            orders = {self._compared(commits, pair, key, doubt) for key, pair in pairs.items()}
+            if doubt.at_rest and orders != {Order.NEWER} and all(pair and pair.at_head for pair in pairs.values()):
+                # Nobody has edited what git put here, and git has the store's version too: git is to bring that.
+                order: Order | None = Order.OLDER
+            else:
+                # A file that was put back says nothing of the others, one that isn't known does.
+                orders.discard(Order.EITHER)
+                order = orders.pop() if len(orders) == 1 else None
             if order is not None:
                 side = Side.WORKSPACE if order is Order.OLDER else Side.STORE
                 assert doubt.store.raw and doubt.workspace.raw  # noqa: S101, PT018 - they are valid
@@ -170,11 +175,14 @@ class _Witness:
             return None
         known = commits.contents(key)
         order = commits.order(key, pair.workspace, pair.store, at_head=pair.at_head)
-        if order is not None or doubt.at_rest:
+        if order is Order.OLDER or doubt.at_rest:
             return order
+        # The store's, or one that it had, may have come before, and again by a revert: what followed counts.
         past = self._committed_before(key[1], known, doubt)
-        later = any(commits.order(key, pair.workspace, blob, at_head=pair.at_head) is Order.OLDER for blob in past)
-        return Order.OLDER if later else None
+        later = pair.at_head and any(commits.replaced_at_head(key, pair.workspace, blob) for blob in past)
+        if order is None:
+            later |= any(commits.order(key, pair.workspace, blob, at_head=pair.at_head) is Order.OLDER for blob in past)
+        return Order.OLDER if later else order
 
     def _committed_before(self, name: str, known: Iterable[str], doubt: Doubt) -> list[str]:
         """Return the committed contents of a file among those that were in sync before."""

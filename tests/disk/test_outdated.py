@@ -353,6 +353,31 @@ def test_what_the_workspace_was_given_is_only_outdated_by_what_was_committed(lin
         assert (found[KEY].side if found else None) is side
 
 
+def test_what_the_workspace_was_given_stays_where_git_has_both_on_two_branches(line: Repository) -> None:
+    """A file that nobody edited would be changed by us, and git would refuse the next checkout because of it."""
+    git(line.top, "switch", "-qc", "side", "two")
+    line.commit("side")
+    places = {Side.STORE: str(line.store), Side.WORKSPACE: str(line.conversations)}
+    for content, side in (("three", Side.WORKSPACE), ("three and more", None)):
+        write(line.store / NAME, {EVENTS: content})
+        ours, theirs = unit_at(line.store, Side.STORE, NAME), unit_at(line.conversations, Side.WORKSPACE, NAME)
+        found = outdated_of([Doubt(ours, theirs, (digest(b"three"),), at_rest=True)], places, JP, line.kept)
+        assert (found[KEY].side if found else None) is side
+
+
+def test_a_revert_does_not_make_what_it_reverted_the_newest(line: Repository) -> None:
+    """What followed HEAD's version is still later, also where the store's, or one that it had, came before as well."""
+    line.go("three")
+    line.commit("one")
+    line.go("two")
+    assert line.older(stored="one") is None, "older and newer, and nothing else is known"
+    assert line.older("three", "one", stored="one") is Side.WORKSPACE, "three, which the store had, replaced two"
+    assert line.older("one", stored="one and more") is Side.WORKSPACE, "one came again after two"
+    git(line.top, "checkout", "-q", "--detach", "one")
+    line.commit("side")
+    assert line.older("three", "one", stored="one") is Side.STORE, "HEAD went on from one, and three from two"
+
+
 def test_a_file_that_is_large_and_a_history_that_is_long_give_no_order(
     line: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

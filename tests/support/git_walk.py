@@ -78,10 +78,12 @@ def versions_at(top: Path, commit: str) -> list[tuple[str, Version]]:
     found: dict[str, dict[str, str]] = {}
     for line in git(top, "ls-tree", "-r", commit, "--", PATH).splitlines():
         described, _, path = line.partition("\t")
-        *_, directory, name = path.split("/")
+        directory, _, name = path.rpartition("/")
         if name in FILES:
-            found.setdefault(number_of(directory), {})[name] = described.split()[2]
-    return [(number, tuple(names.get(name) for name in FILES)) for number, names in found.items()]
+            found.setdefault(directory, {})[name] = described.split()[2]
+    # A directory without events is what a rename has left behind.
+    streams = {number_of(path.rpartition("/")[2]): names for path, names in found.items() if "events.json" in names}
+    return [(number, tuple(names.get(name) for name in FILES)) for number, names in streams.items()]
 
 
 def number_of(directory: str) -> str:
@@ -105,12 +107,17 @@ class Walk:
         self.had: dict[str, list[Version]] = {}
         self.log: list[str] = []
         self.counts: dict[str, int] = {}
+        self.begun = int(git(world.project, "log", "-1", "--all", "--format=%ct")) + 1
         self.pool = [commit for commit in self.commits.touching if self._has_id(commit)]
-        self.clock = 0
 
     def _has_id(self, commit: str) -> bool:
         """Tell whether a commit has the workspace's id, without which there is no workspace."""
-        return ".jp/.id" in git(self.first.project, "ls-tree", "-r", "--name-only", commit, "--", ".jp/.id")
+        return ".jp/.id" in self._git(self.first, "ls-tree", "-r", "--name-only", commit, "--", ".jp/.id")
+
+    def _git(self, tree: World, *args: str, check: bool = True, errors: bool = False) -> str:
+        """Run git, at a time of the walk's own: so that the same seed makes the same commits."""
+        at = self.begun + len(self.log)
+        return git(tree.project, *args, check=check, errors=errors, at=at)
 
     # What happens
 
@@ -131,7 +138,7 @@ class Walk:
     def back(self, tree: World) -> None:
         """One commit back that changed something, or one at all."""
         limit = () if self.random.random() < 0.3 else ("--", PATH)
-        found = git(tree.project, "rev-list", "-2", "HEAD", *limit).split()
+        found = self._git(tree, "rev-list", "-2", "HEAD", *limit).split()
         if len(found) > 1 and self._has_id(found[1]):
             self._check_out(tree, found[1])
 
@@ -145,7 +152,7 @@ class Walk:
 
     def _try(self, tree: World, *args: str) -> bool:
         """Run git, which may refuse because of what JP has written, and of nothing else."""
-        told = git(tree.project, *args, check=False, errors=True)
+        told = self._git(tree, *args, check=False, errors=True)
         if REFUSED in told:
             for line in told.splitlines():
                 path = tree.project / line.strip()
@@ -160,58 +167,58 @@ class Walk:
 
     def commit(self, tree: World) -> None:
         if self._is_dirty(tree):
-            git(tree.project, "add", "-A", "--sparse", PATH)
-            git(tree.project, "commit", "-q", "--allow-empty", "-m", f"step {len(self.log)}", check=False)
+            self._git(tree, "add", "-A", "--sparse", PATH)
+            self._git(tree, "commit", "-q", "--allow-empty", "-m", f"step {len(self.log)}", check=False)
             self._keep(tree)
 
     def _keep(self, tree: World) -> None:
         """Have a branch for what HEAD is, and know it."""
-        head = git(tree.project, "rev-parse", "HEAD").strip()
-        git(tree.project, "branch", f"walk-{len(self.log)}-{len(self.pool)}", head)
+        head = self._git(tree, "rev-parse", "HEAD").strip()
+        self._git(tree, "branch", f"walk-{len(self.log)}-{len(self.pool)}", head)
         self.commits.learn()
         self.pool.append(head)
 
     def stash(self, tree: World) -> None:
         """Put away what isn't committed, with or without the files that git doesn't know."""
         options = ("-u",) if self.random.random() < 0.5 else ()
-        git(tree.project, "stash", "-q", *options, check=False)
+        self._git(tree, "stash", "-q", *options, check=False)
         self.commits.learn()
 
     def pop(self, tree: World) -> None:
-        if git(tree.project, "stash", "list") and not self._is_dirty(tree) and self._try(tree, "stash", "pop", "-q"):
+        if self._git(tree, "stash", "list") and not self._is_dirty(tree) and self._try(tree, "stash", "pop", "-q"):
             self._settle(tree)
             # git has merged the stash into what was there: a content that neither JP nor a run has written.
-            found = git(tree.project, "diff", "--name-only", "-z", "HEAD", "--", PATH).split("\0")
+            found = self._git(tree, "diff", "--name-only", "-z", "HEAD", "--", PATH).split("\0")
             self.written |= {blob(tree.project / path) for path in found if path and (tree.project / path).is_file()}
 
     def discard(self, tree: World) -> None:
-        git(tree.project, "reset", "-q", "--hard")
-        git(tree.project, "clean", "-qfd", PATH)
+        self._git(tree, "reset", "-q", "--hard")
+        self._git(tree, "clean", "-qfd", PATH)
 
     def clean(self, tree: World) -> None:
-        git(tree.project, "clean", "-qfd", PATH)
+        self._git(tree, "clean", "-qfd", PATH)
 
     def merge(self, tree: World) -> None:
         self.discard(tree)
         how = self.random.choice(((), ("-X", "ours"), ("-X", "theirs"), ("-s", "ours")))
-        git(tree.project, "merge", "-q", "--no-edit", *how, self.random.choice(self.pool), check=False)
+        self._git(tree, "merge", "-q", "--no-edit", *how, self.random.choice(self.pool), check=False)
         self._settle(tree)
         self._keep(tree)
 
     def revert(self, tree: World) -> None:
         self.discard(tree)
-        found = git(tree.project, "rev-list", "-6", "--no-merges", "--min-parents=1", "HEAD", "--", PATH).split()
+        found = self._git(tree, "rev-list", "-6", "--no-merges", "--min-parents=1", "HEAD", "--", PATH).split()
         if found:
-            git(tree.project, "revert", "--no-edit", self.random.choice(found), check=False)
+            self._git(tree, "revert", "--no-edit", self.random.choice(found), check=False)
             self._settle(tree)
             self._keep(tree)
 
     def pick(self, tree: World) -> None:
         """Take one commit of another branch, as a rebase does for each."""
         self.discard(tree)
-        found = git(tree.project, "rev-list", "-40", "--no-merges", "--all", "^HEAD", "--", PATH).split()
+        found = self._git(tree, "rev-list", "-40", "--no-merges", "--all", "^HEAD", "--", PATH).split()
         if found:
-            git(tree.project, "cherry-pick", "--allow-empty", self.random.choice(found), check=False)
+            self._git(tree, "cherry-pick", "--allow-empty", self.random.choice(found), check=False)
             self._settle(tree)
             self._keep(tree)
 
@@ -219,25 +226,25 @@ class Walk:
         """Put the last commits onto another one; what they were is in the reflogs alone."""
         self.discard(tree)
         depth = self.random.randint(1, 3)
-        if len(git(tree.project, "rev-list", "--first-parent", f"-{depth + 1}", "HEAD").split()) <= depth:
+        if len(self._git(tree, "rev-list", "--first-parent", f"-{depth + 1}", "HEAD").split()) <= depth:
             return
         how = self.random.choice(((), ("-X", "ours"), ("-X", "theirs")))
-        git(tree.project, "rebase", "-q", *how, "--onto", self.random.choice(self.pool), f"HEAD~{depth}", check=False)
+        self._git(tree, "rebase", "-q", *how, "--onto", self.random.choice(self.pool), f"HEAD~{depth}", check=False)
         if self.random.random() < 0.3:
             self.reconcile(tree)
-        git(tree.project, "rebase", "--abort", check=False)
+        self._git(tree, "rebase", "--abort", check=False)
         self._keep(tree)
 
     def amend(self, tree: World) -> None:
-        git(tree.project, "add", "-A", "--sparse", PATH)
-        git(tree.project, "commit", "-q", "--amend", "--allow-empty", "-m", f"amended {len(self.log)}", check=False)
+        self._git(tree, "add", "-A", "--sparse", PATH)
+        self._git(tree, "commit", "-q", "--amend", "--allow-empty", "-m", f"amended {len(self.log)}", check=False)
         self._keep(tree)
 
     def _settle(self, tree: World) -> None:
         """Settle what git has stopped at, now and then with a run in the middle of it; or give up."""
-        if not git(tree.project, "ls-files", "--unmerged"):
+        if not self._git(tree, "ls-files", "--unmerged"):
             for operation in ("cherry-pick", "revert"):
-                git(tree.project, operation, "--abort", check=False)
+                self._git(tree, operation, "--abort", check=False)
             return
         if self.random.random() < 0.3:
             self.reconcile(tree)
@@ -245,20 +252,20 @@ class Walk:
             self.discard(tree)
             return
         side = self.random.choice(("--ours", "--theirs"))
-        for path in sorted(set(git(tree.project, "diff", "--name-only", "--diff-filter=U", "-z").split("\0")) - {""}):
-            git(tree.project, "checkout", "-q", side, "--", path, check=False)
-            git(tree.project, "add", "-A", "--sparse", "--", path, check=False)
-        git(tree.project, "commit", "-q", "--allow-empty", "-m", f"settled {len(self.log)}", check=False)
+        for path in sorted(set(self._git(tree, "diff", "--name-only", "--diff-filter=U", "-z").split("\0")) - {""}):
+            self._git(tree, "checkout", "-q", side, "--", path, check=False)
+            self._git(tree, "add", "-A", "--sparse", "--", path, check=False)
+        self._git(tree, "commit", "-q", "--allow-empty", "-m", f"settled {len(self.log)}", check=False)
 
     def add(self, _tree: World) -> None:
         if len(self.trees) < MOST_TREES:
             path = self.first.project.parent / f"tree-{len(self.log)}"
-            git(self.first.project, "worktree", "add", "-q", "--detach", str(path), self.random.choice(self.pool))
+            self._git(self.first, "worktree", "add", "-q", "--detach", str(path), self.random.choice(self.pool))
             self.trees.append(replace(self.first, project=path))
 
     def remove(self, tree: World) -> None:
         if tree is not self.first:
-            git(self.first.project, "worktree", "remove", "--force", str(tree.project))
+            self._git(self.first, "worktree", "remove", "--force", str(tree.project))
             self.trees.remove(tree)
 
     def go_on(self, tree: World) -> None:
@@ -284,12 +291,13 @@ class Walk:
         if after is None:
             return
         known = version_of(source)
-        self.clock += 1
+        kept = {name: path.read_bytes() for name, path in source.items()}
+        made = {name: json.dumps(value, indent=2, ensure_ascii=False).encode() for name, value in after.items()}
         for target in (here[number], there[number]):
             directory = next(iter(target.values())).parent
-            for name, value in after.items():
+            for name, content in (kept | made).items():
                 path = directory / name
-                path.write_bytes(json.dumps(value, indent=2, ensure_ascii=False).encode())
+                path.write_bytes(content)
                 self.written.add(blob(path))
         self.made[number, version_of(streams(tree.store)[number])] = known
 
@@ -328,32 +336,38 @@ class Walk:
         if "[diverged]" not in described.get("title", ""):
             return
         source = described["parent_id"].removeprefix("jp-c")
-        older = [
-            each
-            for each in ((ours[source], theirs[source]), (theirs[source], ours[source]))
-            if self.is_older(source, *each)
-        ]
+        store, workspace = ours[source], theirs[source]
+        # What a commit has brought back is older than what followed that, not than what it has undone.
+        since = self._since(tree, source, workspace)
+        behind = since is None or self.commits.follows(source, store, since)
+        older = self.is_older(source, store, workspace) or (behind and self.is_older(source, workspace, store))
         assert not older, f"{source} was forked, though one side is older than the other\n{self.story()}"
 
     def check(self, tree: World) -> None:
         """No stream of the store is older than one that it had, but for what a commit has brought back since."""
         for number, version in self._versions(self.first.store).items():
             had = self.had.setdefault(number, [])
+            if had[-1:] == [version]:
+                continue
             older = [each for each in had if self.is_older(number, version, each)]
             if older and (since := self._since(tree, number, version)) is not None:
                 older = [each for each in older if self.commits.follows(number, each, since)]
             assert not older, f"{number} in the store has gone back to {version}, had {older}\n{self.story()}"
-            if version not in had:
-                had.append(version)
+            had.append(version)
 
     @staticmethod
     def _since(tree: World, number: str, version: Version) -> str | None:
-        """Return the commit that brought a version to where HEAD is; None where HEAD has another one."""
+        """Return the commit that brought a version to where HEAD is, also against one that it merged; None where HEAD
+        has another one.
+        """
         since = None
-        for commit in git(tree.project, "rev-list", "--first-parent", "-200", "HEAD").split():
+        for line in git(tree.project, "rev-list", "--first-parent", "--parents", "-200", "HEAD").splitlines():
+            commit, *parents = line.split()
             if (number, version) not in versions_at(tree.project, commit):
                 break
             since = commit
+            if any((number, version) not in versions_at(tree.project, parent) for parent in parents):
+                break
         return since
 
     def is_older(self, number: str, version: Version, other: Version) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,9 @@ def place(world: World, number: int) -> Path:
     return found
 
 
-def commit(world: World, message: str) -> None:
+def commit(world: World, message: str, at: int | None = None) -> None:
     git(world.project, "add", "-A")
-    git(world.project, "commit", "-qm", message)
+    git(world.project, "commit", "-qm", message, at=at)
 
 
 def check_git(world: World) -> None:
@@ -39,11 +40,13 @@ def check_private(world: World) -> None:
         assert PRIVATE_TITLE.encode() not in path.read_bytes()
 
 
-def git(directory: Path, *args: str, check: bool = True, errors: bool = False) -> str:
-    """Run git in a checkout; its standard output, or that of its errors."""
+def git(directory: Path, *args: str, check: bool = True, errors: bool = False, at: int | None = None) -> str:
+    """Run git in a checkout; its standard output, or that of its errors. ``at``: when it commits (s since 1970)."""
+    dates = {} if at is None else dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), f"{at} +0000")
     done = subprocess.run(
         ["git", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false", *args],
         cwd=directory,
+        env={**os.environ, **dates},
         capture_output=True,
         text=True,
         check=False,
