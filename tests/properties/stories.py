@@ -383,10 +383,11 @@ class Stories(RuleBasedStateMachine):
     def _play(self, frame: Frame) -> Outcome:
         outcome = frame.play(self.world)
         if self.beside is not None:
-            frame.play(self.beside)
+            on_disk = frame.play(self.beside)
             for side in frame.trees:
                 meant, found = (show_tree(level.tree(side) or {}) for level in (self.world, self.beside))
-                assert found == meant, f"the {side} is another than simulated: {found} for {meant}"
+                done = on_disk.lines(())
+                assert found == meant, f"the {side} is another than simulated: {found} for {meant}, after {done}"
         self.trees = {side: self.world.tree(side) for side in frame.trees}
         self._keep_private(frame.command.split(), outcome)
         return outcome

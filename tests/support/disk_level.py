@@ -156,7 +156,8 @@ class DiskLevel:
                 (self.forget or self._delete_state)()
             case ("wipe", side):
                 # Not deleted: a file system may give the next one the same inode otherwise.
-                shutil.move(self._project(side) / ".jp", self.root / f"wiped-{side}-{len(self.runs)}")
+                if side not in self.wiped:
+                    shutil.move(self._project(side) / ".jp", self.root / f"wiped-{side}-{len(self.runs)}")
                 self.wiped.add(side)
             case ("config", key, value):
                 self.settings[key] = value
