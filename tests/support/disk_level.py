@@ -155,10 +155,7 @@ class DiskLevel:
             case ("forget", "state"):
                 (self.forget or self._delete_state)()
             case ("wipe", side):
-                # Not deleted: a file system may give the next one the same inode otherwise.
-                if side not in self.wiped:
-                    shutil.move(self._project(side) / ".jp", self.root / f"wiped-{side}-{len(self.runs)}")
-                self.wiped.add(side)
+                self._wipe(side)
             case ("config", key, value):
                 self.settings[key] = value
                 self.config.parent.mkdir(parents=True, exist_ok=True)
@@ -184,6 +181,12 @@ class DiskLevel:
             case _:
                 message = f"this level can't {' '.join(words)}"
                 raise AssertionError(message)
+
+    def _wipe(self, side: str) -> None:
+        """Take a checkout's ``.jp`` away. Not deleted: a file system may give the next one the same inode otherwise."""
+        if side not in self.wiped:
+            shutil.move(self._project(side) / ".jp", self.root / f"wiped-{side}-{len(self.runs)}")
+            self.wiped.add(side)
 
     def _lock_verb(self, words: tuple[str, ...]) -> None:
         match words:

@@ -207,9 +207,7 @@ class PureLevel:
             self.past.count += 1
             return outcome_of(plan)
         plain = self._plain(policy)
-        due = (
-            _due(make_plan(store, workspace, memory, plain, RULES, self.now_ns)) if _is_limited(policy) else frozenset()
-        )
+        rest = make_plan(store, workspace, memory, plain, RULES, self.now_ns) if _is_limited(policy) else None
         before: Trees = {Side.STORE: self.trees["store"], Side.WORKSPACE: self.trees.get(command.workspace)}
         self.vault |= {digest(content): content for content in blobs_of(before).values()}
         busy, undone = self._undone(plan)
@@ -235,9 +233,9 @@ class PureLevel:
         self.memories.remember(command.workspace, self._learned(*found, memory, plan, undone), run)
         # Nothing can be brought to rest beforehand in a workspace that is gone.
         partly = policy.only or policy.below or (policy.request and (plan.held or not workspace.exists))
-        held = {item.conversation for item in plan.held} if partly else set()
+        held = {item.conversation for item in (*(rest.held if rest else ()), *(plan.held if partly else ()))}
         if None not in held and not undone:
-            self._check_settled(command, plain, due if partly else frozenset(), held)
+            self._check_settled(command, plain, _due(rest) if rest else frozenset(), held)
         return outcome_of(plan).skipping([action for action in plan.actions if action.id in undone], busy)
 
     def _recovering(self, command: Command, policy: Policy, look: Look) -> tuple[Memory, Policy]:
@@ -307,8 +305,8 @@ class PureLevel:
     ) -> None:
         """A second run has nothing to do but, after one that was limited to a part, what was ``due`` already before.
 
-        Of what a limited run has ``held``, what was asked for may have become possible by the rest. What is held
-        otherwise stays held without actions, too.
+        Of what is ``held``, what a limited run was asked for may have become possible by the rest, and what a guard
+        held before it by what it did. What is held otherwise stays held without actions, too.
         """
         memory = self.memories.of(command.workspace)
         plan = make_plan(*self._scan(command), memory, plain, RULES, self.now_ns)
