@@ -77,7 +77,7 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
         plan = session.plan(look, policy)
         if not _is_to_be_done(options, roots, session, plan):
             context.exit(exit_code(plan, None, options))
-    if roots.workspace_id is not None:
+    if roots.workspace_id is not None and plan.policy.git_busy is None:
         put_marker_back(roots.workspace, roots.workspace_id)
         roots = _locate(options, source)
     with (
@@ -158,7 +158,9 @@ def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan)
         verb = "writes" if options.yes and not options.is_dry else "would write"
         say(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
     asks = not options.is_dry and bool(plan.actions or marks)
-    pending = asks or (not options.is_dry and bool(session.state.journal.open_runs()))
+    # Git is in the middle of something: what was asked for is recorded, and done at its end.
+    put_off = plan.policy.git_busy is not None and bool(plan.intents)
+    pending = asks or (not options.is_dry and (put_off or bool(session.state.journal.open_runs())))
     if not pending or (asks and not options.yes):
         report(options, roots, session.messages, plan, None)
     if asks:

@@ -15,7 +15,7 @@ from reconcile.disk.marks import is_directory
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from contextlib import ExitStack
 
     from reconcile.core.format import Format
@@ -82,8 +82,9 @@ class Site(Struct, frozen=True, kw_only=True):
         paths = {side: path for side in Side if is_directory(path := self.conversations(side))}
         return {side: stack.enter_context(closing(Root(path))) for side, path in paths.items()}
 
-    def open_looked_at(self, stack: ExitStack, look: Look) -> dict[Side, Root]:
-        """Open both sides, or make what wasn't there; JP renames silos, and `rm -rf .jp` takes a second.
+    def open_looked_at(self, stack: ExitStack, look: Look, *, wanted: Collection[Side]) -> dict[Side, Root]:
+        """Open both sides, and make those ``wanted`` that weren't there; JP renames silos, and `rm -rf .jp` takes a
+        second. A side that is neither there nor wanted isn't opened.
 
         Raises:
             MovedError: a side isn't the directory any more that was looked at.
@@ -91,6 +92,8 @@ class Site(Struct, frozen=True, kw_only=True):
         roots = {}
         for side, snapshot in ((Side.STORE, look.store), (Side.WORKSPACE, look.workspace)):
             path = self.conversations(side)
+            if not snapshot.exists and side not in wanted:
+                continue
             try:
                 roots[side] = stack.enter_context(closing(Root(path, make=not snapshot.exists)))
             except (FileNotFoundError, NotADirectoryError):

@@ -135,6 +135,12 @@ class State:
         if self._readonly:
             return None
         with transaction(self._connection, self._path):
+            if identity and not found:
+                # What was asked for while there was no ``.jp`` is asked of the one that has come.
+                self._connection.executemany(
+                    "UPDATE checkout SET identity = ? WHERE project = ? AND identity = ''",
+                    encoded([(identity, project)]),
+                )
             self._connection.executemany(
                 """INSERT INTO checkout (project, identity, first_seen, last_seen) VALUES (?, ?, ?, ?)
                 ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen""",

@@ -155,7 +155,8 @@ class PureLevel:
     def change(self, side: str, tree: Tree | None, *, another: bool) -> None:
         if side == "store":
             self.removed |= set() if another else removed_by_hand(self.stored, numbers_in([tree]))
-            self.stored = whole_in(tree)
+            # One that is removed file by file is removed when the last one goes.
+            self.stored = whole_in(tree) | (self.stored & numbers_in([tree]))
         self.trees[side] = tree
         if another or tree is None:
             self.identities[side] = self.identities.get(side, 0) + 1
@@ -203,7 +204,8 @@ class PureLevel:
                 self.past.count += 1
                 return refusal(str(error), 4)
         # Where there is nothing to put back, not even the directory, `recover` ends with what it has to say.
-        if command.dry_run or (command.recovers and not plan.actions and workspace.exists):
+        put_off = bool(policy.git_busy and plan.intents)
+        if command.dry_run or (command.recovers and not plan.actions and workspace.exists and not put_off):
             self.past.count += 1
             return outcome_of(plan)
         plain = self._plain(policy)
