@@ -148,6 +148,8 @@ class PureLevel:
     stored: set[str] = field(default_factory=set)
     """The numbers of those that the store had whole when it was last looked at: its tree may be changed in place."""
     locked: set[str] = field(default_factory=set)
+    wiped: set[str] = field(default_factory=set)
+    """Workspaces whose ``.jp`` isn't there, where nothing but `recover` does anything."""
 
     def tree(self, side: str) -> Tree | None:
         return self.trees.get(side)
@@ -155,11 +157,19 @@ class PureLevel:
     def change(self, side: str, tree: Tree | None, *, another: bool) -> None:
         if side == "store":
             self.removed |= set() if another else removed_by_hand(self.stored, numbers_in([tree]))
-            # One that is removed file by file is removed when the last one goes.
-            self.stored = whole_in(tree) | (self.stored & numbers_in([tree]))
         self.trees[side] = tree
+        if side == "store":
+            self._know_stored()
+        if tree is not None:
+            self.wiped.discard(side)
         if another or tree is None:
             self.identities[side] = self.identities.get(side, 0) + 1
+
+    def _know_stored(self) -> None:
+        """Know what the store has whole; one that is removed file by file is removed when the last one goes."""
+        tree = self.trees["store"]
+        self.stored = whole_in(tree) | (self.stored & numbers_in([tree]))
+        self.removed -= numbers_in([tree])
 
     def verb(self, words: tuple[str, ...]) -> None:
         match words:
@@ -169,6 +179,7 @@ class PureLevel:
             case ("wipe", workspace):
                 self.change(workspace, None, another=True)
                 self.memories.wipe(workspace)
+                self.wiped.add(workspace)
             case ("config", key, value):
                 self.config[key] = value
             case ("git", what):
@@ -187,6 +198,9 @@ class PureLevel:
 
     def run(self, command: Command) -> Outcome:
         self.now_ns += 10**9
+        if command.workspace in self.wiped and not command.recovers:
+            self.past.count += 1
+            return refusal("project: found no .jp, expected that of a checkout that was here", 2)
         memory = self.memories.of(command.workspace)
         # Git is in the middle of something in the first checkout alone.
         policy = command.under(self.config, self.git_busy if command.workspace == "workspace" else None)
@@ -223,8 +237,8 @@ class PureLevel:
             buried = {each.removeprefix("jp-c") for each in memory.tombstones.keys() | asked}
             check_none_lost(self.trees.values(), trees.values(), self.removed | buried)
         self.trees = trees
-        self.stored = whole_in(self.trees["store"])
-        self.removed -= numbers_in([self.trees["store"]])
+        self.wiped -= {command.workspace} if trees[command.workspace] is not None else set()
+        self._know_stored()
         self.memories.put_back(command.workspace, dict(plan.remembered))
         run = str(self.now_ns)
         plan = replace(plan, store_lost=not plan.quiet and has_lost_all(store, memory, FORMAT))
