@@ -46,10 +46,13 @@ def command(context: click.Context, forget: str | None) -> None:
         chosen = _named(session, forget)
         if options.json:
             _show(session, chosen, json_wanted=True, style=Style.choose(options.color))
+        waiting = [request for each in chosen for request in session.state.load(each.id).waiting]
         for each in chosen:
             session.state.forget_checkout(each.id)
         if not options.json:
             click.echo(f"forgotten: {len(chosen)} record{'' if len(chosen) == 1 else 's'} of {clean(forget)}")
+            for conversation, verb in sorted(waiting):
+                click.echo(f"dropped: `reconcile {verb.value} {conversation}` had waited there")
 
 
 def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:

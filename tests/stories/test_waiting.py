@@ -250,3 +250,13 @@ def test_a_clone_says_that_a_local_one_is_there_and_that_git_has_it(story: World
     subprocess.run(["git", "-C", story.project, "rm", "-q", "-r", "--cached", ".jp"], check=True)
     git(story.project, "commit", "-qm", "none")
     assert "git has files" not in story.reconcile("local", str(PARENT), settled=False).output
+
+
+@needs_git
+def test_a_checkout_that_is_forgotten_says_which_requests_go_with_it(world: World) -> None:
+    three(world)
+    world.reconcile()
+    merging(world)
+    world.reconcile("local", str(FIRST), code=4, settled=False)
+    said = world.run("checkouts", "--forget", world.project, "-w", world.project).stdout
+    assert f"dropped: `reconcile local jp-c{FIRST}` had waited there" in said
