@@ -110,11 +110,13 @@ def stated_alone(store: Snapshot, workspace: Snapshot, conversations: Collection
     """Return the parents that only the store's metadata states, which has them no more once the workspace's is copied
     over it: whoever comes after a kill must know them.
     """
-    found = {
-        copy.conversation: copy.metadata.parent.id
-        for copy in store.copies
-        if copy.conversation in conversations and isinstance(copy.metadata, Metadata) and copy.metadata.parent.id
-    }
+    stated: dict[str, set[str | None]] = {}
+    for copy in store.copies:
+        said = copy.metadata.parent if isinstance(copy.metadata, Metadata) else None
+        if copy.conversation in conversations and said is not None and said.kind is not ParentKind.ABSENT:
+            stated.setdefault(copy.conversation, set()).add(said.id)
+    # Of several directories that state several, the plan has decided which one holds.
+    found = {key: parent for key, (parent, *others) in stated.items() if parent is not None and not others}
     for copy in workspace.copies:
         if isinstance(copy.metadata, Metadata) and copy.metadata.parent.kind is not ParentKind.ABSENT:
             found.pop(copy.conversation, None)

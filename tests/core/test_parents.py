@@ -188,5 +188,7 @@ def test_a_parent_that_the_store_alone_states() -> None:
     ):
         assert stated_alone(stored(child), here(there), {"jp-c2"}) == found
     assert not stated_alone(stored(child), here(child), {"jp-c1"})
+    root = '2-c  metadata 09:00 title "C" parent null  stream 09:00 [1]'
+    assert not stated_alone(stored(child, root), here(), {"jp-c2"}), "two directories state two"
     assert not stated_alone(stored(child.replace(" parent 1", "")), here(), {"jp-c2"})
     assert not stated_alone(stored('2-b/metadata.json 09:00 "{"'), here('2-b/metadata.json 09:00 "{"'), {"jp-c2"})

@@ -319,14 +319,14 @@ class PureLevel:
     def _check_settled(
         self, command: Command, plain: Policy, due: frozenset[tuple[str, ...]], held: Collection[str | None]
     ) -> None:
-        """A second run has nothing to do but, after one that was limited to a part, what was ``due`` already before.
+        """A second run has nothing to do but, after one that was limited to a part, with what was ``due`` before.
 
         Of what is ``held``, what a limited run was asked for may have become possible by the rest, and what a guard
         held before it by what it did. What is held otherwise stays held without actions, too.
         """
         memory = self.memories.of(command.workspace)
         plan = make_plan(*self._scan(command), memory, plain, RULES, self.now_ns)
-        new = {each for each in _due(plan) - due if each[0] not in held}
+        new = {each for each in _due(plan) - due if each[0] not in held | {each[0] for each in due}}
         if new:
             lines = "\n  ".join(outcome_of(plan).lines(()))
             words = ", ".join(sorted(" ".join(each) for each in new))
