@@ -77,7 +77,7 @@ def _begin(site: Site, plan: Plan, look: Look, command: str, undoes: str | None)
     journal, now = site.state.journal, site.clock()
     run = journal.begin_run(site.number, command, now, summary=json.dumps(plan.summary()), undoes=undoes)
     journal.plan_steps(run, planned_steps(plan), now)
-    journal.remember(run, remembered(look.memory, sorted(plan.concerned)))
+    journal.remember(run, remembered(look.memory, sorted(plan.concerned), plan.voided))
     ahead = decided_ahead(plan, look, run).without(site.written_meanwhile())
     journal.record_intents(run, site.number, ahead, dict(plan.remembered))
     conflicts = [

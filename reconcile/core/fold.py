@@ -142,7 +142,7 @@ def _fold_whole(store: Snapshot, memory: Memory, plan: Plan, sides: Sides, chang
 
     A store that is lost still, is lost for every checkout. One that was renewed is known once nothing was left out.
     """
-    changes.store_lost = sides.store_emptied
+    changes.store_lost = sides.store_emptied or plan.store_lost
     whole = plan.about is None and not (sides.store_renewed and plan.moving)
     if whole or memory.store_identity is None or sides.store_emptied:
         known = memory.store_identity is not None

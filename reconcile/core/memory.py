@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.model import Digest, Side
 
@@ -198,14 +198,14 @@ class Remembered(Struct, frozen=True, kw_only=True):
     asides: Mapping[str, AsideRecord] = field(default_factory=dict)
 
 
-def remembered(memory: Memory, conversations: Iterable[str]) -> dict[str, Remembered]:
-    """Return what is remembered of each of these."""
+def remembered(memory: Memory, conversations: Iterable[str], voided: Collection[str] = ()) -> dict[str, Remembered]:
+    """Return what is remembered of each of these; what was agreed on of the ``voided`` ended with a lost store."""
     asides: dict[str, dict[str, AsideRecord]] = {}
     for (conversation, unit), record in memory.asides.items():
         asides.setdefault(conversation, {})[unit] = record
     return {
         conversation: Remembered(
-            agreed=memory.agreed.get(conversation),
+            agreed=memory.agreed.get(conversation) if conversation not in voided else None,
             intent=memory.intents.get(conversation),
             parent=memory.parents.get(conversation),
             parent_known=conversation in memory.parents,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.core.choices import Layout, Missing
+from reconcile.core.guards import has_lost_all
 from reconcile.core.memory import IntentKind
 from reconcile.core.model import ARCHIVE, METADATA, STREAM, Fault, Metadata, ParentKind, Stream
 from reconcile.core.parents import states
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules) -> Plan | None:
     """Return the empty plan where nothing has changed since the last run, None where that isn't certain."""
     if _is_special(store, workspace, memory, policy):
+        return None
+    # Other checkouts may still believe in what a lost store had, where this one has agreed on nothing.
+    if not memory.agreed and memory.history and has_lost_all(store, memory, rules.format):
         return None
     here = {copy.conversation: copy for copy in workspace.copies}
     kept = {copy.conversation: copy for copy in store.copies}

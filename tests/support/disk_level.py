@@ -184,9 +184,9 @@ class DiskLevel:
 
     def _wipe(self, side: str) -> None:
         """Take a checkout's ``.jp`` away. Not deleted: a file system may give the next one the same inode otherwise."""
-        if side not in self.wiped:
+        if (self._project(side) / ".jp").is_dir():
             shutil.move(self._project(side) / ".jp", self.root / f"wiped-{side}-{len(self.runs)}")
-            self.wiped.add(side)
+        self.wiped.add(side)
 
     def _lock_verb(self, words: tuple[str, ...]) -> None:
         match words:

@@ -52,7 +52,7 @@ class PastRuns:
                 id=f"run{self.count}",
                 steps=plan.actions,
                 kept=kept_of(plan, before),
-                remembered=remembered(memory, plan.concerned),
+                remembered=remembered(memory, plan.concerned, plan.voided),
                 is_undo=undoes is not None,
             )
             self.runs[run.id] = _Past(workspace, run, plan.concerned, undoes, _shared(plan, memory))

@@ -206,6 +206,7 @@ class PureLevel:
         policy = command.under(self.config, self.git_busy if command.workspace == "workspace" else None)
         store, workspace = self._scan(command)
         if command.recovers:
+            self.wiped -= set() if policy.git_busy else {command.workspace}  # it makes the ``.jp`` that is missing
             memory, policy = self._recovering(command, policy, Look(store, workspace, memory))
         if isinstance(policy.request, TakeBack):
             request = TakeBack(self.past.resolved(command.workspace, policy.request.run))
@@ -237,7 +238,6 @@ class PureLevel:
             buried = {each.removeprefix("jp-c") for each in memory.tombstones.keys() | asked}
             check_none_lost(self.trees.values(), trees.values(), self.removed | buried)
         self.trees = trees
-        self.wiped -= {command.workspace} if trees[command.workspace] is not None else set()
         self._know_stored()
         self.memories.put_back(command.workspace, dict(plan.remembered))
         run = str(self.now_ns)
@@ -326,7 +326,8 @@ class PureLevel:
         """
         memory = self.memories.of(command.workspace)
         plan = make_plan(*self._scan(command), memory, plain, RULES, self.now_ns)
-        new = {each for each in _due(plan) - due if each[0] not in held | {each[0] for each in due}}
+        open_before = {*held, *(each[0] for each in due)}
+        new = {each for each in _due(plan) - due if each[0] not in open_before}
         if new:
             lines = "\n  ".join(outcome_of(plan).lines(()))
             words = ", ".join(sorted(" ".join(each) for each in new))
