@@ -392,9 +392,11 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
                 changes.history[view.id, name] = stored
         elif (view.id, name) in run.given and view.workspace.raw(name) == unit.digest:
             units[name] = unit.digest
-    if not units:
-        return None
     before = view.agreed
+    # Of a directory with nothing but extras nothing is agreed on: it would be taken for what is left of one.
+    sound = lasts or any(unit.digest is not None for name, unit in theirs.items() if not name.startswith(EXTRA))
+    if not units or (before is None and not sound):
+        return None
     in_sync = METADATA in ours and METADATA in theirs and ours[METADATA].digest == theirs[METADATA].digest
     elsewhere = run.places_none or view.id in run.displaced
     return Agreed(
