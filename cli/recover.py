@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.core.edits import names
 from reconcile.core.recover import Offer, absent, coming, offers, remembering, taken_unasked
 from reconcile.core.requests import Project
 from reconcile.disk.lost import put_marker_back
@@ -136,7 +135,7 @@ def _described(offer: Offer, board: Board) -> str:
         why = "that were here at the end of the last run"
     else:
         why = f"whose {'directory was' if count == 1 else 'directories were'} gone when run {offer.run} looked"
-    return f"{count} {kind} {why}: {names(board, offer.conversations)}"
+    return f"{count} {kind} {why}: {board.names(offer.conversations)}"
 
 
 def _say_left_out(options: Options, board: Board, conversations: Sequence[str]) -> None:
@@ -144,7 +143,7 @@ def _say_left_out(options: Options, board: Board, conversations: Sequence[str]) 
     if conversations:
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "below what doesn't come (`reconcile project ID` names it, and asks)"
-        say(options, f"left out: {count} {below}: {names(board, conversations)}")
+        say(options, f"left out: {count} {below}: {board.names(conversations)}")
 
 
 def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:

@@ -14,6 +14,8 @@ from reconcile.core.plan import Item, Note, Preserve
 from reconcile.core.presence import Goal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reconcile.core.content import Verdict
     from reconcile.core.draft import Step
     from reconcile.core.format import Mended
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from reconcile.core.tree import TreeIndex
     from reconcile.core.units import Rules, Unit
     from reconcile.core.views import View
+
+NAMED = 5
+"""Conversations that a message names before it counts the rest."""
 
 
 class Board(Struct, kw_only=True):
@@ -104,6 +109,20 @@ class Board(Struct, kw_only=True):
         # A first run that was cut short between a new title and the name that goes with it.
         due = not known and (main.side, view.id) in self.memory.renames
         return name if due or any(title != final.title for title in before) else main.dirname
+
+    def still_there(self, ids: Iterable[str]) -> list[str]:
+        """Return the targets that are still there: a saved plan may ask again for what is gone by now."""
+        return [each for each in ids if each in self.views]
+
+    def names(self, conversations: Iterable[str]) -> str:
+        """Name conversations by title and id, a few of them."""
+        found = list(conversations)
+        named = [f"{self.views[each].title or '(no title)'} ({each})" for each in found[:NAMED]]
+        return ", ".join(named) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
+
+    def held_item(self, conversation: str, reason: Reason, message: str, *resolve: str) -> Item:
+        """Return what is held of a conversation as a whole."""
+        return self._item(self.views[conversation], WHOLE, reason, message, resolve)
 
     def hold(self, view: View, unit: str, reason: Reason, message: str, *resolve: str) -> None:
         """Note that a decision is needed."""

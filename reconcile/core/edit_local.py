@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.core.content import Outcome
-from reconcile.core.edits import NOBODY, Edits, held_item, names, still_there
+from reconcile.core.edits import NOBODY, Edits
 from reconcile.core.memory import Intent, IntentKind
 from reconcile.core.plan import Item, Note
 from reconcile.core.presence import Goal
@@ -24,7 +24,7 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
     notes: list[Note] = []
     scope: set[str] = set()
     order = {conversation: number for number, conversation in enumerate(board.order)}
-    for target in sorted(still_there(board, ids), key=lambda each: _depth(board, each)):
+    for target in sorted(board.still_there(ids), key=lambda each: _depth(board, each)):
         if target in leaving:
             intents[target] = Intent(IntentKind.LOCAL)
             leaving[target] = Reason.LOCALIZED
@@ -34,8 +34,8 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
         scope |= {target, *inside}
         open_ones = [each for each in (target, *inside) if _is_open(board, each)]
         if open_ones:
-            message = f"it is local; its directory waits for {names(board, open_ones)}: see `reconcile status`"
-            held.append(held_item(board, target, Reason.UNSETTLED, message))
+            message = f"it is local; its directory waits for {board.names(open_ones)}: see `reconcile status`"
+            held.append(board.held_item(target, Reason.UNSETTLED, message))
             continue
         if board.views[target].workspace.main is None:
             continue
@@ -49,7 +49,7 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
                 intents[each] = Intent(IntentKind.PROJECTED, waits_for=main.container, place=main.path)
         if inside:
             which = "1 conversation below it goes" if len(inside) == 1 else f"{len(inside)} conversations below it go"
-            message = f"{which} along, and back with it: {names(board, inside)}"
+            message = f"{which} along, and back with it: {board.names(inside)}"
             notes.append(Note(conversation=target, reason=Reason.TAKEN_ALONG, message=message))
     return Edits(
         intents={each: intent for each, intent in intents.items() if not _is_said_again(board, each, intent)},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.choices import Take
 from reconcile.core.content import Outcome
-from reconcile.core.edits import NOBODY, Edits, held_item, names, still_there
+from reconcile.core.edits import NOBODY, Edits
 from reconcile.core.memory import Intent, IntentKind
 from reconcile.core.reasons import Reason
 from reconcile.core.recover import coming
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def project(board: Board, request: Project) -> Edits:
     """Put the targets into the workspace, and what comes back with them."""
     views = board.views
-    targets = still_there(board, request.ids)
+    targets = board.still_there(request.ids)
     decisions: dict[str, Take] = {}
     if request.everything:
         targets += [each for each in board.tree.walk() if _in_store_alone(board, each) and not views[each].local]
@@ -37,16 +37,16 @@ def project(board: Board, request: Project) -> Edits:
     for target in dict.fromkeys(targets):
         if views[target].archived and request.records is None:
             message = "it is archived in the store; unarchive it first, with JP"
-            held.append(held_item(board, target, Reason.ARCHIVED_HELD, message))
+            held.append(board.held_item(target, Reason.ARCHIVED_HELD, message))
             continue
         above = [] if target in back else _chain(private, target, intents)
         if above and not request.ancestors:
             message = (
                 f"it lies below what doesn't belong in this workspace, and would be public with it: "
-                f"{names(board, above)}"
+                f"{board.names(above)}"
             )
             again = f"reconcile project {target} --with-ancestors"
-            held.append(held_item(board, target, Reason.ANCESTORS_ABSENT, message, again))
+            held.append(board.held_item(target, Reason.ANCESTORS_ABSENT, message, again))
             continue
         intents |= dict.fromkeys((*above, target), Intent(IntentKind.PROJECTED))
     former = _former(board, intents)

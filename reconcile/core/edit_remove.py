@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.edits import NOBODY, Edits, RefusedError, held_item, names, still_there
+from reconcile.core.edits import NOBODY, Edits, RefusedError
 from reconcile.core.expiry import expired, is_over, is_saved
 from reconcile.core.plan import Note
 from reconcile.core.presence import Goal
@@ -26,7 +26,7 @@ def remove(board: Board, request: Remove) -> Edits:
     What a run that was cut short has removed from the store alone is still a target, and keeps its children.
     """
     kin = _Kin(board)
-    ids = dict.fromkeys(still_there(board, request.ids))
+    ids = dict.fromkeys(board.still_there(request.ids))
     for target in ids:
         if board.views[target].archived:
             raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
@@ -88,21 +88,21 @@ def keeping_parents(board: Board) -> Edits | None:
         deleted={each: reason for each, reason in edits.deleted.items() if each not in staying},
         parents=parents,
         promoted=frozenset(parents),
-        held=tuple(held_item(board, each, Reason.SUBTREE_HELD, words) for each, words in staying.items()),
+        held=tuple(board.held_item(each, Reason.SUBTREE_HELD, words) for each, words in staying.items()),
     )
 
 
 def _staying(board: Board, stuck: Mapping[str, list[str]], above: Mapping[str, str]) -> dict[str, str]:
     """Return what stays, and why: what has such a child, and whatever was to go with it above that."""
     staying = {
-        each: f"it stays: {names(board, children)} can't get another parent before that is settled"
+        each: f"it stays: {board.names(children)} can't get another parent before that is settled"
         for each, children in stuck.items()
         if children
     }
     for each in tuple(staying):
         below, at = each, above.get(each)
         while at is not None and at not in staying:
-            staying[at] = f"it stays, as {names(board, (below,))} below it does"
+            staying[at] = f"it stays, as {board.names((below,))} below it does"
             below, at = at, above.get(at)
     return staying
 
@@ -185,7 +185,7 @@ class _Kin:
 def _has_children(board: Board, target: str, below: list[str]) -> RefusedError:
     kind = "1 descendant" if len(below) == 1 else f"{len(below)} descendants"
     return RefusedError(
-        f"{target} ({board.views[target].title or 'no title'}) has {kind}: {names(board, below)}",
+        f"{target} ({board.views[target].title or 'no title'}) has {kind}: {board.names(below)}",
         f"remove all of them: reconcile rm {target} --cascade",
         f"or let its children move up: reconcile rm {target} --promote",
     )

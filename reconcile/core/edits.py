@@ -13,20 +13,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.core.model import WHOLE
-from reconcile.core.plan import Item, Note
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from reconcile.core.board import Board
     from reconcile.core.choices import Take
     from reconcile.core.memory import Intent, Memory, Verb
+    from reconcile.core.plan import Item, Note
     from reconcile.core.policy import Policy
     from reconcile.core.reasons import Reason
 
-NAMED = 5
-"""Conversations that a message names before it counts the rest."""
 NOBODY = frozenset({""})
 """A scope that no conversation is in; an empty one is everything."""
 
@@ -82,23 +77,3 @@ class Edits(Struct, frozen=True, kw_only=True):
         wanted = policy.only | policy.below
         only = (self.scope & wanted or NOBODY) if wanted else self.scope
         return replace(self.joining(policy), only=only, below=frozenset())
-
-
-def still_there(board: Board, ids: Iterable[str]) -> list[str]:
-    """Return the targets that are still there: a saved plan may ask again for what is gone by now."""
-    return [each for each in ids if each in board.views]
-
-
-def held_item(board: Board, conversation: str, reason: Reason, message: str, *resolve: str) -> Item:
-    """Return what is held of a conversation as a whole."""
-    title = board.views[conversation].title
-    return Item(
-        conversation=conversation, title=title, unit=WHOLE, reason=reason, message=message, resolve=tuple(resolve)
-    )
-
-
-def names(board: Board, conversations: Iterable[str]) -> str:
-    """Name conversations by title and id, a few of them."""
-    found = list(conversations)
-    named = [f"{board.views[each].title or '(no title)'} ({each})" for each in found[:NAMED]]
-    return ", ".join(named) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")

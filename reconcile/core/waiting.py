@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reconcile.core.choices import Take
 from reconcile.core.edit_local import inside_of, localize
 from reconcile.core.edit_remove import keeping_parents, remove, with_new_children
-from reconcile.core.edits import Edits, names
+from reconcile.core.edits import Edits
 from reconcile.core.memory import Verb, Waiting
 from reconcile.core.plan import Note
 from reconcile.core.presence import Goal
@@ -241,7 +241,7 @@ def _removal(board: Board, due: Mapping[tuple[str, Verb], Waiting], dropped: dic
             else:
                 going[key[0]] = Children(str(waiting.value))
     for each, children in with_new_children(board, going).items():
-        dropped[each, Verb.REMOVE] = _ended(each, f"it has children by now: {names(board, children)}")
+        dropped[each, Verb.REMOVE] = _ended(each, f"it has children by now: {board.names(children)}")
         del going[each]
     return remove(board, Remove(tuple(going), Children.PROMOTE)) if going else Edits()
 
