@@ -17,9 +17,10 @@ import os
 import signal
 import struct
 import time
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from reconcile.apply.drift import DriftError
+from reconcile.apply.stage import Staged
 from reconcile.core.model import WHOLE
 from reconcile.core.plan import Kind
 from reconcile.disk.index import settled
@@ -27,12 +28,11 @@ from reconcile.disk.reading import print_of
 from reconcile.disk.second import is_possible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from reconcile.apply.stage import Stage
     from reconcile.core.model import Place, Side
     from reconcile.core.plan import Action
-    from reconcile.disk.made import Files
     from reconcile.disk.reading import Print
 
 WORTH_A_PROCESS = 250
@@ -42,14 +42,6 @@ AHEAD = 2
 _REQUEST = struct.Struct("<q")
 _Answer: TypeAlias = "list[tuple[Print, Print]] | None"
 """Of each file the status that it was written with, and that of its source before it was read."""
-
-
-class Staged(NamedTuple):
-    """A directory that was staged ahead: its name, its files, and the status of each source before it was read."""
-
-    base: str
-    made: Files
-    sources: Mapping[Place, Print]
 
 
 @contextlib.contextmanager

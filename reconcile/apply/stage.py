@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
@@ -23,7 +23,6 @@ from reconcile.disk.versions import Version
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from reconcile.apply.ahead import Ahead
     from reconcile.core.model import Digest
     from reconcile.core.plan import Action, Expect, Write
     from reconcile.disk.changes import Root
@@ -38,6 +37,21 @@ class Kept(NamedTuple):
 
     status: os.stat_result
     content: Digest
+
+
+class Staged(NamedTuple):
+    """A directory that was staged ahead: its name, its files, and the status of each source before it was read."""
+
+    base: str
+    made: Files
+    sources: Mapping[Place, Print]
+
+
+class StagedAhead(Protocol):
+    """What another process stages ahead of this one."""
+
+    def take(self, action: Action) -> Staged | None:
+        """Return what was staged of an action, once; None: nothing was, and nothing will be."""
 
 
 class Stage(Struct, kw_only=True):
@@ -58,7 +72,7 @@ class Stage(Struct, kw_only=True):
     renamed: set[str] = field(default_factory=set)
     versions: list[Version] = field(default_factory=list)
     used: set[Side] = field(default_factory=set)
-    ahead: Ahead | None = None
+    ahead: StagedAhead | None = None
     """What another process stages ahead of this one, if there is one."""
     untidy: list[tuple[Place, int]] = field(default_factory=list)
     """What was left by something, with empty directories above it that could not be removed: see `tidy`."""

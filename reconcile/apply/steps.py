@@ -18,8 +18,7 @@ from reconcile.disk.reading import print_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.apply.ahead import Staged
-    from reconcile.apply.stage import Kept, Stage
+    from reconcile.apply.stage import Kept, Stage, Staged
     from reconcile.core.model import Place
     from reconcile.core.plan import Action
     from reconcile.disk.made import Files
