@@ -1,4 +1,9 @@
-"""Looking at one copy's directory: what it holds, and what the index knows of it already."""
+"""Looking at one copy's directory: what it holds, and what the index knows of it already.
+
+A usual copy that is read anyway is read at once: its managed files, all of them valid, and nothing else of which to
+speak. Each file's status is asked for twice instead of three times. In any doubt that says nothing, and has noted
+nothing: the copy is looked at again, unit by unit, which says what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import stat
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.core.model import (
@@ -26,11 +32,10 @@ from reconcile.core.names import CHILDREN, GIT
 from reconcile.core.units import is_nested_git
 from reconcile.disk.hashing import digest as digest_of
 from reconcile.disk.index import Index, Row, make_row, pack, settled
-from reconcile.disk.reading import print_of, read_files, reason
+from reconcile.disk.reading import CHANGING, digest_extra, parsed, print_of, read_files, read_usual, reason
+from reconcile.disk.streams import LARGE, read_stream
 from reconcile.disk.sweep import Sweep
 from reconcile.disk.tree import is_special, kind_of
-from reconcile.disk.units import Listing, Work
-from reconcile.disk.usual import look_at_usual
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -53,6 +58,18 @@ class Spot(NamedTuple):
     conversation: str
     partition: Partition
     container: str | None
+
+
+class Listing(Struct):
+    """The entries of a copy that matter: fingerprints of the files that belong to a unit, by name.
+
+    ``faults`` are managed names that are no regular files, by unit.
+    """
+
+    prints: dict[str, Print] = field(default_factory=dict)
+    faults: dict[str, Fault] = field(default_factory=dict)
+    children: bool = False
+    obstructed: bool = False
 
 
 class Reader:
@@ -271,3 +288,163 @@ class Reader:
         if row is not None:
             self.index.rows[path] = row
             self.learned = True
+
+
+class Work:
+    """The files of one copy, as far as they have been looked at."""
+
+    __slots__ = ("directory", "files", "known", "listing", "path", "reader", "row")
+
+    def __init__(self, reader: Reader, directory: Directory, path: str, listing: Listing, row: Row | None) -> None:
+        self.reader = reader
+        self.path = path
+        self.directory = directory
+        self.listing = listing
+        self.row = row
+        self.known = row.files() if row is not None else {}
+        self.files: dict[str, tuple[Print, Digest | None]] = {}
+
+    def metadata(self) -> Metadata | Fault | None:
+        """The metadata unit."""
+        names = self._names(METADATA)
+        if names and METADATA not in self.listing.faults and self.row is not None and self._recall(names):
+            remembered = self.row.metadata()
+            if remembered is not None:
+                return remembered
+        contents = self._contents(METADATA, names)
+        if isinstance(contents, Fault):
+            return contents
+        if not names:
+            return None
+        digest = self.files[names[0]][1] or ""
+        read = self.reader.fmt.read_metadata
+        return self.reader.facts.metadata(digest, lambda: parsed(names[0], lambda: read(contents[names[0]])))
+
+    def stream(self, *, events: bool) -> Stream | Fault | None:
+        """The stream unit, all of its files at once."""
+        names = self._names(STREAM)
+        if names and STREAM not in self.listing.faults and not events and self.row is not None:
+            # A file of the unit that went is a change of the unit too.
+            gone = any(name in self.known and name not in names for name in self.reader.fmt.stream_files)
+            remembered = self.row.stream()
+            if not gone and remembered is not None and self._recall(names):
+                return remembered
+        if not names:
+            return self.listing.faults.get(STREAM)
+        self.reader.read += len(names)
+        sizes = {name: self.listing.prints[name][0] for name in names}
+        found = read_stream(self.directory, sizes, self.reader.fmt, events=events, facts=self.reader.facts)
+        if isinstance(found, Fault):
+            return self._unread(STREAM, names, found)
+        self.files |= found[1]
+        return self.listing.faults.get(STREAM, found[0])
+
+    def extra(self, name: str) -> None:
+        """One extra file. There is no fault for it to bear, so a problem names it."""
+        if self._recall([name]):
+            return
+        self.reader.read += 1
+        found = digest_extra(self.directory, name)
+        if isinstance(found, Fault):
+            self.files[name] = (self.listing.prints[name], None)
+            self._report(found)
+        else:
+            self.files[name] = (found[1], found[0])
+
+    def _names(self, unit: str) -> list[str]:
+        return sorted(name for name in self.listing.prints if self.reader.unit_of(name) == unit)
+
+    def _recall(self, names: list[str]) -> bool:
+        """Take the digests of unchanged files from the index; all of them, or none."""
+        prints = self.listing.prints
+        found: dict[str, tuple[Print, Digest | None]] = {}
+        for name in names:
+            known = self.known.get(name)
+            if known is None or known[0] != prints[name]:
+                return False
+            found[name] = known
+        self.files |= found
+        return True
+
+    def _contents(self, unit: str, names: list[str]) -> dict[str, bytes] | Fault:
+        """Read and hash the regular files of a unit; its fault where one can't be, or is no regular file."""
+        self.reader.read += len(names)
+        found = read_files(self.directory, names)
+        if isinstance(found, Fault):
+            return self._unread(unit, names, found)
+        for name, (content, known) in found.items():
+            self.files[name] = (known, digest_of(content))
+        return self.listing.faults.get(unit) or {name: content for name, (content, _) in found.items()}
+
+    def _unread(self, unit: str, names: list[str], fault: Fault) -> Fault:
+        for name in names:
+            self.files[name] = (self.listing.prints[name], None)
+        if fault.found != CHANGING:
+            self._report(fault)
+        return self.listing.faults.get(unit, fault)
+
+    def _report(self, fault: Fault) -> None:
+        self.reader.problems.append(Problem(f"{self.path}/{fault.file}", f"found {fault.found}"))
+
+
+def look_at_usual(reader: Reader, directory: Directory, spot: Spot) -> tuple[Copy, bool] | None:
+    """The copy in ``directory``, and whether it has a directory of children."""
+    try:
+        listed_at = directory.status()
+        listed = _listed(reader, directory)
+    except OSError:
+        return None
+    if listed is None:
+        return None
+    names, children = listed
+    found = read_usual(directory, names, LARGE)
+    if found is None:
+        return None
+    known: dict[str, tuple[Print, Digest]] = {
+        name: (at, digest_of(content)) for name, (content, at, _) in found.items()
+    }
+    metadata, stream = _facts(reader, {name: content for name, (content, _, _) in found.items()}, known)
+    if not isinstance(metadata, Metadata) or not isinstance(stream, Stream):
+        return None
+    reader.read += len(names)
+    reader.sweep.note(spot.path, listed_at, reader.now_ns)
+    for name, (_, _, status) in found.items():
+        reader.sweep.note(f"{spot.path}/{name}", status, reader.now_ns)
+    reader.remember(spot.path, known, metadata, stream)
+    files = tuple([File(name, at[0], at[1], digest) for name, (at, digest) in known.items()])
+    return Copy(
+        reader.side, spot.conversation, spot.path, spot.partition, spot.container, files, metadata, stream
+    ), children
+
+
+def _listed(reader: Reader, directory: Directory) -> tuple[list[str], bool] | None:
+    """The names of the managed files in order, and whether there are children; None where anything else is there."""
+    names, children, usual = [], False, reader.usual
+    for entry in directory.entries():
+        name = usual.get(entry.name)
+        if name is not None and entry.is_file(follow_symlinks=False):
+            names.append(name)
+        elif entry.name == CHILDREN:
+            children = entry.is_dir(follow_symlinks=False)
+            if not children:
+                return None
+        elif entry.name == GIT or not entry.is_file(follow_symlinks=False) or reader.unit_of(entry.name) is not None:
+            return None
+    names.sort()
+    return names, children
+
+
+def _facts(
+    reader: Reader, contents: Mapping[str, bytes], known: Mapping[str, tuple[Print, Digest]]
+) -> tuple[Metadata | Fault | None, Stream | Fault | None]:
+    """What both units say."""
+    fmt, facts, file = reader.fmt, reader.facts, reader.fmt.metadata_file
+    if file not in contents:
+        return None, None
+    metadata = facts.metadata(known[file][1], lambda: parsed(file, lambda: fmt.read_metadata(contents[file])))
+    of_stream = {name: contents[name] for name in fmt.stream_files if name in contents}
+    digests = tuple([known[name][1] if name in known else None for name in fmt.stream_files])
+    stream = facts.stream(
+        digests, lambda: parsed(fmt.stream_files[-1], lambda: fmt.read_stream(of_stream, events=False))
+    )
+    return metadata, stream
