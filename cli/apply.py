@@ -13,6 +13,7 @@ from reconcile.apply.outcome import Outcome
 from reconcile.core.reasons import Reason
 from reconcile.core.saved import DONE_ALREADY, agreeing, moved_on
 from reconcile.errors import ReconcileError
+from reconcile.instead import plan_as_asked
 
 from .asking import say, tell_waiting
 from .called import called
@@ -107,7 +108,7 @@ class _Present(Struct, frozen=True):
 def _present(session: Session, plan: Plan, settings: Settings) -> _Present:
     look = session.look()
     policy, decided = session.surroundings(_as_asked(plan, settings)), _decided_since(session, plan)
-    fresh = session.plan(look, policy, plan.now_ns)
+    fresh = plan_as_asked(session, look, policy, plan.now_ns)
     kept, saved = agreeing(plan, fresh, decided)
     return _Present(look, policy, kept, saved, moved_on(plan, fresh, look, decided))
 

@@ -13,6 +13,7 @@ from reconcile.core.recover import Offer, absent, coming, offers, remembering, t
 from reconcile.core.requests import Project
 from reconcile.disk.lost import put_marker_back
 from reconcile.disk.roots import locate_lost
+from reconcile.instead import plan_as_asked
 from reconcile.lost import lost_with_store
 from reconcile.passes import Passes
 
@@ -69,11 +70,11 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
             found = offers(board, known)
             chosen, left_out = _chosen(options, found, board), found.left_out
         _say_left_out(options, board, left_out)
-        for each in lost_with_store(session, look):
+        for each in lost_with_store(session.state, session.project, session.format, look):
             way = f": {each.command}" if each.command else ""
             say(options, f"lost with the store: {each.title or each.conversation}; {each.left}{way}")
         policy = _policy(options, settings, chosen, tuple(each.id for each in records))
-        plan = session.plan(look, policy)
+        plan = plan_as_asked(session, look, policy)
         if not _is_to_be_done(options, roots, session, plan):
             context.exit(exit_code(plan, None, options))
     if roots.workspace_id is not None and plan.policy.git_busy is None:
@@ -85,7 +86,7 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
     ):
         passes = Passes(session)
         look = passes.look()
-        plan = session.plan(look, policy)
+        plan = plan_as_asked(session, look, policy)
         outcome = apply_plan(options, roots, passes, look, plan, called(context))
     context.exit(exit_code(plan, outcome, options))
 

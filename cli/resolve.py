@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from reconcile.core.choices import Take
 from reconcile.core.plan import Plan
+from reconcile.instead import plan_as_asked
 
 from . import exits
 from .context import find_ids
@@ -44,7 +45,7 @@ def command(context: click.Context, ids: tuple[str, ...], everything: bool, take
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
         chosen = find_ids(session, look, ids)
         if everything:
-            plan = session.plan(look, policy)
+            plan = plan_as_asked(session, look, policy)
             chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
             if not chosen:
                 nothing = Plan(layout=policy.layout.value, policy=policy)

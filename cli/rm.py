@@ -38,7 +38,7 @@ def command(context: click.Context, ids: tuple[str, ...], cascade: bool, promote
     children = Children.CASCADE if cascade else Children.PROMOTE if promote else Children.REFUSE
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        lost = {each.conversation for each in lost_with_store(session, look)}
+        lost = {each.conversation for each in lost_with_store(session.state, session.project, session.format, look)}
         missed = {each: found for each in ids if (found := session.format.parse_id(each)) in lost}
         if missed and not session.readonly:
             session.state.lost_no_more(missed.values())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from reconcile.instead import plan_as_asked
 from reconcile.onepass import carry_out_whole
 from reconcile.passes import Passes
 from reconcile.planjson import plan_to_json
@@ -51,7 +52,7 @@ def run_pass(
         with open_session(roots, settings, readonly=True) as session:
             look = session.look()
             policy = _policy(options, settings, session, look, adjust)
-            plan = session.plan(look, policy)
+            plan = plan_as_asked(session, look, policy)
             tell_lost(options, session, look, policy)
             tell_new_store(options, roots)
             save_plan(options, roots, plan)
@@ -62,14 +63,14 @@ def run_pass(
             passes = Passes(session)
             look = passes.look()
             policy = _policy(options, settings, session, look, adjust)
-            plan = session.plan(look, policy)
+            plan = plan_as_asked(session, look, policy)
             tell_lost(options, session, look, policy)
             if tell_new_store(options, roots) and is_interactive(options) and plan.actions:
                 confirm = confirm or "Make the store?"
             if is_interactive(options) and any(is_question(item) for item in plan.held):
                 report(options, roots, session.messages, plan, None)
                 policy, before = answered(policy, plan.held), policy
-                plan = plan if policy == before else session.plan(look, policy)
+                plan = plan if policy == before else plan_as_asked(session, look, policy)
             if confirm and (plan.actions or plan.put_off) and not options.yes:
                 report(options, roots, session.messages, plan, None)
                 go_on(options, confirm)

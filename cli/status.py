@@ -15,6 +15,7 @@ from reconcile.core.model import Side
 from reconcile.core.standing import Standing, standings
 from reconcile.core.withholding import named
 from reconcile.describe import describe
+from reconcile.instead import plan_as_asked
 from reconcile.lost import lost_with_store
 
 from .asking import say
@@ -54,7 +55,7 @@ def command(context: click.Context, conversation: str | None) -> None:
     with open_session(roots, settings, readonly=True) as session:
         look = session.look()
         policy = session.surroundings(policy_of(options, settings, selection(session, look, options)))
-        board, plan = session.board(look, policy), session.plan(look, policy)
+        board, plan = session.board(look, policy), plan_as_asked(session, look, policy)
         tell_lost(options, session, look, policy)
         for message in session.messages:
             say(options, message)
@@ -71,7 +72,9 @@ def command(context: click.Context, conversation: str | None) -> None:
         if (wanted := named(board)) is not None:
             found = tuple(each for each in found if each.conversation in wanted)
         else:
-            found += tuple(_lost(each) for each in lost_with_store(session, look))
+            found += tuple(
+                _lost(each) for each in lost_with_store(session.state, session.project, session.format, look)
+            )
         if options.json:
             _dump({"format": "reconcile.status/1", "conversations": [to_builtins(each) for each in found]})
             return

@@ -8,6 +8,7 @@ from reconcile.apply.leftovers import library_staging, staging_name
 from reconcile.core.diagnosis import Ailment, Finding, diagnose
 from reconcile.core.model import Side
 from reconcile.disk.remnants import orphaned_locks, staging_directories, temporary_files
+from reconcile.instead import plan_as_asked
 from reconcile.lost import lost_with_store
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]
     remnants += orphaned_locks((roots.store, roots.workspace), known, session.format.parse_id)
     lost = [
         Finding(Ailment.LOST, each.conversation, each.left, each.conversation, (each.command,) if each.command else ())
-        for each in lost_with_store(session, look)
+        for each in lost_with_store(session.state, session.project, session.format, look)
     ]
-    found = diagnose(board, session.plan(look, policy), look.store, look.workspace)
+    found = diagnose(board, plan_as_asked(session, look, policy), look.store, look.workspace)
     order = list(Ailment)
     both = (*found, *_untold(found, remnants), *lost)
     return tuple(sorted(both, key=lambda finding: order.index(finding.ailment)))

@@ -37,12 +37,16 @@ class RequestError(ReconcileError):
     exit_code = 4
 
 
-def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int) -> Plan:
-    """Return the plan of a run, or of the command that the policy names.
+def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
+    """Return the plan of a run, or of the command that the policy names, in this session's surroundings.
+
+    ``now_ns``: as if it were then.
 
     Raises:
         RequestError, NoRunError, NoVersionError, VaultError: it can't be done; the message says why.
     """
+    now_ns = session.now_ns() if now_ns is None else now_ns
+    policy = session.surroundings(policy)
     if session.format.places is not None and isinstance(policy.request, _OF_A_TREE):
         raise RequestError(
             f"records of the format {session.format.name} are in no tree, and have no history of their own"

@@ -12,8 +12,9 @@ from reconcile.disk.reading import reason
 from reconcile.disk.versions import VersionKind
 
 if TYPE_CHECKING:
+    from reconcile.core.format import Format
     from reconcile.core.look import Look
-    from reconcile.session import Session
+    from reconcile.disk.state import State
 
 
 class Lost(Struct, frozen=True):
@@ -25,36 +26,36 @@ class Lost(Struct, frozen=True):
     command: str | None
 
 
-def lost_with_store(session: Session, look: Look) -> tuple[Lost, ...]:
+def lost_with_store(state: State, project: str, fmt: Format, look: Look) -> tuple[Lost, ...]:
     """Return what was lost with a store and is still missed here, in the order of ids.
 
     What was removed on purpose isn't missed. It takes for granted that a run has seen what was in the store: of what
     none has seen, nothing is known.
     """
-    missed = session.state.lost()
+    missed = state.lost()
     if not missed:
         return ()
     there = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
-    found = sorted(missed.keys() - there - look.memory.tombstones.keys(), key=session.format.order)
-    return tuple(_lost(session, each, missed[each]) for each in found)
+    found = sorted(missed.keys() - there - look.memory.tombstones.keys(), key=fmt.order)
+    return tuple(_lost(state, project, fmt, each, missed[each]) for each in found)
 
 
-def _lost(session: Session, conversation: str, title: str | None) -> Lost:
+def _lost(state: State, project: str, fmt: Format, conversation: str, title: str | None) -> Lost:
     unread = ""
-    for project in session.state.projects_with(conversation):
+    for other in state.projects_with(conversation):
         try:
-            is_there = project != session.project and is_directory(project)
+            is_there = other != project and is_directory(other)
         except OSError as error:
-            unread += f"; it may still be in {project}, which can't be read ({reason(error)})"
+            unread += f"; it may still be in {other}, which can't be read ({reason(error)})"
             continue
         if is_there:
-            command = f"reconcile --workspace {shlex.quote(project)}"
-            return Lost(conversation, title, f"a run in {project} saves it again, if it is still there", command)
+            command = f"reconcile --workspace {shlex.quote(other)}"
+            return Lost(conversation, title, f"a run in {other} saves it again, if it is still there", command)
     units: dict[str, set[str]] = {}
-    for version in session.state.versions.of_conversation(conversation):
+    for version in state.versions.of_conversation(conversation):
         if version.run is not None and version.kind is VersionKind.FILE:
             units.setdefault(version.run, set()).add(version.unit)
-    whole = [run for run, kept in units.items() if kept.issuperset(session.format.required)]
+    whole = [run for run, kept in units.items() if kept.issuperset(fmt.required)]
     if whole:
         words = f"the vault has it as run {max(whole)} found it{unread}"
         return Lost(conversation, title, words, f"reconcile restore {conversation}@{max(whole)}")

@@ -81,8 +81,10 @@ class Passes:
 
     def everything(self, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
         """Look at everything, and plan, but for what is in motion."""
+        from reconcile.instead import plan_as_asked  # here: of a part, `Session.plan_part` is all that is needed
+
         look = self.look()
-        plan = self.session.plan(look, policy)
+        plan = plan_as_asked(self.session, look, policy)
         self._open, self._policy = True, policy
         self._known = Known.seen(look, self.session.rules)
         about = self._known.conversations()

@@ -180,13 +180,6 @@ class Session:
         """Return what time it is for this session."""
         return self._clock()
 
-    def plan(self, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
-        """Plan one pass; git and the length of paths are looked at here. ``now_ns``: as if it were then."""
-        now = self._clock() if now_ns is None else now_ns
-        from reconcile.instead import plan_as_asked  # here, and below: what only some commands need
-
-        return plan_as_asked(self, look, self.surroundings(policy), now)
-
     def plan_part(self, part: Part, policy: Policy) -> Plan:
         """Plan what a plain run would plan of a part."""
         look = part.look
@@ -343,7 +336,11 @@ class Session:
         from reconcile.lost import lost_with_store
 
         self.state.lost_no_more(now.keys() & {copy.conversation for copy in after.store.copies})
-        new = [each for each in lost_with_store(self, after) if each.conversation not in missed]
+        new = [
+            each
+            for each in lost_with_store(self.state, self.project, self.format, after)
+            if each.conversation not in missed
+        ]
         for each in new[:_NAMED]:
             way = f": {each.command}" if each.command else ""
             self.messages.append(f"lost with the store: {each.title or each.conversation}; {each.left}{way}")

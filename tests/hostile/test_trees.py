@@ -16,6 +16,7 @@ from reconcile.core.policy import Policy
 from reconcile.core.requests import Localize
 from reconcile.disk.roots import locate
 from reconcile.disk.tree import Directory
+from reconcile.instead import plan_as_asked
 from reconcile.session import Session
 from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, listing, set_key, write_conversation
 
@@ -227,7 +228,7 @@ def test_what_comes_after_the_plan_fails_with_its_name(world: World, name: str, 
     at = world.workspace / NAME / ".cache" / name
     with Session(roots, str(world.state)) as session:
         look = session.look()
-        plan = session.plan(look, Policy(request=Localize((f"jp-c{NUMBER}",))))
+        plan = plan_as_asked(session, look, Policy(request=Localize((f"jp-c{NUMBER}",))))
         at.parent.mkdir()
         (os.mkfifo if name == "pipe" else os.mkdir)(at)
         outcome, _ = session.apply(plan, look, "local")

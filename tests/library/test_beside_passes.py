@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.policy import Policy
 from reconcile.disk.roots import locate
+from reconcile.instead import plan_as_asked
 from reconcile.passes import Passes
 from reconcile.session import Session
 from tests.support.library import check, directory, mutable, say
@@ -41,7 +42,7 @@ def test_what_a_pass_saw_before_is_not_remembered(
 
     with opened(world) as session, session.exclusively("reconcile", 5):
         look = session.look()
-        plan = session.plan(look, Policy())
+        plan = plan_as_asked(session, look, Policy())
         with monkeypatch.context() as patched:
             patched.setattr(Session, "look", late)
             session.apply(plan, look, "reconcile")

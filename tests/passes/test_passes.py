@@ -20,6 +20,7 @@ from reconcile.core.plan import Kind
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize
 from reconcile.disk.roots import locate
+from reconcile.instead import plan_as_asked
 from reconcile.passes import MOST, Passes
 from reconcile.session import Session
 from tests.support.trouble import hold
@@ -164,7 +165,7 @@ def test_after_another_process_has_been_at_work_here_everything_is_looked_at(it:
     with another_session(it) as session:
         policy = replace(POLICY, request=Localize((IDS[5],)))
         look = session.look()
-        session.apply(session.plan(look, policy), look, "local")
+        session.apply(plan_as_asked(session, look, policy), look, "local")
     found = taken_up(it)
     assert (found.full, kinds(found)) == (True, [])
     assert found.look.memory.intents[IDS[5]].kind is IntentKind.LOCAL
@@ -194,7 +195,7 @@ def elsewhere(it: Watched, tmp_path: Path) -> Iterator[Session]:
 
 def once(session: Session, policy: Policy) -> None:
     look = session.look()
-    session.apply(session.plan(look, policy), look, "reconcile")
+    session.apply(plan_as_asked(session, look, policy), look, "reconcile")
 
 
 def test_what_was_done_in_another_checkout_concerns_its_conversations(it: Watched, elsewhere: Session) -> None:

@@ -18,6 +18,7 @@ from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.roots import locate
 from reconcile.disk.scan import scan
 from reconcile.disk.state_place import state_directory
+from reconcile.instead import plan_as_asked
 from reconcile.onepass import OnePass, carry_out_whole
 from reconcile.passes import Passes
 from reconcile.resuming import Recalled
@@ -77,14 +78,14 @@ class ResumingLevel(DiskLevel):
         self.counts["from nothing"] += 1
         passes = Passes(session)
         look = passes.look()
-        plan = session.plan(look, policy)
+        plan = plan_as_asked(session, look, policy)
         carry_out_whole(passes, look, plan, "reconcile", lambda *_: None)
         return plan
 
     def _meant(self, roots: Roots, directory: str, policy: Policy) -> Plan:
         """Plan from a look at everything."""
         with Session(roots, directory, readonly=True, clock=self._now) as session:
-            return session.plan(session.look(), policy)
+            return plan_as_asked(session, session.look(), policy)
 
     def _check_known(self, one: OnePass) -> None:
         for side, name in SIDES.items():
