@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconcile import __version__
 from reconcile.interrupts import Interrupt, Uninterrupted
+from reconcile.version import __version__
 
 from . import exits
 from .failing import FAILURES, complain, failed

@@ -42,7 +42,7 @@ def start() -> None:
 def _code(words: list[str]) -> int:
     """Run the command, and return its exit code."""
     if words == ["--version"]:
-        from reconcile import __version__
+        from reconcile.version import __version__
 
         sys.stdout.write(f"reconcile, version {__version__}\n")
         return exits.DONE

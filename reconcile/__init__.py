@@ -5,7 +5,7 @@ What `reconcile.library` has is here as well: ``from reconcile import Workspace`
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from reconcile.version import __version__ as __version__
 
 TYPE_CHECKING = False  # importing typing would cost each start of the command something
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from reconcile import __version__
 from reconcile.disk.regular import open_regular
+from reconcile.version import __version__
 
 if TYPE_CHECKING:
     from typing import BinaryIO
