@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from reconcile.library.errors import BusyError, report
 
@@ -12,10 +12,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from types import TracebackType
 
-    from reconcile.library.guards import ConversationHandle, ConversationLock
     from reconcile.library.waiting import Wait
 
 T = TypeVar("T")
+
+
+class Guard(Protocol):
+    """What is let go at the end of ``async with``: a lock."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+G = TypeVar("G", bound=Guard)
 
 
 async def in_thread(call: Callable[[], T]) -> T:
@@ -38,18 +50,17 @@ async def in_thread(call: Callable[[], T]) -> T:
     raise cancelled
 
 
-class Locking:
+class Locking(Generic[G]):
     """To be awaited for a lock or None, or for ``async with``, which raises `BusyError` where there is None."""
 
-    def __init__(self, handle: ConversationHandle, wait: Callable[[], Wait[ConversationLock]]) -> None:
-        self._handle = handle
+    def __init__(self, wait: Callable[[], Wait[G]]) -> None:
         self._wait = wait
-        self._lock: ConversationLock | None = None
+        self._lock: G | None = None
 
-    def __await__(self) -> Generator[None, None, ConversationLock | None]:
+    def __await__(self) -> Generator[None, None, G | None]:
         return self._take().__await__()
 
-    async def __aenter__(self) -> ConversationLock:
+    async def __aenter__(self) -> G:
         wait = self._wait()
         self._lock = await self._take(wait)
         if self._lock is None:
@@ -62,7 +73,7 @@ class Locking:
         if self._lock is not None:
             await self._lock.__aexit__(kind, error, trace)
 
-    async def _take(self, wait: Wait[ConversationLock] | None = None) -> ConversationLock | None:
+    async def _take(self, wait: Wait[G] | None = None) -> G | None:
         wait = wait or self._wait()
         # No event comes when another process lets go.
         while (lock := wait.attempt()) is None and not wait.is_over():  # noqa: ASYNC110

@@ -204,14 +204,14 @@ class Workspace:
 
     def lock_async(
         self, handle: ConversationHandle, *, session: str | None = None, timeout: float | None = TIMEOUT
-    ) -> Locking:
+    ) -> Locking[ConversationLock]:
         """Do as `lock_conversation` in a coroutine: ``await`` it for a lock or None, or use it with ``async with``.
 
         The loop goes on meanwhile. ``async with`` raises `BusyError` instead of returning None.
         """
         from reconcile.library.aio import Locking
 
-        return Locking(handle, lambda: self._wait(handle.id, session, timeout, self._lock))
+        return Locking(lambda: self._wait(handle.id, session, timeout, self._lock))
 
     def create_conversation(
         self,
