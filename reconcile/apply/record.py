@@ -13,8 +13,8 @@ from reconcile.core.memory import LOST
 from reconcile.core.model import METADATA, WHOLE, Side
 from reconcile.core.parents import stated_alone
 from reconcile.disk.journal import ROOTS, Journal, Step
+from reconcile.disk.sql_values import as_json
 from reconcile.disk.state import Fold
-from reconcile.disk.state_schema import as_json
 from reconcile.disk.versions import Version
 from reconcile.planjson import action_to_json
 

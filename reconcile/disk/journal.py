@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
 from reconcile.disk import state_memory
-from reconcile.disk.state_schema import LIBRARY, as_json, encoded, encoding, select, state_errors, transaction
+from reconcile.disk.sql_values import as_json, encoded, encoding, select
+from reconcile.disk.state_schema import LIBRARY, state_errors, transaction
 
 if TYPE_CHECKING:
     import sqlite3

@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from reconcile.disk.live import StateError
 from reconcile.disk.regular import open_regular
+from reconcile.disk.sql_values import as_json, encoded, select
 
 NAME = "local.jsonl"
 _ABOUT = "private conversations: no run copies them into a workspace; read again if state.sqlite is lost"
@@ -110,8 +111,6 @@ def write_after(connection: sqlite3.Connection, directory: str) -> None:
 
 def take_in(connection: sqlite3.Connection, listed: Head, found: list[str | Removed], now_ns: int) -> int:
     """Have all that is listed be private, within the caller's transaction; return how many were not."""
-    from reconcile.disk.state_schema import encoded
-
     before = _count(connection)
     sql = "INSERT INTO intent_local VALUES (?, NULL, NULL, NULL) ON CONFLICT DO NOTHING"
     connection.executemany(sql, encoded((each,) for each in found if isinstance(each, str)))
@@ -143,7 +142,6 @@ def list_again(connection: sqlite3.Connection) -> None:
 def _write(connection: sqlite3.Connection, directory: str) -> None:
     from reconcile.disk.durable import fsync_directory
     from reconcile.disk.private import replace_private_file
-    from reconcile.disk.state_schema import as_json, select
 
     sql = "SELECT conversation FROM intent_local UNION SELECT conversation FROM local_revoked ORDER BY 1"
     lines = [as_json(conversation) for (conversation,) in select(connection, sql)]

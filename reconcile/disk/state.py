@@ -14,6 +14,7 @@ from msgspec import Struct
 from reconcile.disk import state_memory
 from reconcile.disk.journal import Journal
 from reconcile.disk.live import StateError
+from reconcile.disk.sql_values import encoded, select
 from reconcile.disk.state_file import (
     BUSY_SECONDS,
     memory,
@@ -22,7 +23,7 @@ from reconcile.disk.state_file import (
 )
 from reconcile.disk.state_memory import Fold
 from reconcile.disk.state_place import NAME
-from reconcile.disk.state_schema import LIBRARY, encoded, select, state_errors, transaction
+from reconcile.disk.state_schema import LIBRARY, state_errors, transaction
 from reconcile.disk.versions import Versions
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from reconcile.core.memory import (
     Waiting,
 )
 from reconcile.core.model import METADATA, Side
-from reconcile.disk.state_schema import encoded, select
+from reconcile.disk.sql_values import encoded, select
 
 if TYPE_CHECKING:
     import sqlite3

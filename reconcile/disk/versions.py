@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from reconcile.core.model import EXTRA, Side
-from reconcile.disk.state_schema import encoded, select, state_errors, transaction
+from reconcile.disk.sql_values import encoded, select
+from reconcile.disk.state_schema import state_errors, transaction
 
 if TYPE_CHECKING:
     import sqlite3
