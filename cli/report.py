@@ -32,11 +32,11 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
     if options.json:
         import json
 
-        from reconcile.planjson import outcome_to_json, plan_to_json  # here: people don't read it
+        from reconcile.planjson import plan_to_json  # here: people don't read it
 
         found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
         if outcome is not None:
-            found["outcome"] = outcome_to_json(outcome)
+            found["outcome"] = outcome.to_json()
         show([json.dumps(found, indent=2)])
         return
     style = Style.choose(options.color)

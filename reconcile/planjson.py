@@ -14,7 +14,6 @@ from msgspec import to_builtins
 from reconcile.core.model import Place, Side
 
 if TYPE_CHECKING:
-    from reconcile.apply.outcome import Outcome
     from reconcile.core.memory import AsideRecord, Intent
     from reconcile.core.plan import Action, Expect, Item, Plan, Preserve, Write
     from reconcile.core.policy import Policy
@@ -85,22 +84,6 @@ def action_to_json(action: Action) -> Json:
         "words": list(action.words),
         "makes": [place_to_json(place) for place in action.makes],
         "clears": [place_to_json(place) for place in action.clears],
-    }
-
-
-def outcome_to_json(outcome: Outcome) -> Json:
-    """Return what became of each action."""
-    return {
-        "run": outcome.run,
-        "results": [
-            {
-                "id": key,
-                "result": deed.result.value,
-                "reason": deed.reason.value if deed.reason else None,
-                "message": deed.message,
-            }
-            for key, deed in outcome.deeds.items()
-        ],
     }
 
 

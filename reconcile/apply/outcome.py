@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -73,3 +73,16 @@ class Outcome(Struct):
     def undone(self) -> frozenset[str]:
         """Return the ids of the actions that were not carried out."""
         return frozenset(key for key, deed in self.deeds.items() if deed.result is not Result.DONE)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what became of each action, as it is published with a plan (docs/json.md#a-plan)."""
+        results = [
+            {
+                "id": key,
+                "result": deed.result.value,
+                "reason": deed.reason.value if deed.reason else None,
+                "message": deed.message,
+            }
+            for key, deed in self.deeds.items()
+        ]
+        return {"run": self.run, "results": results}
