@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.disk.marks import is_directory
+from reconcile.disk.paths import is_directory
 from reconcile.disk.reading import reason
 from reconcile.disk.versions import VersionKind
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from reconcile.core.model import Side
 from reconcile.disk.changes import Root
 from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
-from reconcile.disk.marks import is_directory
+from reconcile.disk.paths import is_directory
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Fault
-from reconcile.disk.marks import is_absence
+from reconcile.disk.paths import is_absence
 from reconcile.disk.reading import read_each, unreadable, whole
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, read_agents

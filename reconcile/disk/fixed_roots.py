@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from reconcile.disk.gitstate import in_repository
 from reconcile.disk.hashing import digest
-from reconcile.disk.marks import MARKS, is_directory, place_of, upwards
+from reconcile.disk.marks import MARKS, place_of
+from reconcile.disk.paths import is_directory, upwards
 from reconcile.disk.roots import LocateError, Roots, identity_of
 from reconcile.disk.state_place import data_directory
 

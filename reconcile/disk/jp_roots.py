@@ -11,7 +11,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.core.names import CHILDREN
-from reconcile.disk.marks import is_absence, is_directory, status_at
+from reconcile.disk.paths import is_absence, is_directory, status_at
 from reconcile.disk.roots import LocateError, Roots, identity_of
 
 if TYPE_CHECKING:

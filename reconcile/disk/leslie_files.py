@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Fault
-from reconcile.disk.marks import is_absence, place_of
+from reconcile.disk.marks import place_of
+from reconcile.disk.paths import is_absence
 from reconcile.disk.reading import read_files, reason
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.errors import ReconcileError

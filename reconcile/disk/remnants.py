@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.core.diagnosis import SEE_TO_IT, Ailment, Finding
 from reconcile.disk.lock_report import held_locks
-from reconcile.disk.marks import names_in
+from reconcile.disk.paths import names_in
 from reconcile.disk.reading import reason
 
 if TYPE_CHECKING:
