@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from reconcile.core.recover import Offer, absent, coming, offers, remembering, taken_unasked
 from reconcile.core.requests import Project
+from reconcile.disk.locate import locate_lost
 from reconcile.disk.lost import put_marker_back
-from reconcile.disk.roots import locate_lost
 from reconcile.instead import plan_as_asked
 from reconcile.lost import lost_with_store
 from reconcile.passes import Passes

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from reconcile.config import Settings, load_settings
 from reconcile.core.choices import Layout, Prefer
+from reconcile.disk.locate import locate, lost_format
 from reconcile.disk.marks import MARKS, format_at
-from reconcile.disk.roots import Roots, locate
+from reconcile.disk.roots import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.core.policy import Policy
+    from reconcile.disk.roots import Roots
 
     from .given import Options
 
@@ -31,8 +33,6 @@ def fixed_format(options: Options) -> str | None:
     """The format with fixed places that is asked for, or that is found here, or was; None: another."""
     if options.format is not None:
         return options.format if options.format in MARKS else None
-    from reconcile.disk.roots import Request, lost_format
-
     request = Request(options.workspace, options.store, os.getcwd(), os.environ, sys.platform)
     start = request.path(options.workspace or "")
     return format_at(start) or lost_format(request)

@@ -10,7 +10,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.core.names import CHILDREN
+from reconcile.core.names import CHILDREN, ID_FILE, LINK, MARKER
 from reconcile.disk.paths import is_absence, is_directory, status_at
 from reconcile.disk.roots import LocateError, Roots, identity_of
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from reconcile.core.model import Unreadable
     from reconcile.disk.roots import Request
 
-MARKER = ".jp"
-ID_FILE = ".id"
-LINK = "storage"
-"""In a silo: JP's link to the ``.jp`` that last used it."""
 _ID_CHARACTERS = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz")
 _ID_LENGTH = 5
 _ID_LIMIT = 65536

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from reconcile.core.model import Unreadable
-from reconcile.disk.jp_roots import ID_FILE, LINK, MARKER
+from reconcile.core.names import ID_FILE, LINK, MARKER
 from reconcile.disk.paths import is_absence, is_directory, names_in, status_at
 from reconcile.disk.reading import unreadable
 from reconcile.disk.state_place import NAME, state_directory

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from reconcile.config import load_settings
 from reconcile.core.policy import Policy
-from reconcile.disk.roots import LocateError, locate, refuse_state_inside
+from reconcile.disk.locate import locate
+from reconcile.disk.roots import LocateError, refuse_state_inside
 from reconcile.disk.state_place import state_directory
 from reconcile.library.exclusion import entered
 from reconcile.library.locking import JpLocks, NoLocks

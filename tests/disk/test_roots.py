@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.disk.jp_roots import find_silo, user_data_dir
-from reconcile.disk.roots import LocateError, Roots, locate
+from reconcile.disk.locate import locate
+from reconcile.disk.roots import LocateError, Roots
 
 if TYPE_CHECKING:
     from pathlib import Path

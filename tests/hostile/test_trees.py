@@ -14,7 +14,7 @@ import pytest
 from reconcile.apply.outcome import Result
 from reconcile.core.policy import Policy
 from reconcile.core.requests import Localize
-from reconcile.disk.roots import locate
+from reconcile.disk.locate import locate
 from reconcile.disk.tree import Directory
 from reconcile.instead import plan_as_asked
 from reconcile.session import Session

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from reconcile.core.policy import Policy
-from reconcile.disk.roots import locate
+from reconcile.disk.locate import locate
 from reconcile.instead import plan_as_asked
 from reconcile.passes import Passes
 from reconcile.session import Session

@@ -19,7 +19,7 @@ from reconcile.core.model import Side
 from reconcile.core.plan import Kind
 from reconcile.core.reasons import Reason
 from reconcile.core.requests import Localize
-from reconcile.disk.roots import locate
+from reconcile.disk.locate import locate
 from reconcile.instead import plan_as_asked
 from reconcile.passes import MOST, Passes
 from reconcile.session import Session

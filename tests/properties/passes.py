@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.core.model import Side
-from reconcile.disk.roots import locate
+from reconcile.disk.locate import locate
 from reconcile.disk.scan import scan
 from reconcile.disk.state_place import state_directory
 from reconcile.passes import Passes

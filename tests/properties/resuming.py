@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from reconcile.answering import asked_of
 from reconcile.disk.last_answer import LastAnswer
-from reconcile.disk.roots import locate
+from reconcile.disk.locate import locate
 from reconcile.disk.scan import scan
 from reconcile.disk.state_place import state_directory
 from reconcile.instead import plan_as_asked
