@@ -119,13 +119,14 @@ class DiskLevel:
         # What is done to a lock during a run is done only once, and a disk that is full already is a fault itself.
         for injector in filter(None, (self.once, self.injector)) if not self.troubles else ():
             injector.inject(self, command, before)
-        self.once = None
+        self.once, begun = None, before
         if self.clock_ns is not None:
             self.clock_ns += 10**9
         if self.dies:
             dies_at(self.dies, partial(self.invoke, command))
             self.dies = 0
-            self.check_census(before, {side: self.tree(side) or {} for side in sides})
+            begun = {side: self.tree(side) or {} for side in sides}
+            self.check_census(before, begun)
         inodes = {side: self._inodes(side) for side in sides}
         marks = self._marks()
         outcome = self.invoke(command)
@@ -138,7 +139,7 @@ class DiskLevel:
             return outcome
         after = {side: self.tree(side) or {} for side in sides}
         for side in sides:
-            same = {path for path, entry in before[side].items() if after[side].get(path) == entry}
+            same = {path for path, entry in begun[side].items() if after[side].get(path) == entry}
             cleared = tuple(f"{path}/" for path in outcome.cleared(side))
             self._check_untouched(side, inodes[side], {path for path in same if not path.startswith(cleared)})
         if self.real:

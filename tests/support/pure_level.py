@@ -327,7 +327,9 @@ class PureLevel:
         memory = self.memories.of(command.workspace)
         plan = make_plan(*self._scan(command), memory, plain, RULES, self.now_ns)
         open_before = {*held, *(each[0] for each in due)}
-        new = {each for each in _due(plan) - due if each[0] not in open_before}
+        # What is only remembered later of a tree with a cycle, say, changes no file.
+        limited = _is_limited(command.policy)
+        new = {each for each in _due(plan) - due if each[0] not in open_before and not (limited and len(each) == 2)}
         if new:
             lines = "\n  ".join(outcome_of(plan).lines(()))
             words = ", ".join(sorted(" ".join(each) for each in new))
