@@ -147,7 +147,7 @@ class DiskLevel:
             for side in sides:
                 self._check_scan(side, after[side])
         partly = command.policy.request is not None and outcome.held
-        if not partly and not {"--only", "--below", "--dry-run", "resolve"}.intersection(command.argv):
+        if not partly and not {"--only", "--below", "--dry-run", "resolve", "recover"}.intersection(command.argv):
             self._check_settled(command)
         return outcome
 

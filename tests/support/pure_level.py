@@ -21,6 +21,7 @@ from reconcile.core.look import Look
 from reconcile.core.memory import LOST, Verb
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events, plan_by_rules
+from reconcile.core.reasons import Reason
 from reconcile.core.recover import absent, coming, offers, remembering, taken_unasked
 from reconcile.core.requests import Branch, Project, TakeBack
 from reconcile.core.simulate import listing_of
@@ -250,7 +251,9 @@ class PureLevel:
         # Nothing can be brought to rest beforehand in a workspace that is gone.
         partly = policy.only or policy.below or (policy.request and (plan.held or not workspace.exists))
         held = {item.conversation for item in (*(rest.held if rest else ()), *(plan.held if partly else ()))}
-        if None not in held and not undone:
+        # What git is in the middle of is done in two steps: the rest may follow from what was done before its end.
+        merging = any(item.conversation is None and item.reason is Reason.GIT_BUSY for item in plan.held)
+        if None not in held and not undone and not merging:
             self._check_settled(command, plain, _due(rest) if rest else frozenset(), held)
         return outcome_of(plan).skipping([action for action in plan.actions if action.id in undone], busy)
 
