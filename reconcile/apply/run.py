@@ -18,7 +18,6 @@ from reconcile.apply.record import Recorder, decided_ahead, explained, learned, 
 from reconcile.apply.stage import Stage
 from reconcile.core.fold import fold
 from reconcile.core.memory import remembered
-from reconcile.core.model import Side
 from reconcile.core.reasons import Reason
 from reconcile.core.undone import left_alone
 from reconcile.disk.state_memory import Fold
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from reconcile.apply.site import Site
     from reconcile.core.guards import Whole
     from reconcile.core.look import Look
-    from reconcile.core.model import Digest
+    from reconcile.core.model import Digest, Side
     from reconcile.core.plan import Plan, Preserve
     from reconcile.core.units import Rules
     from reconcile.disk.changes import Root
@@ -56,7 +55,7 @@ def carry_out(
         MovedError: a side isn't the directory any more that was looked at.
     """
     with ExitStack() as stack:
-        wanted = {Side.STORE, *(action.target.side for action in plan.actions)}
+        wanted = {action.target.side for action in plan.actions}
         roots = site.open_looked_at(stack, look, wanted=wanted)
         with site.state.together():
             run = _begin(site, plan, look, command, undoes)

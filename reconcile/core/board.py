@@ -88,8 +88,14 @@ class Board(Struct, kw_only=True):
         return self.nodes[copy.side][copy.path]
 
     def is_void(self, view: View) -> bool:
-        """Tell whether the baseline ends, because the store that it spoke of is no more: the workspace's is new."""
-        gone = view.agreed is not None and view.store.main is None and view.workspace.main is not None
+        """Tell whether the baseline ends, because the store that it spoke of is no more.
+
+        What the workspace has is new then, and what is on neither side was not removed.
+        """
+        gone = view.agreed is not None and view.store.main is None
+        if view.agreed is not None and view.workspace.main is None:
+            hidden = self.sides.workspace_emptied or self.sides.hides(view.agreed.place)
+            gone &= not (hidden or view.store.trashed)
         return gone and self.sides.store_renewed and self.presences[view.id].goal is not Goal.REMOVE
 
     def container_of(self, conversation: str) -> str | None:

@@ -140,10 +140,11 @@ def _fold_partitions(memory: Memory, plan: Plan, undone: Collection[str], change
 def _fold_whole(store: Snapshot, memory: Memory, plan: Plan, sides: Sides, changes: Changes) -> None:
     """Remember what concerns a side as a whole; a limited run has not carried it out for the others.
 
-    A store that is lost still, is lost for every checkout. One that was renewed is known once nothing was left out.
+    A store that is lost still, is lost for every checkout. One that was renewed is known once nothing was left out, and
+    the workspace says what is still there of what it had.
     """
     changes.store_lost = sides.store_emptied or plan.store_lost
-    whole = plan.about is None and not (sides.store_renewed and plan.moving)
+    whole = plan.about is None and not (sides.store_renewed and (plan.moving or sides.workspace_emptied))
     if whole or memory.store_identity is None or sides.store_emptied:
         known = memory.store_identity is not None
         identity = store.identity if store.exists and not sides.store_emptied else LOST if known else None

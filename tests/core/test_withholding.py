@@ -297,10 +297,10 @@ def test_what_the_store_lost_as_a_whole_has_no_baseline_any_more() -> None:
     memory = agreed_on(line(1), line(2), line(3))
     renewed = seen(Side.STORE, [line(2)], identity="store:1")
     plan = plan_of(renewed, here(line(1), line(2), line(4)), memory)
-    assert plan.voided == ("jp-c1",)
+    assert plan.voided == ("jp-c1", "jp-c3")
     assert plan_of(stored(line(2)), here(line(1), line(2), line(4)), memory).voided == ()
     buried = replace(memory, tombstones={"jp-c1": frozenset(memory.agreed["jp-c1"].units.values())})
-    assert plan_of(renewed, here(line(1), line(2), line(4)), buried).voided == ()
+    assert plan_of(renewed, here(line(1), line(2), line(4)), buried).voided == ("jp-c3",)
 
 
 def test_a_plan_says_where_everything_is_in_the_end_and_who_lost_a_parent_on_purpose() -> None:

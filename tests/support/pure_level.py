@@ -40,7 +40,7 @@ from tests.support.trees import Blob, Entry, Tree
 from tests.support.words import DAY_NS, HOUR_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.core.board import Board
     from reconcile.core.memory import Memory
@@ -166,6 +166,14 @@ class PureLevel:
         if another or tree is None:
             self.identities[side] = self.identities.get(side, 0) + 1
 
+    def _check_none_lost(self, policy: Policy, memory: Memory, trees: Mapping[str, Tree | None]) -> None:
+        if isinstance(policy.request, TakeBack):  # a person takes back that the store got it
+            self.removed |= numbers_in([self.trees["store"]]) - numbers_in([trees["store"]])
+        elif policy.request is None:
+            asked = {each for each, verb in memory.waiting if verb is Verb.REMOVE}
+            buried = {each.removeprefix("jp-c") for each in memory.tombstones.keys() | asked}
+            check_none_lost(self.trees.values(), trees.values(), self.removed | buried)
+
     def _know_stored(self) -> None:
         """Know what the store has whole; one that is removed file by file is removed when the last one goes."""
         tree = self.trees["store"]
@@ -234,10 +242,7 @@ class PureLevel:
         after = carry_out(carried, before, listing_of(store, workspace), self.vault)
         check_laws(Carried(carried, store, workspace, memory, before, after))
         trees = {**self.trees, "store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
-        if policy.request is None:
-            asked = {each for each, verb in memory.waiting if verb is Verb.REMOVE}
-            buried = {each.removeprefix("jp-c") for each in memory.tombstones.keys() | asked}
-            check_none_lost(self.trees.values(), trees.values(), self.removed | buried)
+        self._check_none_lost(policy, memory, trees)
         self.trees = trees
         self._know_stored()
         self.memories.put_back(command.workspace, dict(plan.remembered))
