@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from reconcile.core.content import Outcome
 from reconcile.core.memory import AsideKind
-from reconcile.core.model import METADATA, Metadata, ParentKind
+from reconcile.core.model import METADATA, Metadata, ParentKind, Partition
 from reconcile.core.reasons import Reason
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def stated_alone(store: Snapshot, workspace: Snapshot, conversations: Collection
     """
     stated: dict[str, set[str | None]] = {}
     for copy in store.copies:
+        if copy.partition is Partition.TRASH:
+            continue
         said = copy.metadata.parent if isinstance(copy.metadata, Metadata) else None
         if copy.conversation in conversations and said is not None and said.kind is not ParentKind.ABSENT:
             stated.setdefault(copy.conversation, set()).add(said.id)

@@ -67,12 +67,13 @@ def whole_in(tree: Tree | None) -> set[str]:
     return set.intersection(*parts)
 
 
-def removed_by_hand(before: set[str], after: set[str]) -> set[str]:
+def removed_by_hand(before: set[str], after: set[str], known: set[str]) -> set[str]:
     """Return what somebody has removed from the store: where nothing of it is left, it was lost instead.
 
-    ``before`` are those that were whole: JP's drafts come and go.
+    ``before`` are those that were whole: JP's drafts come and go. ``known`` are those that a run has agreed on: of the
+    others nobody can tell that they were there.
     """
-    lost = not after or (len(before) > 1 and before.isdisjoint(after))
+    lost = not after or (len(before & known) > 1 and before.isdisjoint(after))
     return set() if lost else before - after
 
 

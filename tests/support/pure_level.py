@@ -9,6 +9,7 @@ from unittest import mock
 
 from msgspec.structs import replace
 
+from reconcile.apply.record import decided_ahead
 from reconcile.core import fold as folding
 from reconcile.core import remaining
 from reconcile.core.branching import plan_branch
@@ -18,7 +19,7 @@ from reconcile.core.edits import RefusedError
 from reconcile.core.fold import Changes, brought, fold
 from reconcile.core.guards import has_lost_all
 from reconcile.core.look import Look
-from reconcile.core.memory import LOST, Verb
+from reconcile.core.memory import Verb
 from reconcile.core.model import Side
 from reconcile.core.planner import make_plan, needs_events, plan_by_rules
 from reconcile.core.reasons import Reason
@@ -118,17 +119,18 @@ def _due(plan: Plan) -> frozenset[tuple[str, ...]]:
     return frozenset(steps | {(conversation, "is remembered") for conversation, _ in plan.intents})
 
 
-def _ahead(plan: Plan, memory: Memory, run: str) -> Changes:
+def _ahead(plan: Plan, look: Look, run: str) -> Changes:
     """Return what a plan has remembered before its first step."""
+    ahead = decided_ahead(plan, look, run)
     return Changes(
-        agreed=dict.fromkeys(plan.voided),
-        intents=dict(plan.intents),
-        asides=dict(plan.asides),
-        tombstones=dict(plan.tombstones),
-        parents=dict.fromkeys(plan.rooted),
-        store_identity=LOST if plan.store_lost and memory.agreed and memory.store_identity else None,
-        store_lost=plan.store_lost,
-        waiting={key: waiting and replace(waiting, run=run) for key, waiting in plan.waiting},
+        agreed=dict(ahead.agreed),
+        intents={key: intent and replace(intent, run=None) for key, intent in ahead.intents.items()},
+        asides=ahead.asides,
+        tombstones={key: None if each is None else tuple(each) for key, each in ahead.tombstones.items()},
+        parents=dict(ahead.parents),
+        store_identity=ahead.store_identity,
+        store_lost=ahead.store_lost,
+        waiting=ahead.waiting,
     )
 
 
@@ -157,7 +159,8 @@ class PureLevel:
 
     def change(self, side: str, tree: Tree | None, *, another: bool) -> None:
         if side == "store":
-            self.removed |= set() if another else removed_by_hand(self.stored, numbers_in([tree]))
+            known = {conversation.removeprefix("jp-c") for conversation, _ in self.memories.history}
+            self.removed |= set() if another else removed_by_hand(self.stored, numbers_in([tree]), known)
         self.trees[side] = tree
         if side == "store":
             self._know_stored()
@@ -248,7 +251,7 @@ class PureLevel:
         self.memories.put_back(command.workspace, dict(plan.remembered))
         run = str(self.now_ns)
         plan = replace(plan, store_lost=not plan.quiet and has_lost_all(store, memory, FORMAT))
-        ahead = _ahead(plan, memory, f"run{self.past.count}")
+        ahead = _ahead(plan, Look(store, workspace, memory), f"run{self.past.count}")
         self.memories.remember(command.workspace, ahead, run, brought(plan))
         memory = self.memories.of(command.workspace)
         found = self._scan(command)
