@@ -23,7 +23,7 @@ RACE_EVENTS ?= 200
 # How long `make fuzz` looks for inputs.
 MINUTES ?= 60
 
-# Which modules of reconcile/core `make mutants` changes (all), one in how many changes it tries, and for how long.
+# Which pure modules `make mutants` changes (all), one in how many changes it tries, and for how long.
 MODULES ?=
 MUTANTS_EVERY ?= 1
 MUTANTS_FOR ?= inf
@@ -42,9 +42,9 @@ help:
 	@echo 'make race      eight programs that use the library, and a watcher, killed at random, RACE_EVENTS=200 events each'
 	@echo 'make stories   random stories, in memory and on disk, for STORIES_FOR=300 seconds each'
 	@echo 'make fuzz      random input for every reader of a file, for MINUTES=60; what fails is kept as a test'
-	@echo 'make coverage  the tests, with every branch of reconcile/core required'
+	@echo 'make coverage  the tests, with every branch of reconcile/model and reconcile/planning required'
 	@echo 'make faults    every command of every scenario killed and refused space at each step: hours'
-	@echo 'make mutants   small mistakes in reconcile/core that no test notices (MODULES="undo edits", MUTANTS_FOR=600 seconds)'
+	@echo 'make mutants   small mistakes in pure modules that no test notices (MODULES="planning.edits", MUTANTS_FOR=600 seconds)'
 	@echo 'make lint      style, types and import rules'
 	@echo 'make format    let ruff lay out the code'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
@@ -75,12 +75,12 @@ fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.fuzz.run --minutes $(MINUTES) $(ARGS)
 
 coverage:
-	PYTEST_ADDOPTS="$$PYTEST_ADDOPTS --cov=reconcile.core --cov-report=" $(MAKE) test
+	PYTEST_ADDOPTS="$$PYTEST_ADDOPTS --cov=reconcile.model --cov=reconcile.planning --cov-report=" $(MAKE) test
 	$(MAKE) coverage-gate
 
 # Judges the data of the last run of the tests with --cov.
 coverage-gate: $(VENV)/.installed-dev
-	$(BIN)/coverage report --include='reconcile/core/*' --fail-under=100
+	$(BIN)/coverage report --include='reconcile/model/*,reconcile/planning/*' --fail-under=100
 
 # The library: RACE_EVENTS events of each of eight processes to each of three conversations, and kills.
 race: $(VENV)/.installed-dev

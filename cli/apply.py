@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
-from reconcile.core.reasons import Reason
-from reconcile.core.saved import DONE_ALREADY, agreeing, moved_on
 from reconcile.errors import ReconcileError
 from reconcile.instead import plan_as_asked
+from reconcile.model.reasons import Reason
+from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 
 from .asking import say, tell_waiting
 from .called import called
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.config import Settings
-    from reconcile.core.format import Format
-    from reconcile.core.look import Look
-    from reconcile.core.plan import Action, Plan
-    from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
+    from reconcile.model.format import Format
+    from reconcile.model.plan import Action, Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
     from .given import Options

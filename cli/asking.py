@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.choices import Take
-from reconcile.core.reasons import Reason
 from reconcile.errors import ReconcileError
+from reconcile.model.options import Take
+from reconcile.model.reasons import Reason
 
 from . import exits
 from .style import clean
@@ -21,8 +21,8 @@ from .style import clean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from reconcile.core.plan import Item
-    from reconcile.core.policy import Policy
+    from reconcile.model.plan import Item
+    from reconcile.model.policy import Policy
 
     from .given import Options
 
@@ -84,7 +84,7 @@ def answered(policy: Policy, held: Iterable[Item]) -> Policy:
             if answer != "skip":
                 decisions[item.conversation] = Take(answer)
     if private:
-        from reconcile.core.requests import Project  # here: what asks is rare
+        from reconcile.model.requests import Project  # here: what asks is rare
 
     if private and isinstance(request, Project):
         names = ", ".join(private)

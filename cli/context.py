@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reconcile.config import Settings
-    from reconcile.core.look import Look
-    from reconcile.core.model import Copy
     from reconcile.disk.generation import Generation
+    from reconcile.model.snapshot import Copy
+    from reconcile.model.world_state import Look
 
     from .given import Options
 

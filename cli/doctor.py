@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.core.requests import Quarantine
 from reconcile.examine import examine
+from reconcile.model.requests import Quarantine
 
 from . import exits
 from .checkup import check_up, counted_by_severity, format_here
@@ -25,9 +25,9 @@ from .style import Style, clean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reconcile.core.diagnosis import Ailment, Finding
-    from reconcile.core.look import Look
-    from reconcile.core.policy import Policy
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
+    from reconcile.planning.diagnosis import Ailment, Finding
     from reconcile.session import Session
 
     from .given import Options

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.core.format import Part
-from reconcile.core.requests import Branch
+from reconcile.model.format import Part
+from reconcile.model.requests import Branch
 
 from .context import find_ids
 from .options import common_options
@@ -17,8 +17,8 @@ from .run import run_pass
 from .when import moment
 
 if TYPE_CHECKING:
-    from reconcile.core.look import Look
-    from reconcile.core.policy import Policy
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
 

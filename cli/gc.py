@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.core.requests import Collect
+from reconcile.model.requests import Collect
 
 from .options import common_options
 from .run import run_pass
 
 if TYPE_CHECKING:
-    from reconcile.core.look import Look
-    from reconcile.core.policy import Policy
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
 

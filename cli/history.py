@@ -10,7 +10,7 @@ from reconcile.disk.gitstate import has_committed
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from reconcile.core.look import Look
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.core.requests import Localize
+from reconcile.model.requests import Localize
 
 from .context import find_ids
 from .history import tell_history
@@ -15,8 +15,8 @@ from .options import common_options
 from .run import run_pass
 
 if TYPE_CHECKING:
-    from reconcile.core.look import Look
-    from reconcile.core.policy import Policy
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
 

@@ -9,7 +9,7 @@ import click
 from msgspec import to_builtins
 
 from reconcile import listing
-from reconcile.core.withholding import named
+from reconcile.planning.filters import named
 
 from .checkup import format_here
 from .context import find_ids, open_session, selection

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.core.recover import Offer, absent, coming, offers, remembering, taken_unasked
-from reconcile.core.requests import Project
 from reconcile.disk.locate import locate_lost
 from reconcile.disk.lost import put_marker_back
 from reconcile.instead import plan_as_asked
 from reconcile.lost import lost_with_store
+from reconcile.model.requests import Project
 from reconcile.passes import Passes
+from reconcile.planning.requests.recover import Offer, absent, coming, offers, remembering, taken_unasked
 
 from .asking import go_on, is_interactive, say, tell_waiting
 from .called import called
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconcile.config import Settings
-    from reconcile.core.board import Board
-    from reconcile.core.plan import Plan
-    from reconcile.core.policy import Policy
-    from reconcile.core.recover import Offers
     from reconcile.disk.roots import Roots
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+    from reconcile.planning.context import Board
+    from reconcile.planning.requests.recover import Offers
     from reconcile.session import Session
 
     from .given import Options

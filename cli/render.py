@@ -6,9 +6,9 @@ from collections import Counter
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import EXTRA, WHOLE, Side
-from reconcile.core.plan import Kind
-from reconcile.core.reasons import Reason
+from reconcile.model.plan import Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import EXTRA, WHOLE, Side
 
 from .lines import RESTING, counted
 from .style import DEEP, Style, clean, nested, pad, shorten, size
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from reconcile.apply.outcome import Outcome
-    from reconcile.core.model import Place
-    from reconcile.core.plan import Action, Item, Plan
+    from reconcile.model.plan import Action, Item, Plan
+    from reconcile.model.snapshot import Place
 
 LONG = 60
 """Actions that are listed in full; beyond, ``-v`` shows all."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Result
-from reconcile.core.reasons import Reason
+from reconcile.model.reasons import Reason
 
 from . import exits
 from .asking import is_interactive, say
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reconcile.apply.outcome import Outcome
-    from reconcile.core.plan import Plan
     from reconcile.disk.roots import Roots
+    from reconcile.model.plan import Plan
 
     from .given import Options
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.core.choices import Take
-from reconcile.core.plan import Plan
 from reconcile.instead import plan_as_asked
+from reconcile.model.options import Take
+from reconcile.model.plan import Plan
 
 from . import exits
 from .context import find_ids
@@ -18,8 +18,8 @@ from .report import report
 from .run import run_pass
 
 if TYPE_CHECKING:
-    from reconcile.core.look import Look
-    from reconcile.core.policy import Policy
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.core.requests import Children, Remove
 from reconcile.lost import lost_with_store
+from reconcile.model.requests import Children, Remove
 
 from .context import find_ids
 from .history import tell_history
@@ -16,8 +16,8 @@ from .options import common_options
 from .run import run_pass
 
 if TYPE_CHECKING:
-    from reconcile.core.look import Look
-    from reconcile.core.policy import Policy
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
 

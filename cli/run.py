@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
-    from reconcile.core.look import Look
-    from reconcile.core.plan import Plan
-    from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
     from .given import Options

@@ -7,16 +7,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from reconcile.config import Settings, load_settings
-from reconcile.core.choices import Layout, Prefer
 from reconcile.disk.locate import locate, lost_format
 from reconcile.disk.marks import MARKS, format_at
 from reconcile.disk.roots import Request
+from reconcile.model.options import Layout, Prefer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
+    from reconcile.model.policy import Policy
 
     from .given import Options
 
@@ -50,7 +50,7 @@ def with_layout(options: Options, settings: Settings) -> Settings:
 
 def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[str]] = _EVERYTHING) -> Policy:
     """Put options and settings together; ``ids`` are the resolved ``only`` and ``below``."""
-    from reconcile.core.policy import Policy  # here: where nothing has changed none is needed
+    from reconcile.model.policy import Policy  # here: where nothing has changed none is needed
 
     settings = with_layout(options, settings)
     return Policy(

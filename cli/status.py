@@ -10,13 +10,13 @@ import click
 from msgspec import to_builtins
 
 from reconcile.conflicts import unseen
-from reconcile.core.diagnosis import empty_directories
-from reconcile.core.model import Side
-from reconcile.core.standing import Standing, standings
-from reconcile.core.withholding import named
 from reconcile.describe import describe
 from reconcile.instead import plan_as_asked
 from reconcile.lost import lost_with_store
+from reconcile.model.snapshot import Side
+from reconcile.planning.diagnosis import empty_directories
+from reconcile.planning.filters import named
+from reconcile.planning.status_listing import Standing, standings
 
 from .asking import say
 from .context import find_ids, open_session, selection

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.core.requests import TakeBack
+from reconcile.model.requests import TakeBack
 from reconcile.past import find_run, newest_run
 
 from .asking import is_interactive, say
@@ -17,8 +17,8 @@ from .run import run_pass
 from .when import date
 
 if TYPE_CHECKING:
-    from reconcile.core.look import Look
-    from reconcile.core.policy import Policy
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
 

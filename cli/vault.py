@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.core.simulate import listing_of
+from reconcile.planning.simulate import listing_of
 from reconcile.retention import Holding, holdings, named, older_than, remove
 
 from .asking import go_on, tell_waiting

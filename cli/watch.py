@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconcile.core.model import WHOLE
+from reconcile.model.snapshot import WHOLE
 from reconcile.planjson import action_to_json, item_to_json
 from reconcile.watch.news import What
 from reconcile.watch.round import Pace, Watched
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from reconcile.config import Settings
-    from reconcile.core.plan import Action, Item
+    from reconcile.model.plan import Action, Item
     from reconcile.watch.inbox import Inbox
     from reconcile.watch.news import News, Standing
 

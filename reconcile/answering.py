@@ -8,9 +8,9 @@ from reconcile.disk.last_answer import Answer, Asked
 
 if TYPE_CHECKING:
     from reconcile.config import Settings
-    from reconcile.core.plan import Plan
-    from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
 
 
 def asked_of(roots: Roots, rules: Policy | Settings, ignore: tuple[str, ...]) -> Asked:
@@ -43,8 +43,8 @@ def answer_of(plan: Plan) -> Answer:
 
 def plan_of(answer: Answer, policy: Policy, now_ns: int) -> Plan:
     """Return the plan that said so, made now."""
-    from reconcile.core.plan import Item, Note, Plan
-    from reconcile.core.reasons import Reason
+    from reconcile.model.plan import Item, Note, Plan
+    from reconcile.model.reasons import Reason
 
     held, aside = (
         tuple(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from reconcile.core.model import EXTRA, METADATA, STREAM, Fault
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.core.model import Content
-    from reconcile.core.views import View
+    from reconcile.model.snapshot import Content
+    from reconcile.planning.rules.views import View
 
 T = TypeVar("T", list[Any], dict[str, Any])
 

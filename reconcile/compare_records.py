@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from reconcile.compare import Comparison, extras_of, unread_on
-from reconcile.core.model import Fault
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reconcile.core.model import Content
-    from reconcile.core.views import View
+    from reconcile.model.snapshot import Content
+    from reconcile.planning.rules.views import View
 
 
 def compare_records(view: View, store: Mapping[str, Content], workspace: Mapping[str, Content]) -> Comparison:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reconcile.core.choices import Diverged, Layout, Missing, StreamRule
 from reconcile.errors import ReconcileError
+from reconcile.model.options import Diverged, Layout, Missing, StreamRule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

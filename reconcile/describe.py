@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from reconcile.core.cases import CASES, case_of
-from reconcile.core.model import Side
+from reconcile.model.cases import CASES, case_of
+from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:
-    from reconcile.core.board import Board
-    from reconcile.core.units import Unit
-    from reconcile.core.views import View
+    from reconcile.model.units import Unit
+    from reconcile.planning.context import Board
+    from reconcile.planning.rules.views import View
 
 
 def describe(board: Board, conversation: str) -> dict[str, Any]:

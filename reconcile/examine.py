@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.apply.leftovers import library_staging, staging_name
-from reconcile.core.diagnosis import Ailment, Finding, diagnose
-from reconcile.core.model import Side
 from reconcile.disk.remnants import orphaned_locks, staging_directories, temporary_files
 from reconcile.instead import plan_as_asked
 from reconcile.lost import lost_with_store
+from reconcile.model.snapshot import Side
+from reconcile.planning.diagnosis import Ailment, Finding, diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from reconcile.core.look import Look
-    from reconcile.core.policy import Policy
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
 

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.branching import plan_branch
-from reconcile.core.decisions import decide
-from reconcile.core.edits import RefusedError
-from reconcile.core.planner import make_plan
-from reconcile.core.quarantine import plan_quarantine
-from reconcile.core.recover import remembering
-from reconcile.core.requests import Branch, Collect, Project, PutBack, Quarantine, Reparent, TakeBack
-from reconcile.core.restore import NoPlaceError, plan_restore
-from reconcile.core.undo import plan_undo
-from reconcile.core.withholding import without_git
 from reconcile.errors import ReconcileError
+from reconcile.model.requests import Branch, Collect, Project, PutBack, Quarantine, Reparent, TakeBack
 from reconcile.named_versions import NoVersionError, find_versions, kept_units
 from reconcile.past import find_run, past_run
+from reconcile.planning.decide import decide
+from reconcile.planning.edits import RefusedError
+from reconcile.planning.filters import without_git
+from reconcile.planning.planner import make_plan
+from reconcile.planning.requests.fork import plan_branch
+from reconcile.planning.requests.quarantine import plan_quarantine
+from reconcile.planning.requests.recover import remembering
+from reconcile.planning.requests.restore import NoPlaceError, plan_restore
+from reconcile.planning.requests.undo import plan_undo
 
 if TYPE_CHECKING:
-    from reconcile.core.look import Look
-    from reconcile.core.plan import Plan
-    from reconcile.core.policy import Policy
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.session import Session
 
 

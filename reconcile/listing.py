@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.model import Fault, Stream
+from reconcile.model.snapshot import Fault, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from reconcile.core.board import Board
-    from reconcile.core.views import View
+    from reconcile.planning.context import Board
+    from reconcile.planning.rules.views import View
 
 
 DRAWN = 16

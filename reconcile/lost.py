@@ -12,9 +12,9 @@ from reconcile.disk.reading import reason
 from reconcile.disk.versions import VersionKind
 
 if TYPE_CHECKING:
-    from reconcile.core.format import Format
-    from reconcile.core.look import Look
     from reconcile.disk.state import State
+    from reconcile.model.format import Format
+    from reconcile.model.world_state import Look
 
 
 class Lost(Struct, frozen=True):

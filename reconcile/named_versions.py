@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
-from reconcile.core.past import Kept, KeptUnit
-from reconcile.core.plan import Note
-from reconcile.core.reasons import Reason
 from reconcile.disk.hashing import chunks_of
 from reconcile.disk.streams import LARGE
 from reconcile.disk.versions import VersionKind
 from reconcile.errors import ReconcileError
+from reconcile.model.past_run import Kept, KeptUnit
+from reconcile.model.plan import Note
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
 from reconcile.past import find_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from reconcile.core.format import Format, StreamContent
     from reconcile.disk.state import State
     from reconcile.disk.vault import Vault
     from reconcile.disk.versions import Version
+    from reconcile.model.format import Format, StreamContent
 
 SHORTEST = 4
 """Digits of a digest that may name a version."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.answering import is_ordinary
-from reconcile.core.merging import completed
+from reconcile.planning.incremental.merge import completed
 from reconcile.resuming import LOOSE, is_kept, keep, resumed
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from reconcile.apply.executor import Progress
     from reconcile.apply.outcome import Outcome
-    from reconcile.core.look import Look
-    from reconcile.core.plan import Item, Note, Plan
-    from reconcile.core.policy import Policy
     from reconcile.disk.last_known import LastKnown
+    from reconcile.model.plan import Item, Note, Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
     from reconcile.passes import Pass, Passes
     from reconcile.resuming import Recalled
     from reconcile.session import Session

@@ -1,8 +1,8 @@
 """Pass after pass over one session: about everything, or about the part that a change concerns, at the cost of that.
 
-A part comes to the same plan as everything would (`reconcile.core.part`). Where that isn't certain, everything is
-looked at: a side as a whole gave cause to look closer, another process has been at work in this checkout, a
-conversation seems to have left a side, or too much has changed. What others remember anew of conversations (a run in
+A part comes to the same plan as everything would (`reconcile.planning.incremental.scope`). Where that isn't certain,
+everything is looked at: a side as a whole gave cause to look closer, another process has been at work in this checkout,
+a conversation seems to have left a side, or too much has changed. What others remember anew of conversations (a run in
 another worktree) concerns those conversations, as if they had changed.
 """
 
@@ -15,23 +15,23 @@ from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.run import close
-from reconcile.core.known import without_events
-from reconcile.core.model import Side
-from reconcile.core.part import Known
-from reconcile.core.plan import Plan
-from reconcile.core.simulate import surprises
-from reconcile.core.withholding import without_moving
+from reconcile.model.plan import Plan
+from reconcile.model.snapshot import Side
 from reconcile.others import Others
+from reconcile.planning.filters import without_moving
+from reconcile.planning.incremental.scope import Known
+from reconcile.planning.incremental.side_index import without_events
+from reconcile.planning.simulate import surprises
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from reconcile.apply.executor import Progress
-    from reconcile.core.look import Look
-    from reconcile.core.memory import Memory
-    from reconcile.core.part import Part
-    from reconcile.core.policy import Policy
     from reconcile.disk.journal import Mark
+    from reconcile.model.baseline import Memory
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
+    from reconcile.planning.incremental.scope import Part
     from reconcile.session import Session
 
 MOST = 300

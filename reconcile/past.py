@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.memory import IntentKind
-from reconcile.core.model import Place, Side
-from reconcile.core.past import Kept, PastRun, Since, changed_since, taken_back
-from reconcile.core.plan import Action, Expect, Kind, Write
-from reconcile.core.reasons import reason_of
 from reconcile.disk.journal import StepState
 from reconcile.disk.versions import VersionKind
 from reconcile.errors import ReconcileError
+from reconcile.model.baseline import IntentKind
+from reconcile.model.past_run import Kept, PastRun, Since, changed_since, taken_back
+from reconcile.model.plan import Action, Expect, Kind, Write
+from reconcile.model.reasons import reason_of
+from reconcile.model.snapshot import Place, Side
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ import reprlib
 
 from pydantic import ValidationError
 
-from reconcile.core.choices import Layout, Prefer, Take
-from reconcile.core.format import Part
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
-from reconcile.core.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import reason_of
-from reconcile.core.requests import (
+from reconcile.errors import ReconcileError
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
+from reconcile.model.format import Part
+from reconcile.model.options import Layout, Prefer, Take
+from reconcile.model.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import reason_of
+from reconcile.model.requests import (
     Branch,
     Children,
     Collect,
@@ -28,7 +29,6 @@ from reconcile.core.requests import (
     Request,
     TakeBack,
 )
-from reconcile.errors import ReconcileError
 from reconcile.planjson import FORMAT, place_from_json
 from reconcile.schema import (
     ActionModel,

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
-from reconcile.core.model import Place, Side
+from reconcile.model.snapshot import Place, Side
 
 if TYPE_CHECKING:
-    from reconcile.core.memory import AsideRecord, Intent
-    from reconcile.core.plan import Action, Expect, Item, Plan, Preserve, Write
-    from reconcile.core.policy import Policy
-    from reconcile.core.requests import Request
+    from reconcile.model.baseline import AsideRecord, Intent
+    from reconcile.model.plan import Action, Expect, Item, Plan, Preserve, Write
+    from reconcile.model.policy import Policy
+    from reconcile.model.requests import Request
 
 FORMAT: Final = "reconcile.plan/1"
 
@@ -120,7 +120,7 @@ def _policy(policy: Policy) -> Json:
 def _request(request: Request | None) -> Json | None:
     if request is None:
         return None
-    from reconcile.core.requests import COMMANDS  # here: most runs ask for nothing
+    from reconcile.model.requests import COMMANDS  # here: most runs ask for nothing
 
     return {"command": COMMANDS[type(request)], **to_builtins(request)}
 

@@ -16,7 +16,7 @@ from reconcile.listing import where_is
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconcile.core.views import View
+    from reconcile.planning.rules.views import View
 
 
 class RecordRow(Struct, frozen=True):

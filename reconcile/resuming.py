@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from reconcile.answering import answer_of, asked_of, is_ordinary, plan_of
-from reconcile.core.guards import Whole
-from reconcile.core.kin import Kin
-from reconcile.core.known import KnownSide
-from reconcile.core.model import Foreign, Side
-from reconcile.core.part import USUAL, Known
 from reconcile.disk.generation import generation
 from reconcile.disk.index import is_whole
 from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.last_known import LastKnown, LastKnownSide
+from reconcile.model.snapshot import Foreign, Side
 from reconcile.passes import Passes
+from reconcile.planning.incremental.ancestry import Kin
+from reconcile.planning.incremental.scope import USUAL, Known
+from reconcile.planning.incremental.side_index import KnownSide
+from reconcile.planning.rules.guards import Whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from reconcile.core.plan import Plan
-    from reconcile.core.policy import Policy
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
     from reconcile.session import Session
 
 _KEY_BYTES = 16

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.core.model import Side
 from reconcile.disk.copies import Spot
 from reconcile.disk.facts import Facts
 from reconcile.disk.index import Index
@@ -16,16 +15,17 @@ from reconcile.disk.roots import identity_of
 from reconcile.disk.scan import scan
 from reconcile.disk.scan_both import Where, scan_both
 from reconcile.disk.sweep import KeptSweep, Sweep
+from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from reconcile.core.format import Format
-    from reconcile.core.known import KnownSide
-    from reconcile.core.model import Copy, Place, Snapshot
     from reconcile.disk.index import Row
     from reconcile.disk.relook import Again
     from reconcile.disk.scan import Scanned
+    from reconcile.model.format import Format
+    from reconcile.model.snapshot import Copy, Place, Snapshot
+    from reconcile.planning.incremental.side_index import KnownSide
 
 
 class _Looks(Struct):

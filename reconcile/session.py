@@ -14,13 +14,6 @@ from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
-from reconcile.core.decisions import decide
-from reconcile.core.doubts import doubts_of, parted_of
-from reconcile.core.guards import has_lost_all
-from reconcile.core.look import Look
-from reconcile.core.model import Fault, Side, Unreadable
-from reconcile.core.planner import make_plan, needs_contents, needs_events
-from reconcile.core.units import Rules
 from reconcile.disk.durable import Durability
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.hashing import digest
@@ -37,6 +30,13 @@ from reconcile.disk.tree import Directory
 from reconcile.disk.value_file import file_of
 from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
+from reconcile.model.snapshot import Fault, Side, Unreadable
+from reconcile.model.units import Rules
+from reconcile.model.world_state import Look
+from reconcile.planning.decide import decide
+from reconcile.planning.planner import make_plan, needs_contents, needs_events
+from reconcile.planning.rules.doubts import doubts_of, parted_of
+from reconcile.planning.rules.guards import has_lost_all
 from reconcile.scanner import Scanner
 
 if TYPE_CHECKING:
@@ -44,21 +44,21 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from reconcile.apply.executor import Progress
-    from reconcile.core.board import Board
-    from reconcile.core.format import Format
-    from reconcile.core.guards import Whole
-    from reconcile.core.memory import Memory
-    from reconcile.core.model import Content, Copy, File, Snapshot
-    from reconcile.core.part import Part
-    from reconcile.core.plan import Plan
-    from reconcile.core.policy import Policy
-    from reconcile.core.requests import Request
-    from reconcile.core.views import View
     from reconcile.disk.generation import Generation
     from reconcile.disk.journal import Run
     from reconcile.disk.kept_history import KeptHistory
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import Checkout
+    from reconcile.model.baseline import Memory
+    from reconcile.model.format import Format
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.requests import Request
+    from reconcile.model.snapshot import Content, Copy, File, Snapshot
+    from reconcile.planning.context import Board
+    from reconcile.planning.incremental.scope import Part
+    from reconcile.planning.rules.guards import Whole
+    from reconcile.planning.rules.views import View
 
 _NAMED = 10
 """So many lost conversations are named by the run that misses them; `status` lists all."""
@@ -220,7 +220,7 @@ class Session:
         earlier = [each.id for each in self.records(None) if each.id != self.checkout] if not look.memory.agreed else []
         if not earlier:
             return 0
-        from reconcile.core.recover import offers, remembering
+        from reconcile.planning.requests.recover import offers, remembering
 
         records = [look.memory, *map(self.state.load, earlier)]
         board = self.board(replace(look, memory=remembering(look.memory, records)), policy)
@@ -360,7 +360,7 @@ class Session:
 
     def _undoes(self, request: Request) -> str | None:
         """Return the run that a command takes back."""
-        from reconcile.core.requests import TakeBack
+        from reconcile.model.requests import TakeBack
         from reconcile.past import find_run
 
         return find_run(self.state, request.run).id if isinstance(request, TakeBack) else None

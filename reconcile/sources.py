@@ -7,12 +7,12 @@ import shlex
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import METADATA, Fault, Metadata
 from reconcile.disk.fixed_roots import FOLDERS
 from reconcile.disk.reading import read_files
 from reconcile.disk.tree import Directory
 from reconcile.disk.vault import VaultError
 from reconcile.disk.versions import VersionKind
+from reconcile.model.snapshot import METADATA, Fault, Metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.model import Fault
 from reconcile.errors import ReconcileError
 from reconcile.formats.leslie.document import (
     DIRECTORY,
@@ -20,6 +19,7 @@ from reconcile.formats.leslie.document import (
 )
 from reconcile.formats.leslie.trees import cycles
 from reconcile.listing import drawn
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

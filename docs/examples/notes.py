@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from reconcile.core.format import Entry, Mended
-from reconcile.core.model import Fault
 from reconcile.formats.fixed import FixedPlaces
+from reconcile.model.format import Entry, Mended
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.core.model import Metadata
+    from reconcile.model.snapshot import Metadata
 
 LOG, INDEX, BUSY = "log", "INDEX", ".busy"
 

@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from reconcile.apply.drift import DriftError
 from reconcile.apply.stage import Staged
-from reconcile.core.model import WHOLE
-from reconcile.core.plan import Kind
 from reconcile.disk.index import settled
 from reconcile.disk.reading import print_of
 from reconcile.disk.second import is_possible
+from reconcile.model.plan import Kind
+from reconcile.model.snapshot import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reconcile.apply.stage import Stage
-    from reconcile.core.model import Place, Side
-    from reconcile.core.plan import Action
     from reconcile.disk.reading import Print
+    from reconcile.model.plan import Action
+    from reconcile.model.snapshot import Place, Side
 
 WORTH_A_PROCESS = 250
 """New directories from which on a second process saves time."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reconcile.core.plan import Action
+    from reconcile.model.plan import Action
 
 LOCKS_AT_ONCE = 256
 """Conversations that one batch locks, unless a single subtree has more: as many as there may be open files in any case.

@@ -19,17 +19,17 @@ from reconcile.apply.batches import batches, levels
 from reconcile.apply.drift import DriftError
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.steps import prepare
-from reconcile.core.reasons import Reason
 from reconcile.disk.made import are_settled
 from reconcile.disk.vault import VaultError
+from reconcile.model.reasons import Reason
 
 if TYPE_CHECKING:
     from reconcile.apply.stage import Stage
     from reconcile.apply.steps import Prepared
-    from reconcile.core.format import Format
-    from reconcile.core.plan import Action, Plan
     from reconcile.disk.jp_locks import Locks
     from reconcile.disk.versions import Version
+    from reconcile.model.format import Format
+    from reconcile.model.plan import Action, Plan
 
 _LOST = "its lock was taken away by another process"
 

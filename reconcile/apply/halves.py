@@ -6,19 +6,19 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import WHOLE
 from reconcile.disk.hashing import chunks_of
+from reconcile.model.snapshot import WHOLE
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.core.model import Digest, Place, Side
     from reconcile.disk.changes import Root
     from reconcile.disk.durable import Durability
     from reconcile.disk.journal import Step
     from reconcile.disk.vault import Vault
     from reconcile.disk.versions import Version
+    from reconcile.model.snapshot import Digest, Place, Side
 
 
 def wanted_by(step: Step) -> dict[Place, Digest | None]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.memory import remembered
 from reconcile.disk.state_memory import Fold
+from reconcile.model.baseline import remembered
 
 if TYPE_CHECKING:
     from reconcile.disk.journal import Run

@@ -18,10 +18,10 @@ from reconcile.planjson import place_from_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from reconcile.core.model import Digest, Place, Side
     from reconcile.disk.changes import Root
     from reconcile.disk.journal import Step
     from reconcile.disk.vault import Vault, VaultObject
+    from reconcile.model.snapshot import Digest, Place, Side
 
 _CHUNK = 1 << 20
 

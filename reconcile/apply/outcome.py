@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from reconcile.core.reasons import Reason
+from reconcile.model.reasons import Reason
 
 if TYPE_CHECKING:
-    from reconcile.core.plan import Action
     from reconcile.disk.made import Files
+    from reconcile.model.plan import Action
 
 
 class Result(StrEnum):

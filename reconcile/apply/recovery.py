@@ -24,12 +24,12 @@ from reconcile.apply.leftovers import (
     remove_library_staging,
     staging_name,
 )
-from reconcile.core.model import WHOLE, Side
-from reconcile.core.plan import Kind
 from reconcile.disk.journal import StepState
 from reconcile.disk.roots import identity_of
 from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.vault import VaultError
+from reconcile.model.plan import Kind
+from reconcile.model.snapshot import WHOLE, Side
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from reconcile.apply.leftovers import clean_staging, is_staged, staging_name
 from reconcile.apply.outcome import Result
 from reconcile.apply.record import Recorder, decided_ahead, explained, learned, planned_steps, preserved
 from reconcile.apply.stage import Stage
-from reconcile.core.fold import fold
-from reconcile.core.memory import remembered
-from reconcile.core.reasons import Reason
-from reconcile.core.undone import left_alone
 from reconcile.disk.state_memory import Fold
+from reconcile.model.baseline import remembered
+from reconcile.model.reasons import Reason
+from reconcile.planning.baseline_update import fold
+from reconcile.planning.suppressions import left_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from reconcile.apply.executor import Progress
     from reconcile.apply.outcome import Outcome
     from reconcile.apply.site import Site
-    from reconcile.core.guards import Whole
-    from reconcile.core.look import Look
-    from reconcile.core.model import Digest, Side
-    from reconcile.core.plan import Plan, Preserve
-    from reconcile.core.units import Rules
     from reconcile.disk.changes import Root
+    from reconcile.model.plan import Plan, Preserve
+    from reconcile.model.snapshot import Digest, Side
+    from reconcile.model.units import Rules
+    from reconcile.model.world_state import Look
+    from reconcile.planning.rules.guards import Whole
 
 
 def carry_out(

@@ -11,17 +11,17 @@ from msgspec import Struct, field
 from reconcile.apply.discard import Discard
 from reconcile.apply.drift import DriftError
 from reconcile.apply.swap import Swap
-from reconcile.core.model import WHOLE
-from reconcile.core.plan import Kind
 from reconcile.disk.reading import print_of
+from reconcile.model.plan import Kind
+from reconcile.model.snapshot import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from reconcile.apply.stage import Kept, Stage, Staged
-    from reconcile.core.model import Place
-    from reconcile.core.plan import Action
     from reconcile.disk.made import Files
+    from reconcile.model.plan import Action
+    from reconcile.model.snapshot import Place
 
 MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
 

@@ -20,8 +20,8 @@ from reconcile.disk.reading import Print, print_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reconcile.core.model import Digest
     from reconcile.disk.changes import Root
+    from reconcile.model.snapshot import Digest
 
 
 class _Change(NamedTuple):

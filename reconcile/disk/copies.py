@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.core.model import (
+from reconcile.disk.hashing import digest as digest_of
+from reconcile.disk.index import Index, Row, make_row, pack, settled
+from reconcile.disk.reading import CHANGING, digest_extra, parsed, print_of, read_files, read_usual, reason
+from reconcile.disk.streams import LARGE, read_stream
+from reconcile.disk.sweep import Sweep
+from reconcile.disk.tree import is_special, kind_of
+from reconcile.model.names import CHILDREN, GIT
+from reconcile.model.snapshot import (
     METADATA,
     STREAM,
     Copy,
@@ -28,23 +35,16 @@ from reconcile.core.model import (
     Unreadable,
     nested_git,
 )
-from reconcile.core.names import CHILDREN, GIT
-from reconcile.core.units import is_nested_git
-from reconcile.disk.hashing import digest as digest_of
-from reconcile.disk.index import Index, Row, make_row, pack, settled
-from reconcile.disk.reading import CHANGING, digest_extra, parsed, print_of, read_files, read_usual, reason
-from reconcile.disk.streams import LARGE, read_stream
-from reconcile.disk.sweep import Sweep
-from reconcile.disk.tree import is_special, kind_of
+from reconcile.model.units import is_nested_git
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.core.format import Format
-    from reconcile.core.model import Digest, Side
     from reconcile.disk.facts import Facts
     from reconcile.disk.reading import Print
     from reconcile.disk.tree import Directory
+    from reconcile.model.format import Format
+    from reconcile.model.snapshot import Digest, Side
 
 _KEPT = 1 << 20
 """Bytes of a record that are kept in the index; a larger one is read each time."""

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import Fault
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reconcile.core.model import Digest, Metadata, Stream
+    from reconcile.model.snapshot import Digest, Metadata, Stream
 
 
 class Facts:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.core.format import Entry
-from reconcile.core.model import Foreign, Partition
 from reconcile.disk.copies import SYMLINK, Spot
 from reconcile.disk.tree import Directory, is_special, kind_of
 from reconcile.disk.walk import Level, Walk
+from reconcile.model.format import Entry
+from reconcile.model.snapshot import Foreign, Partition
 
 if TYPE_CHECKING:
     import os
 
-    from reconcile.core.format import Places
+    from reconcile.model.format import Places
 
 
 class FixedWalk(Walk):

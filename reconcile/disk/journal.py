@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
 from reconcile.disk import state_memory
 from reconcile.disk.sql_values import as_json, encoded, encoding, select
 from reconcile.disk.state_schema import LIBRARY, state_errors, transaction
+from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
 
 if TYPE_CHECKING:
     import sqlite3

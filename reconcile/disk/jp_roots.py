@@ -10,15 +10,15 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.core.names import CHILDREN, ID_FILE, LINK, MARKER
 from reconcile.disk.paths import is_absence, is_directory, status_at
 from reconcile.disk.roots import LocateError, Roots, identity_of
+from reconcile.model.names import CHILDREN, ID_FILE, LINK, MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reconcile.core.model import Unreadable
     from reconcile.disk.roots import Request
+    from reconcile.model.snapshot import Unreadable
 
 _ID_CHARACTERS = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz")
 _ID_LENGTH = 5

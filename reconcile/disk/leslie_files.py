@@ -12,7 +12,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import Fault
 from reconcile.disk.marks import place_of
 from reconcile.disk.paths import is_absence
 from reconcile.disk.reading import read_files, reason
@@ -20,6 +19,7 @@ from reconcile.disk.tree import Directory, kind_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.leslie.document import BACKUP, CONTROL, DIRECTORY, RELATIONS, THREADS, Document, read_relations
 from reconcile.formats.leslie.found import File, Found, Leftover, Lock, ThreadDirectory
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from reconcile.core.model import Unreadable
-from reconcile.core.names import ID_FILE, LINK, MARKER
 from reconcile.disk.paths import is_absence, is_directory, names_in, status_at
 from reconcile.disk.reading import unreadable
 from reconcile.disk.state_place import NAME, state_directory
+from reconcile.model.names import ID_FILE, LINK, MARKER
+from reconcile.model.snapshot import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

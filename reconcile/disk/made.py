@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconcile.core.model import Metadata, Stream
 from reconcile.disk.index import make_row, settled
+from reconcile.model.snapshot import Metadata, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.core.format import Format
-    from reconcile.core.model import Copy, Digest, Place
-    from reconcile.core.plan import Action
     from reconcile.disk.index import Row
     from reconcile.disk.reading import Print
+    from reconcile.model.format import Format
+    from reconcile.model.plan import Action
+    from reconcile.model.snapshot import Copy, Digest, Place
 
 Files: TypeAlias = "Mapping[str, tuple[Print, Digest]]"
 """By name, the status and the content with which each was written."""

@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.commits import PARTITION, Change, Commits, Order
-from reconcile.core.memory import Committed, Outdated
-from reconcile.core.model import ARCHIVE, TRASH, Partition, Side, is_archived, joined
-from reconcile.core.names import CHILDREN
 from reconcile.disk.git import Git, NoAnswerError
 from reconcile.disk.gitstate import top_of
 from reconcile.disk.hashing import digest
 from reconcile.disk.reading import read_files
 from reconcile.disk.tree import Directory
+from reconcile.model.baseline import Committed, Outdated
+from reconcile.model.names import CHILDREN
+from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, is_archived, joined
+from reconcile.planning.rules.commit_order import PARTITION, Change, Commits, Order
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from reconcile.core.commits import FileOf
-    from reconcile.core.doubts import Doubt
-    from reconcile.core.format import Format
-    from reconcile.core.model import Digest, File
-    from reconcile.core.units import Unit
-    from reconcile.core.views import View
     from reconcile.disk.kept_history import KeptHistory
+    from reconcile.model.format import Format
+    from reconcile.model.snapshot import Digest, File
+    from reconcile.model.units import Unit
+    from reconcile.planning.rules.commit_order import FileOf
+    from reconcile.planning.rules.doubts import Doubt
+    from reconcile.planning.rules.views import View
 
 LARGE = 64 << 20
 """Bytes of a file from which on git isn't asked about it."""

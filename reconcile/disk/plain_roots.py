@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.core.names import CHILDREN
 from reconcile.disk.hashing import digest
 from reconcile.disk.roots import LocateError, Roots, identity_of
+from reconcile.model.names import CHILDREN
 
 if TYPE_CHECKING:
     from reconcile.disk.roots import Request

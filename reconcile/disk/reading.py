@@ -7,15 +7,15 @@ import os
 import stat
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from reconcile.core.model import EARLIEST_NS, LATEST_NS, Fault, Unreadable
 from reconcile.disk.hashing import digest_and_size
 from reconcile.disk.tree import kind_of
+from reconcile.model.snapshot import EARLIEST_NS, LATEST_NS, Fault, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from reconcile.core.model import Digest
     from reconcile.disk.tree import Directory
+    from reconcile.model.snapshot import Digest
 
 Print: TypeAlias = tuple[int, int, int, int]
 """Fingerprint of a file: size, mtime_ns, inode, ctime_ns."""

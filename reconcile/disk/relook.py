@@ -11,21 +11,21 @@ import stat
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import Copy, Partition
-from reconcile.core.names import CHILDREN
 from reconcile.disk.copies import Spot
 from reconcile.disk.walk import PARTITIONS, Level, Walk
+from reconcile.model.names import CHILDREN
+from reconcile.model.snapshot import Copy, Partition
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Collection, Iterable
     from collections.abc import Set as AbstractSet
 
-    from reconcile.core.format import Format
-    from reconcile.core.known import KnownSide
     from reconcile.disk.index import Index
     from reconcile.disk.sweep import Sweep
     from reconcile.disk.tree import Directory
+    from reconcile.model.format import Format
+    from reconcile.planning.incremental.side_index import KnownSide
 
 _TRIES = 3
 

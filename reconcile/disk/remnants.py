@@ -9,15 +9,15 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from reconcile.core.diagnosis import SEE_TO_IT, Ailment, Finding
 from reconcile.disk.lock_report import held_locks
 from reconcile.disk.paths import names_in
 from reconcile.disk.reading import reason
+from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from reconcile.core.model import Copy, Side
+    from reconcile.model.snapshot import Copy, Side
 
 STAGING = ".reconcile-"
 _LOCKS = "locks"

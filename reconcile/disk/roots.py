@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.names import CHILDREN
 from reconcile.errors import ReconcileError
+from reconcile.model.names import CHILDREN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

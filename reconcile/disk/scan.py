@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.core.model import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream, Unreadable
 from reconcile.disk.index import Index
 from reconcile.disk.reading import reason
 from reconcile.disk.streams import read_stream
 from reconcile.disk.sweep import KeptSweep
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.disk.walk import Walk
+from reconcile.model.snapshot import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from reconcile.core.format import Format
     from reconcile.disk.facts import Facts
+    from reconcile.model.format import Format
 
 _TRIES = 3
 CHANGED = "other content than a moment ago"

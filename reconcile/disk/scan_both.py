@@ -6,18 +6,18 @@ import marshal
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.model import Copy, Partition, Side, Snapshot, Stream
 from reconcile.disk.index import Index, is_whole
 from reconcile.disk.scan import Scanned, scan
 from reconcile.disk.second import Second, is_possible
 from reconcile.disk.sweep import KeptSweep
+from reconcile.model.snapshot import Copy, Partition, Side, Snapshot, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.core.format import Format
     from reconcile.disk.facts import Facts
     from reconcile.disk.index import Row
+    from reconcile.model.format import Format
 
 WORTH = 400
 """Entries of a side from which on a second process saves time."""

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from reconcile.core.memory import Memory
     from reconcile.disk.generation import Generation
+    from reconcile.model.baseline import Memory
 
 __all__ = ["Checkout", "Conflict", "Fold", "State", "StateError"]
 

@@ -1,4 +1,4 @@
-"""`core.memory.Memory` in the state's tables: read in bulk, written by change (docs/design/run.md#rule-52)."""
+"""`model.baseline.Memory` in the state's tables: read in bulk, written by change (docs/design/run.md#rule-52)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.core.memory import (
+from reconcile.disk.sql_values import encoded, select
+from reconcile.model.baseline import (
     LOST,
     Agreed,
     AsideKind,
@@ -20,14 +21,13 @@ from reconcile.core.memory import (
     Verb,
     Waiting,
 )
-from reconcile.core.model import METADATA, Side
-from reconcile.disk.sql_values import encoded, select
+from reconcile.model.snapshot import METADATA, Side
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from reconcile.core.model import Digest
+    from reconcile.model.snapshot import Digest
 
 
 FEW = 500

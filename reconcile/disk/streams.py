@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.model import Fault, Stream
 from reconcile.disk.hashing import Hashing, chunks_of, digest
 from reconcile.disk.reading import parsed, read_each, whole
+from reconcile.model.snapshot import Fault, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.core.format import Format, StreamContent
-    from reconcile.core.model import Digest
     from reconcile.disk.facts import Facts
     from reconcile.disk.reading import Print
     from reconcile.disk.tree import Directory
+    from reconcile.model.format import Format, StreamContent
+    from reconcile.model.snapshot import Digest
 
 LARGE = 64 << 20
 """Bytes from which on a file of events is read piece by piece, which takes longer."""

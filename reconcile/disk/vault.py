@@ -34,7 +34,7 @@ class VaultError(ReconcileError):
 
 
 class VaultObject(Struct, frozen=True):
-    """Content in the vault: its name there, its hexadecimal xxh3_128 (`core.model.Digest`), its bytes."""
+    """Content in the vault: its name there, its hexadecimal xxh3_128 (`model.snapshot.Digest`), its bytes."""
 
     digest: str
     xxh3: str

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from reconcile.core.model import EXTRA, Side
 from reconcile.disk.sql_values import encoded, select
 from reconcile.disk.state_schema import state_errors, transaction
+from reconcile.model.snapshot import EXTRA, Side
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-    from reconcile.core.model import Digest
+    from reconcile.model.snapshot import Digest
 
 _COLUMNS = "digest, xxh3, size, conversation, unit, file, side, path, mtime_ns, run, why, kind"
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from reconcile.core.model import Copy, Foreign, Partition, Problem, Side, Snapshot, nested_git
-from reconcile.core.names import CHILDREN, GIT
 from reconcile.disk.copies import SYMLINK, Reader, Spot
 from reconcile.disk.facts import Facts
 from reconcile.disk.reading import reason
 from reconcile.disk.tree import Directory, is_special, kind_of
+from reconcile.model.names import CHILDREN, GIT
+from reconcile.model.snapshot import Copy, Foreign, Partition, Problem, Side, Snapshot, nested_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.core.format import Format
     from reconcile.disk.index import Index
+    from reconcile.model.format import Format
 
 _TRIES = 2
 _OPEN = 64

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.core.format import Format
+    from reconcile.model.format import Format
 
     Factory: TypeAlias = Callable[[tuple[str, ...]], Format]
 

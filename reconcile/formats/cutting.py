@@ -12,7 +12,7 @@ from reconcile.formats.times import instant_ns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from reconcile.core.format import Part
+    from reconcile.model.format import Part
 
 _PAIRS: Final = {"tool_call_request": "tool_call_response", "inquiry_request": "inquiry_response"}
 _CONFIG: Final = "config_delta"

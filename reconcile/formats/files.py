@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from reconcile.core.format import Summary
-from reconcile.core.model import EXTRA, METADATA, STREAM, Event, Fault, Metadata, ParentKind, ParentRef, Stream
-from reconcile.core.names import CHILDREN
 from reconcile.formats import strict, times
 from reconcile.formats.cutting import cut
 from reconcile.formats.fragments import fragments
+from reconcile.model.format import Summary
+from reconcile.model.names import CHILDREN
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Event, Fault, Metadata, ParentKind, ParentRef, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from reconcile.core.format import Part, StreamContent
+    from reconcile.model.format import Part, StreamContent
 
 METADATA_FILE = "metadata.json"
 BASE_FILE = "base_config.json"

@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import EXTRA, METADATA, Fault, Metadata, ParentKind, ParentRef
 from reconcile.formats.files import EDITOR_FILES
+from reconcile.model.snapshot import EXTRA, METADATA, Fault, Metadata, ParentKind, ParentRef
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from reconcile.core.format import Entry, Mended, Part, Places, StreamContent, Summary
-    from reconcile.core.model import Stream
+    from reconcile.model.format import Entry, Mended, Part, Places, StreamContent, Summary
+    from reconcile.model.snapshot import Stream
 
 _ROOT = ParentRef(ParentKind.ROOT)
 _NO_STREAM = Fault("", "a stream", "none: this format has no streams")

@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from reconcile.core.format import Summary
-from reconcile.core.model import Event, Fault, Metadata, ParentKind, ParentRef, Stream
-from reconcile.core.names import CHILDREN
 from reconcile.formats import strict
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, ManagedFiles
+from reconcile.model.format import Summary
+from reconcile.model.names import CHILDREN
+from reconcile.model.snapshot import Event, Fault, Metadata, ParentKind, ParentRef, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.core.format import Part, StreamContent
+    from reconcile.model.format import Part, StreamContent
 
 _DECISECOND = 100_000_000
 _NAME = re.compile(r"[^.\x00-\x1f\x7f-\x9f/\ud800-\udfff][^\x00-\x1f\x7f-\x9f/\ud800-\udfff]*")

@@ -14,11 +14,6 @@ from msgspec.structs import replace
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
-from reconcile.core.edits import RefusedError
-from reconcile.core.model import METADATA, STREAM, WHOLE, Partition, Side
-from reconcile.core.planner import make_plan
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Remove
 from reconcile.disk.roots import identity_of
 from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.versions import Version
@@ -27,18 +22,23 @@ from reconcile.library.errors import ChangedError, HasChildrenError, PersistErro
 from reconcile.library.loading import stored
 from reconcile.library.planning import moves_anything, plan_change, plan_run, stated_parent, store_copy
 from reconcile.library.sites import Sites
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Children, Remove
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Partition, Side
+from reconcile.planning.edits import RefusedError
+from reconcile.planning.planner import make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from reconcile.apply.site import Site
-    from reconcile.core.look import Look
-    from reconcile.core.model import Copy, Digest
-    from reconcile.core.plan import Plan
     from reconcile.disk.jp_locks import Lease, Locks
     from reconcile.library.persisting import Change, Removal
     from reconcile.library.sight import Ground, Sight
     from reconcile.library.values import Contents
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Copy, Digest
+    from reconcile.model.world_state import Look
 
 _TRIES = 5
 

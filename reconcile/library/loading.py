@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.model import Fault, Side
 from reconcile.disk.reading import read_files
 from reconcile.disk.tree import Directory
 from reconcile.library.errors import UnreadableError
 from reconcile.library.planning import moves_anything, plan_run, store_copy
+from reconcile.model.snapshot import Fault, Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from reconcile.core.model import Copy, Digest, File
-    from reconcile.core.plan import Write
     from reconcile.library.sight import Ground, Sight
     from reconcile.library.values import Contents
+    from reconcile.model.plan import Write
+    from reconcile.model.snapshot import Copy, Digest, File
 
 
 class Source(Struct, frozen=True):

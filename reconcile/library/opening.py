@@ -7,7 +7,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from reconcile.config import load_settings
-from reconcile.core.policy import Policy
 from reconcile.disk.locate import locate
 from reconcile.disk.roots import LocateError, refuse_state_inside
 from reconcile.disk.state_place import state_directory
@@ -15,6 +14,7 @@ from reconcile.library.exclusion import entered
 from reconcile.library.locking import JpLocks, NoLocks
 from reconcile.library.sight import Sight
 from reconcile.library.storage import Disk, Memory
+from reconcile.model.policy import Policy
 from reconcile.session import Session
 
 if TYPE_CHECKING:

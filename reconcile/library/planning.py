@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.core.draft import Draft, Put, Step
-from reconcile.core.memory import Intent, IntentKind
-from reconcile.core.model import METADATA, STREAM, WHOLE, Copy, Fault, File, Partition, Side, Stream
-from reconcile.core.nodes import Node
-from reconcile.core.plan import Kind
-from reconcile.core.planner import make_plan
-from reconcile.core.reasons import Reason
-from reconcile.core.units import units_of
-from reconcile.core.views import views_of
-from reconcile.core.withholding import renumbered
+from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.plan import Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Copy, Fault, File, Partition, Side, Stream
+from reconcile.model.units import units_of
+from reconcile.planning.builder import Draft, Put, Step
+from reconcile.planning.filters import renumbered
+from reconcile.planning.planner import make_plan
+from reconcile.planning.rules.views import views_of
+from reconcile.planning.virtual_tree import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from reconcile.core.format import Format
-    from reconcile.core.look import Look
-    from reconcile.core.model import Digest, Metadata
-    from reconcile.core.plan import Action, Plan
-    from reconcile.core.policy import Policy
-    from reconcile.core.units import Rules
     from reconcile.library.persisting import Change
     from reconcile.library.sight import Ground
     from reconcile.library.values import Contents
+    from reconcile.model.format import Format
+    from reconcile.model.plan import Action, Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Digest, Metadata
+    from reconcile.model.units import Rules
+    from reconcile.model.world_state import Look
 
 _IN_PLACE = (Kind.COPY, Kind.FORK, Kind.PROJECT, Kind.SET_PARENT, Kind.AGE)
 

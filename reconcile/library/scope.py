@@ -9,7 +9,6 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from reconcile.core.model import Fault, ParentKind
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
 from reconcile.library.errors import (
@@ -23,6 +22,7 @@ from reconcile.library.errors import (
 )
 from reconcile.library.exclusion import entered, is_inside
 from reconcile.library.persisting import Change, Removal
+from reconcile.model.snapshot import Fault, ParentKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.decisions import decide
-from reconcile.core.model import Metadata, Partition, Side
-from reconcile.core.names import CHILDREN
-from reconcile.core.part import Known
-from reconcile.core.quiet import is_settled
 from reconcile.disk.copies import Spot
 from reconcile.disk.roots import refuse_link
 from reconcile.disk.state import State
 from reconcile.library.tree import Tree, show
+from reconcile.model.names import CHILDREN
+from reconcile.model.snapshot import Metadata, Partition, Side
+from reconcile.planning.decide import decide
+from reconcile.planning.incremental.no_op import is_settled
+from reconcile.planning.incremental.scope import Known
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from reconcile.core.guards import Whole
-    from reconcile.core.known import KnownSide
-    from reconcile.core.look import Look
-    from reconcile.core.memory import Memory
-    from reconcile.core.model import Copy
-    from reconcile.core.policy import Policy
     from reconcile.library.values import Contents
+    from reconcile.model.baseline import Memory
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Copy
+    from reconcile.model.world_state import Look
+    from reconcile.planning.incremental.side_index import KnownSide
+    from reconcile.planning.rules.guards import Whole
     from reconcile.session import Session
 
 _TRIES = 20

@@ -17,11 +17,11 @@ from reconcile.library.tree import Tree, show
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.core.format import Format
     from reconcile.disk.jp_locks import Lease, Locks
     from reconcile.library.persisting import Change, PersistBackend, Removal
     from reconcile.library.sight import Sight
     from reconcile.library.values import Contents
+    from reconcile.model.format import Format
 
 
 class Storage(Protocol):

@@ -1,7 +1,7 @@
 """Who is whose parent, kept up by what changes: an answer and a change cost what they concern, not what there is.
 
-The rules are those of `reconcile.core.tree`: a parent that isn't there makes its child a root, and a cycle is broken
-at its smallest member.
+The rules are those of `reconcile.planning.rules.tree`: a parent that isn't there makes its child a root, and a cycle is
+broken at its smallest member.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import Metadata, ParentKind
+from reconcile.model.snapshot import Metadata, ParentKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.core.format import Format
     from reconcile.library.values import Contents
+    from reconcile.model.format import Format
 
 
 class Tree:

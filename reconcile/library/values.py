@@ -7,15 +7,15 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
-from reconcile.core.model import Fault
 from reconcile.formats import strict, times
 from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, serialised
 from reconcile.library.errors import InvalidValueError, UnreadableError
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from reconcile.core.format import Format
+    from reconcile.model.format import Format
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """What a JSON file can hold, in a form that can be changed."""

@@ -22,8 +22,8 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
-from reconcile.core.model import Side
 from reconcile.disk.mounts import network_type
+from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

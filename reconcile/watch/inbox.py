@@ -6,7 +6,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Side
+    from reconcile.model.snapshot import Side
 
 _SECOND = 10**9
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.core.guards import has_lost_all
-from reconcile.core.memory import LOST
-from reconcile.core.model import ARCHIVE
-from reconcile.core.names import CHILDREN
 from reconcile.disk.reading import reason
 from reconcile.errors import ReconcileError
+from reconcile.model.baseline import LOST
+from reconcile.model.names import CHILDREN
+from reconcile.model.snapshot import ARCHIVE
+from reconcile.planning.rules.guards import has_lost_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reconcile.core.format import Format
-    from reconcile.core.look import Look
     from reconcile.disk.roots import Roots
+    from reconcile.model.format import Format
+    from reconcile.model.world_state import Look
 
 
 class MergingError(ReconcileError):

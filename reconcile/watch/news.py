@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from reconcile.core.plan import Action, Item
+    from reconcile.model.plan import Action, Item
 
 
 class What(StrEnum):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.core.format import Entry
-from reconcile.core.model import ARCHIVE, TRASH
-from reconcile.core.names import CHILDREN
 from reconcile.disk.remnants import STAGING
+from reconcile.model.format import Entry
+from reconcile.model.names import CHILDREN
+from reconcile.model.snapshot import ARCHIVE, TRASH
 
 if TYPE_CHECKING:
-    from reconcile.core.format import Format, Places
+    from reconcile.model.format import Format, Places
 
 
 class Heard(NamedTuple):

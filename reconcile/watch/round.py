@@ -11,14 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.site import MovedError
-from reconcile.core.model import Side
-from reconcile.core.reasons import Reason
-from reconcile.core.withholding import without_moving
 from reconcile.disk.gitstate import git_busy
 from reconcile.disk.own_lock import LockedError
 from reconcile.disk.roots import identity_of
 from reconcile.errors import ReconcileError
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import Side
 from reconcile.passes import Passes
+from reconcile.planning.filters import without_moving
 from reconcile.watch.ears import DeafError, Ears
 from reconcile.watch.merging import refuse_lost, refuse_merging
 from reconcile.watch.news import News, What
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from reconcile.apply.outcome import Outcome
-    from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
+    from reconcile.model.policy import Policy
     from reconcile.passes import Pass
     from reconcile.session import Session
     from reconcile.watch.inbox import Inbox

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from reconcile.core.model import Side
+from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

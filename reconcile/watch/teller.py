@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.apply.outcome import Result
-from reconcile.core.reasons import Reason
+from reconcile.model.reasons import Reason
 from reconcile.watch.news import News, Standing, What
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from reconcile.apply.outcome import Outcome
-    from reconcile.core.plan import Item, Plan
+    from reconcile.model.plan import Item, Plan
 
     About = Callable[[str | None], bool]
 

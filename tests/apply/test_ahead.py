@@ -22,7 +22,7 @@ from tests.support.world import World, command, events, listing, make_project, w
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from reconcile.core.plan import Action
+    from reconcile.model.plan import Action
     from tests.conftest import Run
 
 FIRST = 17500000001

@@ -11,15 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.apply.stage import Stage
-from reconcile.core.model import Place, Side
-from reconcile.core.plan import Action, Kind
-from reconcile.core.reasons import Reason
 from reconcile.disk.hashing import digest
 from reconcile.disk.made import Files, are_settled, rows_of
 from reconcile.disk.reading import print_of
 from reconcile.disk.scan import scan
 from reconcile.disk.tree import Directory
 from reconcile.formats import get_format
+from reconcile.model.plan import Action, Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import Place, Side
 from tests.support.world import World, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.model import Place, Side
-from reconcile.core.plan import Action, Heading, Item, Kind, Note, Plan
-from reconcile.core.reasons import Reason
+from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import Place, Side
 from tests.cli.modules import module
 from tests.support.building import agreed_on, here, plan_of, stored
 

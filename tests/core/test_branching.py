@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.branching import plan_branch
-from reconcile.core.choices import Layout
-from reconcile.core.edits import RefusedError
-from reconcile.core.format import Part
-from reconcile.core.memory import Intent, IntentKind
-from reconcile.core.model import Fault
-from reconcile.core.plan import Heading
-from reconcile.core.policy import Policy
-from reconcile.core.requests import Branch
+from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.format import Part
+from reconcile.model.options import Layout
+from reconcile.model.plan import Heading
+from reconcile.model.policy import Policy
+from reconcile.model.requests import Branch
+from reconcile.model.snapshot import Fault
+from reconcile.planning.edits import RefusedError
+from reconcile.planning.requests.fork import plan_branch
 from tests.support.building import NOW_NS, agreed_on, board_of, here, stored
 from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
-    from reconcile.core.plan import Plan
+    from reconcile.model.plan import Plan
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 FILES = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.core.commits import Change, Commits, Order
+from reconcile.planning.rules.commit_order import Change, Commits, Order
 
 FILE = ("jp-c1", "events.json")
 OLDER, NEWER, EITHER = Order

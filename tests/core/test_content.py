@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Diverged, Missing, Prefer, StreamRule, Take
-from reconcile.core.content import Outcome, Verdict, decide_carried, decide_unit, decide_units
-from reconcile.core.guards import Sides
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Outdated
-from reconcile.core.model import METADATA, STREAM, Side
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
+from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Outdated
+from reconcile.model.options import Diverged, Missing, Prefer, StreamRule, Take
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, STREAM, Side
+from reconcile.planning.rules.content import Outcome, Verdict, decide_carried, decide_unit, decide_units
+from reconcile.planning.rules.guards import Sides
 from tests.support.building import here, stored, view_of
 from tests.support.notation import StreamText
 

@@ -7,14 +7,14 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Take
-from reconcile.core.content import Outcome, Verdict
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, Side
-from reconcile.core.policy import Policy
-from reconcile.core.presence import Goal
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Project, Remove
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.options import Take
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Children, Project, Remove
+from reconcile.model.snapshot import METADATA, STREAM, Side
+from reconcile.planning.rules.content import Outcome, Verdict
+from reconcile.planning.rules.presence import Goal
 from tests.support.building import agreed_on, board_of, here, plan_of, stored, unreadable, view_of
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

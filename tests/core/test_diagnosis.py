@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.diagnosis import LAY_OUT, PLAIN, SEE_TO_IT, Ailment, Finding, diagnose
-from reconcile.core.model import Problem
-from reconcile.core.plan import Item
-from reconcile.core.reasons import Reason
+from reconcile.model.plan import Item
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import Problem
+from reconcile.planning.diagnosis import LAY_OUT, PLAIN, SEE_TO_IT, Ailment, Finding, diagnose
 from tests.support.building import agreed_on, board_of, here, plan_of, stored, unreadable
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout
-from reconcile.core.memory import Intent, IntentKind
-from reconcile.core.policy import Policy
+from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.options import Layout
+from reconcile.model.policy import Policy
 from tests.support.building import agreed_on, board_of, here, stored
 
 if TYPE_CHECKING:
-    from reconcile.core.board import Board
-    from reconcile.core.model import Side
-    from reconcile.core.views import SideView
+    from reconcile.model.snapshot import Side
+    from reconcile.planning.context import Board
+    from reconcile.planning.rules.views import SideView
 
 OLD = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 NEW = OLD.replace('09:00 title "A"', '09:30 title "B"')

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.doubts import doubts_of, parted_of
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM
-from reconcile.core.views import PLACE
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.snapshot import METADATA, STREAM
+from reconcile.planning.rules.doubts import doubts_of, parted_of
+from reconcile.planning.rules.views import PLACE
 from tests.support.building import agreed_on, here, stored, unreadable, view_of
 from tests.support.notes import RULES as FIXED
 from tests.support.pure_level import RULES

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconcile.core.draft import Draft, Put, Step
-from reconcile.core.model import File, Place, Side
-from reconcile.core.nodes import Node, nodes_of
-from reconcile.core.plan import Action, Expect, Kind
-from reconcile.core.reasons import Reason
-from reconcile.core.withholding import renumbered, withheld
+from reconcile.model.plan import Action, Expect, Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import File, Place, Side
+from reconcile.planning.builder import Draft, Put, Step
+from reconcile.planning.filters import renumbered, withheld
+from reconcile.planning.virtual_tree import Node, nodes_of
 from tests.support.building import here, stored
 
 if TYPE_CHECKING:

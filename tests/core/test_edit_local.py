@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.memory import Intent, IntentKind, Memory, Verb, Waiting
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
+from reconcile.model.baseline import Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
 from tests.support.building import agreed_on, here, plan_of, stored
 
 if TYPE_CHECKING:
-    from reconcile.core.plan import Plan
+    from reconcile.model.plan import Plan
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

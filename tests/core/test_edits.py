@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Diverged, Layout, Take
-from reconcile.core.decisions import decide
-from reconcile.core.edit_remove import keeping_parents
-from reconcile.core.edits import Edits, RefusedError
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import WHOLE, Problem
-from reconcile.core.plan import Kind
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Collect, Localize, Project, Remove, Reparent
-from reconcile.core.tree_edits import edits_of
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.options import Diverged, Layout, Take
+from reconcile.model.plan import Kind
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Children, Collect, Localize, Project, Remove, Reparent
+from reconcile.model.snapshot import WHOLE, Problem
+from reconcile.planning.decide import decide
+from reconcile.planning.edits import Edits, RefusedError
+from reconcile.planning.requests.dispatch import edits_of
+from reconcile.planning.requests.remove import keeping_parents
 from tests.support.building import NOW_NS, agreed_on, board_of, here, plan_of, stored, unreadable, view_of
 from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Snapshot
+    from reconcile.model.snapshot import Snapshot
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 NEWER = ONE.replace("[1]", "[1 2]")

@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Prefer, Take
-from reconcile.core.decisions import decide
-from reconcile.core.fold import fold
-from reconcile.core.format import Mended
-from reconcile.core.look import Look
-from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.mending import as_mended
-from reconcile.core.model import METADATA, Fault, Foreign, Side
-from reconcile.core.past import PastRun
-from reconcile.core.plan import Heading, Kind
-from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy
-from reconcile.core.presence import Goal, Presence, lacking
-from reconcile.core.quiet import quiet_plan
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Localize, Remove, TakeBack
-from reconcile.core.undo import plan_undo
-from reconcile.core.units import Rules
-from reconcile.core.views import views_of
-from reconcile.core.withholding import without_moving
+from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.format import Mended
+from reconcile.model.options import Prefer, Take
+from reconcile.model.past_run import PastRun
+from reconcile.model.plan import Heading, Kind
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Localize, Remove, TakeBack
+from reconcile.model.snapshot import METADATA, Fault, Foreign, Side
+from reconcile.model.units import Rules
+from reconcile.model.world_state import Look
+from reconcile.planning.baseline_update import fold
+from reconcile.planning.decide import decide
+from reconcile.planning.filters import without_moving
+from reconcile.planning.incremental.no_op import quiet_plan
+from reconcile.planning.planner import make_plan
+from reconcile.planning.requests.undo import plan_undo
+from reconcile.planning.rules.presence import Goal, Presence, lacking
+from reconcile.planning.rules.views import views_of
+from reconcile.planning.steps.derived import as_mended
 from tests.support.notes import FORMAT, HOUR, RULES, carried_out, notes, side
 from tests.support.remembering import Memories
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.core.model import Snapshot
-    from reconcile.core.plan import Plan
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Snapshot
 
 Files = dict[str, bytes]
 NOW = 20 * HOUR

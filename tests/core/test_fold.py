@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.fold import Changes, brought, fold
-from reconcile.core.guards import Sides, Whole
-from reconcile.core.memory import LOST, Agreed, AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
-from reconcile.core.plan import Action, Kind, Plan, Write
-from reconcile.core.reasons import Reason
-from reconcile.core.views import PLACE
+from reconcile.model.baseline import LOST, Agreed, AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
+from reconcile.model.plan import Action, Kind, Plan, Write
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
+from reconcile.planning.baseline_update import Changes, brought, fold
+from reconcile.planning.rules.guards import Sides, Whole
+from reconcile.planning.rules.views import PLACE
 from tests.support.building import agreed_on, here, plan_of, seen, stored, unreadable, view_of
 from tests.support.pure_level import RULES
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.fold import Changes, fold
-from reconcile.core.memory import Agreed, Memory
-from reconcile.core.model import METADATA, STREAM, WHOLE, Place, Side, Snapshot
-from reconcile.core.plan import Action, Kind, Plan, Write
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Localize, Project, TakeBack
-from reconcile.core.views import views_of
+from reconcile.model.baseline import Agreed, Memory
+from reconcile.model.plan import Action, Kind, Plan, Write
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Localize, Project, TakeBack
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Side, Snapshot
+from reconcile.planning.baseline_update import Changes, fold
+from reconcile.planning.rules.views import views_of
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable
 from tests.support.pure_level import RULES
 
@@ -175,7 +175,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         found.update(views)
         return views
 
-    monkeypatch.setattr("reconcile.core.fold.views_of", seen)
+    monkeypatch.setattr("reconcile.planning.baseline_update.views_of", seen)
     return found
 
 

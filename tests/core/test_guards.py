@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.guards import Sides, hidden_directories, is_bulk, look_at_sides
-from reconcile.core.memory import LOST, Intent, IntentKind, Memory
-from reconcile.core.model import Foreign, Problem, Side, Snapshot
+from reconcile.model.baseline import LOST, Intent, IntentKind, Memory
+from reconcile.model.snapshot import Foreign, Problem, Side, Snapshot
+from reconcile.planning.rules.guards import Sides, hidden_directories, is_bulk, look_at_sides
 from tests.support.building import agreed_on, here, seen, stored
 from tests.support.pure_level import FORMAT
 

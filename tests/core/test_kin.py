@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconcile.core.kin import Kin, above, kin_of
-from reconcile.core.memory import Agreed, Intent, IntentKind, Memory
+from reconcile.model.baseline import Agreed, Intent, IntentKind, Memory
+from reconcile.planning.incremental.ancestry import Kin, above, kin_of
 from tests.support.building import here
 
 ROOT = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

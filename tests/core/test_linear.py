@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout, Missing
-from reconcile.core.memory import Memory
-from reconcile.core.model import Side
-from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy
-from reconcile.core.requests import Children, Localize, Project, Remove, Reparent
-from reconcile.core.simulate import listing_of, simulate
-from reconcile.core.standing import standings
 from reconcile.listing import DRAWN, flat, tree
+from reconcile.model.baseline import Memory
+from reconcile.model.options import Layout, Missing
+from reconcile.model.policy import Policy
+from reconcile.model.requests import Children, Localize, Project, Remove, Reparent
+from reconcile.model.snapshot import Side
 from reconcile.planjson import plan_to_json
+from reconcile.planning.planner import make_plan
+from reconcile.planning.simulate import listing_of, simulate
+from reconcile.planning.status_listing import standings
 from tests.support.building import NOW_NS, board_of
 from tests.support.listing import read_tree
 from tests.support.pure_level import FORMAT, RULES
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from reconcile.core.model import Snapshot
+    from reconcile.model.snapshot import Snapshot
 
     Shape = Callable[[int], list[str]]
 

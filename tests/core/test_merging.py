@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reconcile.core.merging import completed
-from reconcile.core.plan import Item, Note, Plan
-from reconcile.core.reasons import Reason
+from reconcile.model.plan import Item, Note, Plan
+from reconcile.model.reasons import Reason
+from reconcile.planning.incremental.merge import completed
 
 
 def item(conversation: str, message: str = "before") -> Item:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reconcile.core.model import Place, Side
-from reconcile.core.nodes import Node, nodes_of
+from reconcile.model.snapshot import Place, Side
+from reconcile.planning.virtual_tree import Node, nodes_of
 from tests.support.building import here
 
 LINES = [

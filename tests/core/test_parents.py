@@ -7,10 +7,10 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.content import Outcome, Verdict
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Memory
-from reconcile.core.model import METADATA, STREAM, Metadata, ParentKind, ParentRef
-from reconcile.core.parents import Parentage, decide_parent, stated_alone, states
+from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Memory
+from reconcile.model.snapshot import METADATA, STREAM, Metadata, ParentKind, ParentRef
+from reconcile.planning.rules.content import Outcome, Verdict
+from reconcile.planning.rules.parents import Parentage, decide_parent, stated_alone, states
 from tests.support.building import here, stored, unreadable, view_of
 from tests.support.pure_level import FORMAT
 

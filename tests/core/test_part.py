@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Prefer
-from reconcile.core.guards import look_at_whole
-from reconcile.core.kin import Kin, above
-from reconcile.core.known import KnownSide
-from reconcile.core.look import Look
-from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.model import Fault, Foreign, Problem, Side, Stream
-from reconcile.core.part import USUAL, Known
-from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy
+from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.options import Prefer
+from reconcile.model.policy import Policy
+from reconcile.model.snapshot import Fault, Foreign, Problem, Side, Stream
+from reconcile.model.world_state import Look
+from reconcile.planning.incremental.ancestry import Kin, above
+from reconcile.planning.incremental.scope import USUAL, Known
+from reconcile.planning.incremental.side_index import KnownSide
+from reconcile.planning.planner import make_plan
+from reconcile.planning.rules.guards import look_at_whole
 from tests.properties.parts import restricted
 from tests.support.building import NOW_NS, agreed_on, here, stored
 from tests.support.pure_level import FORMAT, RULES
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Copy, Snapshot
+    from reconcile.model.snapshot import Copy, Snapshot
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

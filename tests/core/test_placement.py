@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout, Missing, Take
-from reconcile.core.memory import AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, WHOLE, Side
-from reconcile.core.plan import Action, Expect, Kind, Plan
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Localize, Project
-from reconcile.core.views import PLACE
+from reconcile.model.baseline import AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
+from reconcile.model.options import Layout, Missing, Take
+from reconcile.model.plan import Action, Expect, Kind, Plan
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Localize, Project
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Side
+from reconcile.planning.rules.views import PLACE
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

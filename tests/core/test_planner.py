@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Missing, Take
-from reconcile.core.guards import Sides, Whole
-from reconcile.core.memory import Intent, IntentKind, Memory, Verb, Waiting
-from reconcile.core.model import STREAM, Snapshot
-from reconcile.core.plan import Kind, Plan
-from reconcile.core.planner import make_plan, plan_by_rules
-from reconcile.core.policy import Policy
-from reconcile.core.requests import Children, Collect, Project, Remove
+from reconcile.model.baseline import Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.options import Missing, Take
+from reconcile.model.plan import Kind, Plan
+from reconcile.model.policy import Policy
+from reconcile.model.requests import Children, Collect, Project, Remove
+from reconcile.model.snapshot import STREAM, Snapshot
+from reconcile.planning.planner import make_plan, plan_by_rules
+from reconcile.planning.rules.guards import Sides, Whole
 from tests.support.building import NOW_NS, agreed_on, here, plan_of, stored
 from tests.support.pure_level import RULES
 
@@ -42,7 +42,7 @@ def ruled(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
         found.append({copy.conversation for copy in store.copies})
         return plan_by_rules(store, *rest)  # type: ignore[arg-type] # whatever it is called with
 
-    monkeypatch.setattr("reconcile.core.planner.plan_by_rules", asked)
+    monkeypatch.setattr("reconcile.planning.planner.plan_by_rules", asked)
     return found
 
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Missing
-from reconcile.core.format import Format
-from reconcile.core.memory import Intent, IntentKind
-from reconcile.core.model import METADATA, STREAM, WHOLE, Problem, Side
-from reconcile.core.plan import Kind
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason, reason_of
 from reconcile.formats import FORMATS, get_format
+from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.format import Format
+from reconcile.model.options import Missing
+from reconcile.model.plan import Kind
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason, reason_of
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Problem, Side
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable
 
 if TYPE_CHECKING:
-    from reconcile.core.plan import Plan
+    from reconcile.model.plan import Plan
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout, Missing, Take
-from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, Foreign, Problem, Side, Snapshot
-from reconcile.core.policy import Policy
-from reconcile.core.presence import Goal, Presence, removed_here
-from reconcile.core.reasons import Reason
+from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.options import Layout, Missing, Take
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, STREAM, Foreign, Problem, Side, Snapshot
+from reconcile.planning.rules.presence import Goal, Presence, removed_here
 from tests.support.building import agreed_on, board_of, here, seen, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

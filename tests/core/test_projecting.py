@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout, Missing
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import Side
-from reconcile.core.planner import make_plan, plan_by_rules
-from reconcile.core.policy import Policy
-from reconcile.core.projecting import projection_of
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.options import Layout, Missing
+from reconcile.model.policy import Policy
+from reconcile.model.snapshot import Side
+from reconcile.planning.incremental.projection import projection_of
+from reconcile.planning.planner import make_plan, plan_by_rules
 from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
 from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Snapshot
+    from reconcile.model.snapshot import Snapshot
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1 2]'

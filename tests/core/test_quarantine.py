@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.edits import RefusedError
-from reconcile.core.model import WHOLE, Fault, File, nested_git
-from reconcile.core.plan import Heading
-from reconcile.core.quarantine import plan_quarantine
+from reconcile.model.plan import Heading
+from reconcile.model.snapshot import WHOLE, Fault, File, nested_git
+from reconcile.planning.edits import RefusedError
+from reconcile.planning.requests.quarantine import plan_quarantine
 from tests.support.building import NOW_NS, agreed_on, board_of, here, stored, unreadable
 from tests.support.pure_level import RULES
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout, Missing, Take
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Verb, Waiting
-from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
-from reconcile.core.policy import Policy
-from reconcile.core.quiet import is_settled, quiet_plan, unsettled
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.options import Layout, Missing, Take
+from reconcile.model.policy import Policy
+from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
+from reconcile.planning.incremental.no_op import is_settled, quiet_plan, unsettled
 from tests.support.building import Lines, agreed_on, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
 

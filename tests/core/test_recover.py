@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.recover import Offer, Offers, absent, coming, offers, remembering
-from reconcile.core.requests import Project
-from reconcile.core.tree_edits import edits_of
+from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Project
+from reconcile.planning.requests.dispatch import edits_of
+from reconcile.planning.requests.recover import Offer, Offers, absent, coming, offers, remembering
 from tests.support.building import agreed_on, board_of, here, plan_of, stored
 
 if TYPE_CHECKING:
-    from reconcile.core.board import Board
+    from reconcile.planning.context import Board
 
 A, B, C, D = (f'{n}-x  metadata 09:00 title "X"  stream 09:00 [1]' for n in range(1, 5))
 CHILD = '6-x  metadata 09:00 title "X" parent {}  stream 09:00 [1]'

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout, Missing, Take
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Verb, Waiting
-from reconcile.core.model import METADATA, Foreign, Problem, Side, Snapshot
-from reconcile.core.planner import plan_by_rules
-from reconcile.core.policy import Policy
-from reconcile.core.remaining import Remaining, remaining_of
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.options import Layout, Missing, Take
+from reconcile.model.policy import Policy
+from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
+from reconcile.planning.incremental.remaining import Remaining, remaining_of
+from reconcile.planning.planner import plan_by_rules
 from tests.support.building import NOW_NS, agreed_on, here, plan_of, seen, stored, unreadable
 from tests.support.pure_level import FORMAT, RULES
 

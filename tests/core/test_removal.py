@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconcile.core.model import STREAM, Foreign, nested_git
-from reconcile.core.plan import Action, Kind, Plan
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Localize, Remove
+from reconcile.model.plan import Action, Kind, Plan
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Children, Localize, Remove
+from reconcile.model.snapshot import STREAM, Foreign, nested_git
 from tests.support.building import agreed_on, here, plan_of, stored, view_of
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Diverged, Take
-from reconcile.core.memory import LOST, AsideKind, AsideRecord, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, WHOLE, Foreign, Side, Snapshot
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Localize, Project, Remove
+from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.options import Diverged, Take
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Children, Localize, Project, Remove
+from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Side, Snapshot
 from tests.support.building import agreed_on, here, plan_of, stored, view_of
 
 if TYPE_CHECKING:
-    from reconcile.core.plan import Item, Plan
+    from reconcile.model.plan import Item, Plan
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 ONLY_METADATA, ONLY_STREAM = '1-a  metadata 09:00 title "A"', "1-a  stream 09:00 [1]"

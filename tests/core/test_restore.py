@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
-from reconcile.core.past import Kept, KeptUnit
-from reconcile.core.plan import Heading
-from reconcile.core.policy import Policy
-from reconcile.core.restore import NoPlaceError, plan_restore
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
+from reconcile.model.options import Layout
+from reconcile.model.past_run import Kept, KeptUnit
+from reconcile.model.plan import Heading
+from reconcile.model.policy import Policy
+from reconcile.planning.requests.restore import NoPlaceError, plan_restore
 from tests.support.building import agreed_on, here, stored
 from tests.support.pure_level import RULES
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.look import Look
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
-from reconcile.core.model import METADATA, WHOLE, Place, Side
-from reconcile.core.plan import Action, Expect, Item, Kind, Plan, Write
-from reconcile.core.reasons import Reason
-from reconcile.core.saved import DONE_ALREADY, agreeing, moved_on
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
+from reconcile.model.plan import Action, Expect, Item, Kind, Plan, Write
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, WHOLE, Place, Side
+from reconcile.model.world_state import Look
+from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 from tests.support.building import here, stored
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

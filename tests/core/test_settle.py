@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Missing, Take
-from reconcile.core.memory import Intent, IntentKind, Memory
-from reconcile.core.model import EARLIEST_NS, METADATA, STREAM, Side, Snapshot
-from reconcile.core.plan import Action, Kind, Plan
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Localize, Remove
-from reconcile.core.settle import AGE_NS
+from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.options import Missing, Take
+from reconcile.model.plan import Action, Kind, Plan
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Localize, Remove
+from reconcile.model.snapshot import EARLIEST_NS, METADATA, STREAM, Side, Snapshot
+from reconcile.planning.steps.content import AGE_NS
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable, view_of
 from tests.support.notation import StreamText
 from tests.support.words import time_ns

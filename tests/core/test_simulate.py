@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.look import Look
-from reconcile.core.model import Place, Side
-from reconcile.core.plan import Action, Expect, Kind, Plan, Write
-from reconcile.core.reasons import Reason
-from reconcile.core.simulate import ContradictionError, FileState, Listing, listing_of, simulate, surprises
+from reconcile.model.plan import Action, Expect, Kind, Plan, Write
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import Place, Side
+from reconcile.model.world_state import Look
+from reconcile.planning.simulate import ContradictionError, FileState, Listing, listing_of, simulate, surprises
 from tests.support.building import agreed_on, here, plan_of, stored
 
 

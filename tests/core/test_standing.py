@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Diverged
-from reconcile.core.diagnosis import empty_directories
-from reconcile.core.memory import AsideKind, AsideRecord, Memory
-from reconcile.core.model import METADATA
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.standing import Standing, standings
+from reconcile.model.baseline import AsideKind, AsideRecord, Memory
+from reconcile.model.options import Diverged
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA
+from reconcile.planning.diagnosis import empty_directories
+from reconcile.planning.status_listing import Standing, standings
 from tests.support.building import Lines, agreed_on, board_of, here, plan_of, stored, view_of
 
 ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.model import Event, Stream
-from reconcile.core.streams import Direction, direction, events, is_torn, lives_on, loses_its_end
+from reconcile.model.snapshot import Event, Stream
+from reconcile.planning.rules.streams import Direction, direction, events, is_torn, lives_on, loses_its_end
 
 
 def stream(letters: str) -> Stream:

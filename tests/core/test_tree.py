@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.core.tree import TreeIndex
+from reconcile.planning.rules.tree import TreeIndex
 from tests.support.pure_level import FORMAT
 
 

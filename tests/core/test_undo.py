@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Missing
-from reconcile.core.look import Look
-from reconcile.core.memory import Intent, IntentKind, Memory, Remembered, remembered
-from reconcile.core.model import WHOLE, Place, Side, nested_git
-from reconcile.core.nodes import Node
-from reconcile.core.past import Kept, PastRun, Since, changed_since, taken_back
-from reconcile.core.plan import Heading, Kind
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import TakeBack
-from reconcile.core.saved import agreeing
-from reconcile.core.simulate import listing_of
-from reconcile.core.undo import plan_undo
-from reconcile.core.whereabouts import Whereabouts
+from reconcile.model.baseline import Intent, IntentKind, Memory, Remembered, remembered
+from reconcile.model.options import Missing
+from reconcile.model.past_run import Kept, PastRun, Since, changed_since, taken_back
+from reconcile.model.plan import Heading, Kind
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import TakeBack
+from reconcile.model.snapshot import WHOLE, Place, Side, nested_git
+from reconcile.model.world_state import Look
+from reconcile.planning.requests.positions import Whereabouts
+from reconcile.planning.requests.undo import plan_undo
+from reconcile.planning.revalidate import agreeing
+from reconcile.planning.simulate import listing_of
+from reconcile.planning.virtual_tree import Node
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.past_runs import kept_of
 from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Snapshot
-    from reconcile.core.plan import Plan
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Snapshot
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 LONGER_A = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]'

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, remembered
-from reconcile.core.model import WHOLE, File
-from reconcile.core.plan import Kind
-from reconcile.core.undone import Standing, left_alone, side_digest, standing, undone_record
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, remembered
+from reconcile.model.plan import Kind
+from reconcile.model.snapshot import WHOLE, File
+from reconcile.planning.suppressions import Standing, left_alone, side_digest, standing, undone_record
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.pure_level import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconcile.core.memory import Memory
-    from reconcile.core.model import Snapshot
+    from reconcile.model.baseline import Memory
+    from reconcile.model.snapshot import Snapshot
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 B = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from reconcile.core.model import METADATA, STREAM, Unreadable
-from reconcile.core.units import is_of_another, joined_digest, units_of
 from reconcile.disk.hashing import digest
+from reconcile.model.snapshot import METADATA, STREAM, Unreadable
+from reconcile.model.units import is_of_another, joined_digest, units_of
 from tests.support.building import stored, unreadable
 from tests.support.notation import read_metadata
 from tests.support.pure_level import FORMAT, RULES

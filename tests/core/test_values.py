@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.format import Part
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered, remembered
-from reconcile.core.model import METADATA, STREAM
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered, remembered
+from reconcile.model.format import Part
+from reconcile.model.snapshot import METADATA, STREAM
 from tests.support.building import agreed_on, here, plan_of, stored
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.memory import Agreed, AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
-from reconcile.core.model import METADATA, STREAM, Copy, Side
-from reconcile.core.views import PLACE, Lead, SideView, View, views_of, without_speakers
+from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
+from reconcile.model.snapshot import METADATA, STREAM, Copy, Side
+from reconcile.planning.rules.views import PLACE, Lead, SideView, View, views_of, without_speakers
 from tests.support.building import agreed_on, here, stored, view_of
 from tests.support.pure_level import RULES
 

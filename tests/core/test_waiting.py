@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Take
-from reconcile.core.fold import fold
-from reconcile.core.memory import Intent, IntentKind, Memory, Verb, Waiting
-from reconcile.core.model import Problem
-from reconcile.core.plan import Kind
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Localize, Project, Remove, Reparent
-from reconcile.core.saved import agreeing
-from reconcile.core.standing import standings
-from reconcile.core.waiting import content_of
+from reconcile.model.baseline import Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.options import Take
+from reconcile.model.plan import Kind
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Children, Localize, Project, Remove, Reparent
+from reconcile.model.snapshot import Problem
+from reconcile.planning.baseline_update import fold
+from reconcile.planning.requests.waiting import content_of
+from reconcile.planning.revalidate import agreeing
+from reconcile.planning.status_listing import standings
 from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of
 from tests.support.pure_level import RULES
 

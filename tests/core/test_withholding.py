@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Take
-from reconcile.core.known import without_events
-from reconcile.core.memory import Intent, IntentKind, Memory, Verb
-from reconcile.core.model import WHOLE, Foreign, Place, Side
-from reconcile.core.plan import Action, Kind, Plan
-from reconcile.core.planner import needs_contents, needs_events
-from reconcile.core.policy import Policy
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Children, Collect, Localize, Project, Remove
-from reconcile.core.withholding import selected, without_git, without_moving
+from reconcile.model.baseline import Intent, IntentKind, Memory, Verb
+from reconcile.model.options import Take
+from reconcile.model.plan import Action, Kind, Plan
+from reconcile.model.policy import Policy
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Children, Collect, Localize, Project, Remove
+from reconcile.model.snapshot import WHOLE, Foreign, Place, Side
+from reconcile.planning.filters import selected, without_git, without_moving
+from reconcile.planning.incremental.side_index import without_events
+from reconcile.planning.planner import needs_contents, needs_events
 from tests.support.building import NOW_NS, agreed_on, board_of, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
 

@@ -6,11 +6,11 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import Fault
 from reconcile.disk.claudesidian_files import read_surroundings, read_vault
 from reconcile.formats.claudesidian.briefing import Agent, VaultFile
 from reconcile.formats.claudesidian.examine import examine
 from reconcile.formats.claudesidian.items import Kind
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from pathlib import Path

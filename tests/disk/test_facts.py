@@ -7,16 +7,16 @@ from unittest import mock
 
 import pytest
 
-from reconcile.core.model import Fault, Side
 from reconcile.disk.facts import Facts
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 from reconcile.formats.jp import JpFormat
+from reconcile.model.snapshot import Fault, Side
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reconcile.core.model import Copy
+    from reconcile.model.snapshot import Copy
 
 FORMAT = get_format("jp")
 METADATA = b'{"title": "T", "last_activated_at": "2025-07-19 14:30:00.0"}'

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.model import Fault, Side, Stream
 from reconcile.disk.index import Index, Row, make_row, settled
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
+from reconcile.model.snapshot import Fault, Side, Stream
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.memory import Intent, IntentKind, Memory
 from reconcile.disk.live import StateError
 from reconcile.disk.local_list import read
 from reconcile.disk.state import Fold, State
 from reconcile.disk.state_schema import MIGRATIONS
+from reconcile.model.baseline import Intent, IntentKind, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -299,7 +299,7 @@ def test_threads_that_change_it_at_once(place: Path) -> None:
 
 STORY = """
 import errno, os, sys
-from reconcile.core.memory import Intent, IntentKind
+from reconcile.model.baseline import Intent, IntentKind
 from reconcile.disk.live import Live
 from reconcile.disk.state import Fold, State, StateError
 place, at, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]

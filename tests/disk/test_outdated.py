@@ -11,11 +11,6 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.core.commits import PARTITION, Order
-from reconcile.core.doubts import Doubt, parted_of
-from reconcile.core.memory import Committed, Memory
-from reconcile.core.model import STREAM, Copy, File, Partition, Side
-from reconcile.core.units import Unit
 from reconcile.disk import git as asking
 from reconcile.disk import kept_history, outdated
 from reconcile.disk.git import Git, NoAnswerError
@@ -23,6 +18,11 @@ from reconcile.disk.hashing import digest
 from reconcile.disk.kept_history import KeptHistory
 from reconcile.disk.outdated import committed_of, file_at, history_of, outdated_of
 from reconcile.formats import get_format
+from reconcile.model.baseline import Committed, Memory
+from reconcile.model.snapshot import STREAM, Copy, File, Partition, Side
+from reconcile.model.units import Unit
+from reconcile.planning.rules.commit_order import PARTITION, Order
+from reconcile.planning.rules.doubts import Doubt, parted_of
 from tests.support import building
 from tests.support.git_world import git
 from tests.support.pure_level import RULES

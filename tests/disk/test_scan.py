@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.model import Fault, Foreign, Metadata, ParentKind, Partition, Problem, Side, Stream
 from reconcile.disk import tree, walk
 from reconcile.disk.hashing import digest, digest_file
 from reconcile.disk.scan import inspect, scan
 from reconcile.formats import get_format
+from reconcile.model.snapshot import Fault, Foreign, Metadata, ParentKind, Partition, Problem, Side, Stream
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Copy, Snapshot
+    from reconcile.model.snapshot import Copy, Snapshot
 
 FORMAT = get_format("jp")
 A, B, C = "17528832001", "17528832002", "17528832003"

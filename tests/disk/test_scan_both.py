@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.model import Side
 from reconcile.disk import scan_both as scanning
 from reconcile.disk import second
 from reconcile.disk.facts import Facts
@@ -18,6 +17,7 @@ from reconcile.disk.index import Index
 from reconcile.disk.scan_both import Where, heard, scan_both, told
 from reconcile.disk.second import Second
 from reconcile.formats import get_format
+from reconcile.model.snapshot import Side
 from tests.support.motley import FIRST, fill
 from tests.support.world import events, write_conversation
 

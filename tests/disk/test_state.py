@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.memory import (
+from reconcile.disk.generation import generation
+from reconcile.disk.journal import IntentChange, Step, StepState
+from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError
+from reconcile.disk.state_file import connect_to_file_alone
+from reconcile.disk.state_memory import FEW
+from reconcile.disk.state_place import state_directory
+from reconcile.disk.state_schema import LIBRARY, VERSION, migrate, version_of
+from reconcile.disk.versions import Version, VersionKind
+from reconcile.model.baseline import (
     LOST,
     Agreed,
     AsideKind,
@@ -29,15 +37,7 @@ from reconcile.core.memory import (
     Verb,
     Waiting,
 )
-from reconcile.core.model import METADATA, STREAM, Side
-from reconcile.disk.generation import generation
-from reconcile.disk.journal import IntentChange, Step, StepState
-from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError
-from reconcile.disk.state_file import connect_to_file_alone
-from reconcile.disk.state_memory import FEW
-from reconcile.disk.state_place import state_directory
-from reconcile.disk.state_schema import LIBRARY, VERSION, migrate, version_of
-from reconcile.disk.versions import Version, VersionKind
+from reconcile.model.snapshot import METADATA, STREAM, Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.model import Side
 from reconcile.disk import sweep as sweep_module
 from reconcile.disk import sweep_both
 from reconcile.disk.scan import scan
 from reconcile.disk.sweep import KeptSweep, Sweep
 from reconcile.disk.sweep_both import changed_on_both
 from reconcile.formats import get_format
+from reconcile.model.snapshot import Side
 from tests.support.swept import whole
 
 if TYPE_CHECKING:

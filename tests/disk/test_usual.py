@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.model import Side
 from reconcile.disk import copies
 from reconcile.disk.facts import Facts
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
+from reconcile.model.snapshot import Side
 from tests.support.motley import FIRST, fill
 from tests.support.swept import whole
 from tests.support.world import events, write_conversation

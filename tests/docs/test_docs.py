@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import pytest
 
 from reconcile import config
-from reconcile.core.cases import CASES
-from reconcile.core.plan import Kind
-from reconcile.core.reasons import Reason
+from reconcile.model.cases import CASES
+from reconcile.model.plan import Kind
+from reconcile.model.reasons import Reason
 from reconcile.schema import plan_schema
 from tests.support.documents import (
     DOCS,

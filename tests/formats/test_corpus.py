@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconcile.core.model import Fault, Metadata, ParentKind, Stream
 from reconcile.formats import get_format
+from reconcile.model.snapshot import Fault, Metadata, ParentKind, Stream
 
 JP = get_format("jp")
 CORPUS = Path(os.environ.get("RECONCILE_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus") / "jp"

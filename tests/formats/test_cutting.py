@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from reconcile.core.format import Part
-from reconcile.core.model import Stream
 from reconcile.formats import get_format
 from reconcile.formats.cutting import turn_starts
 from reconcile.formats.times import instant_ns
+from reconcile.model.format import Part
+from reconcile.model.snapshot import Stream
 
 FORMAT = get_format("jp")
 BASE = b"{}\n"

@@ -9,9 +9,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from reconcile.core.model import Fault
 from reconcile.formats import get_format
 from reconcile.formats.fragments import fragments
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.core.model import Fault, Metadata, ParentKind, ParentRef
 from reconcile.formats import get_format, ids
 from reconcile.formats.files import serialised
+from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef
 
 JP = get_format("jp")
 TIME = "2026-01-31 12:00:00.0"

@@ -14,7 +14,7 @@ from reconcile.formats import get_format, ids
 from reconcile.formats.jp import JpFormat
 
 if TYPE_CHECKING:
-    from reconcile.core.format import Format
+    from reconcile.model.format import Format
 
 JP: Format = get_format("jp")
 ID = "jp-c17457886043"

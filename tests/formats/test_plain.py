@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.format import Part, Summary
-from reconcile.core.model import Event, Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.formats import get_format
+from reconcile.model.format import Part, Summary
+from reconcile.model.snapshot import Event, Fault, Metadata, ParentKind, ParentRef, Stream
 
 if TYPE_CHECKING:
-    from reconcile.core.format import Format
+    from reconcile.model.format import Format
 
 PLAIN: Format = get_format("plain")
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.core.model import Fault, Stream
 from reconcile.formats import get_format
+from reconcile.model.snapshot import Fault, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

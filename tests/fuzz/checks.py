@@ -24,8 +24,6 @@ from hypothesis import strategies as st
 
 from reconcile.checkups import CHECKUPS
 from reconcile.config import ConfigError, load_settings
-from reconcile.core.format import Part
-from reconcile.core.model import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.disk.gitstate import git_busy, in_repository
 from reconcile.disk.index import Index, make_row
 from reconcile.disk.jp_locks import Busy, HeldLock, LockRoots
@@ -37,6 +35,8 @@ from reconcile.disk.sessions import active_conversations
 from reconcile.formats import FORMATS, get_format, ids, times
 from reconcile.formats.jp import JpFormat
 from reconcile.formats.plain import PlainFormat
+from reconcile.model.format import Part
+from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.planfile import PlanFileError, read_plan
 from reconcile.planjson import plan_to_json
 from tests.cli.modules import module

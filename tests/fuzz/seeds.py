@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconcile.core.choices import Layout, Prefer, Take
-from reconcile.core.format import Part
-from reconcile.core.memory import AsideKind, AsideRecord, Intent, IntentKind
-from reconcile.core.policy import Policy
-from reconcile.core.requests import Branch, Children, Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
+from reconcile.model.format import Part
+from reconcile.model.options import Layout, Prefer, Take
+from reconcile.model.policy import Policy
+from reconcile.model.requests import Branch, Children, Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
 from reconcile.planjson import plan_to_json
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.claudesidian import conversation, session, workspace

@@ -13,15 +13,15 @@ from unittest import mock
 
 import pytest
 
-from reconcile.core.model import EARLIEST_NS, LATEST_NS
 from reconcile.disk.changes import Root
+from reconcile.model.snapshot import EARLIEST_NS, LATEST_NS
 from tests.support.world import LONG_AGO, SECOND, append, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.core.model import Digest
     from reconcile.disk.reading import Print
+    from reconcile.model.snapshot import Digest
     from tests.conftest import Run
     from tests.support.world import World
 

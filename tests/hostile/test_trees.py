@@ -12,11 +12,11 @@ from unittest import mock
 import pytest
 
 from reconcile.apply.outcome import Result
-from reconcile.core.policy import Policy
-from reconcile.core.requests import Localize
 from reconcile.disk.locate import locate
 from reconcile.disk.tree import Directory
 from reconcile.instead import plan_as_asked
+from reconcile.model.policy import Policy
+from reconcile.model.requests import Localize
 from reconcile.session import Session
 from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, listing, set_key, write_conversation
 

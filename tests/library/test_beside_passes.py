@@ -6,9 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.core.policy import Policy
 from reconcile.disk.locate import locate
 from reconcile.instead import plan_as_asked
+from reconcile.model.policy import Policy
 from reconcile.passes import Passes
 from reconcile.session import Session
 from tests.support.library import check, directory, mutable, say
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pytest
 
     from reconcile import Workspace
-    from reconcile.core.look import Look
+    from reconcile.model.world_state import Look
     from tests.support.world import World
 
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from reconcile.core.model import Digest
     from reconcile.disk.reading import Print
+    from reconcile.model.snapshot import Digest
     from tests.support.world import World
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconcile.core.tree import TreeIndex
 from reconcile.library.tree import Tree
+from reconcile.planning.rules.tree import TreeIndex
 from tests.support.pure_level import FORMAT
 
 IDS = st.sampled_from([f"jp-c{number}" for number in (2, 3, 10, 17, 40, 100)])

@@ -73,7 +73,7 @@ class Count:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make mutants")
-    parser.add_argument("module", nargs="*", help="a module of reconcile/core; all of them without one")
+    parser.add_argument("module", nargs="*", help="a pure module, as planning.rules.views; all without one")
     parser.add_argument("--every", type=int, default=1, help="try one in so many")
     parser.add_argument(
         "--for", type=float, default=float("inf"), dest="seconds", help="start none after so many seconds"

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from types import CodeType, FunctionType, ModuleType
 
 ROOT = Path(__file__).parents[2]
-CORE = ROOT / "reconcile" / "core"
+TOP = ROOT / "reconcile"
+PURE = ("model", "planning")
+"""The packages whose modules are changed."""
 TESTS = ("tests/core", "tests/scenarios")
 OPTIONS = ("-q", "-x", "--capture=no", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0")
 MEMORY = 4 << 30
@@ -52,7 +54,7 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Module:
-    """A module of the core, with what can be changed in it."""
+    """A pure module, with what can be changed in it. Its name is the one below `reconcile`."""
 
     name: str
     mutants: list[Mutant]
@@ -60,19 +62,23 @@ class Module:
 
     @classmethod
     def read(cls, name: str) -> Module:
-        tree = ast.parse((CORE / f"{name}.py").read_text(encoding="utf-8"))
+        tree = ast.parse(_file(name).read_text(encoding="utf-8"))
         return cls(name, mutants_of(tree), tree)
 
     @property
     def path(self) -> str:
-        return str(CORE / f"{self.name}.py")
+        return str(_file(self.name))
 
     @property
     def imported(self) -> str:
-        return f"reconcile.core.{self.name}"
+        return f"reconcile.{self.name}"
 
     def compiled(self) -> CodeType:
         return compile(self.tree, self.path, "exec")
+
+
+def _file(name: str) -> Path:
+    return TOP.joinpath(*name.split(".")).with_suffix(".py")
 
 
 def is_pure(item: pytest.Item) -> bool:
@@ -140,7 +146,9 @@ class Trials:
         reading, writing = os.pipe()
 
         def measure() -> bool:
-            measured = coverage.Coverage(data_file=None, config_file=False, include=[f"{CORE}/*"])
+            measured = coverage.Coverage(
+                data_file=None, config_file=False, include=[f"{TOP / each}/*" for each in PURE]
+            )
             durations = []
             measured.start()
             for number, item in enumerate(session.items):
@@ -254,9 +262,11 @@ def _imposed(name: str, number: int) -> int:
 
 
 def modules(names: Sequence[str]) -> Iterator[Module]:
-    """Yield the modules of these names; of the whole core if there are none."""
-    for name in names or sorted(path.stem for path in CORE.glob("*.py")):
-        if (CORE / f"{name}.py").exists() and name != "__init__":
+    """Yield the modules of these names; all pure ones if there are none."""
+    paths = [path.relative_to(TOP).with_suffix("") for each in PURE for path in (TOP / each).rglob("*.py")]
+    found = sorted(".".join(path.parts) for path in paths if path.name != "__init__")
+    for name in names or found:
+        if name in found:
             yield Module.read(name)
 
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Prefer
-from reconcile.core.memory import IntentKind
-from reconcile.core.model import Side
-from reconcile.core.plan import Kind
-from reconcile.core.reasons import Reason
-from reconcile.core.requests import Localize
 from reconcile.disk.locate import locate
 from reconcile.instead import plan_as_asked
+from reconcile.model.baseline import IntentKind
+from reconcile.model.options import Prefer
+from reconcile.model.plan import Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Localize
+from reconcile.model.snapshot import Side
 from reconcile.passes import MOST, Passes
 from reconcile.session import Session
 from tests.support.trouble import hold
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from reconcile.apply.outcome import Outcome
-    from reconcile.core.policy import Policy
+    from reconcile.model.policy import Policy
     from reconcile.passes import Pass
 
 NAMES = [f"{FIRST + number}-it" for number in range(10)]

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.fold import fold
-from reconcile.core.guards import holds_any, look_at_sides
-from reconcile.core.look import Look
-from reconcile.core.memory import Memory, remembered
-from reconcile.core.model import Side, Stream
-from reconcile.core.part import Known, Part
-from reconcile.core.planner import make_plan
+from reconcile.model.baseline import Memory, remembered
+from reconcile.model.snapshot import Side, Stream
+from reconcile.model.world_state import Look
+from reconcile.planning.baseline_update import fold
+from reconcile.planning.incremental.scope import Known, Part
+from reconcile.planning.planner import make_plan
+from reconcile.planning.rules.guards import holds_any, look_at_sides
 from tests.support.pure_level import RULES, PureLevel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from reconcile.core.fold import Changes
-    from reconcile.core.model import Copy, Snapshot
-    from reconcile.core.plan import Item, Note, Plan
-    from reconcile.core.policy import Policy
+    from reconcile.model.plan import Item, Note, Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Copy, Snapshot
+    from reconcile.planning.baseline_update import Changes
     from tests.support.commands import Command, Outcome
 
 

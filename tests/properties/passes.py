@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import Side
 from reconcile.disk.locate import locate
 from reconcile.disk.scan import scan
 from reconcile.disk.state_place import state_directory
+from reconcile.model.snapshot import Side
 from reconcile.passes import Passes
 from reconcile.session import Session
 from tests.support.commands import outcome_of

@@ -29,9 +29,9 @@ from tests.support.disk_level import DiskLevel
 from tests.support.pure_level import FORMAT
 
 if TYPE_CHECKING:
-    from reconcile.core.plan import Plan
-    from reconcile.core.policy import Policy
     from reconcile.disk.roots import Roots
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
     from tests.support.commands import Command, Outcome
 
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.fold import fold
-from reconcile.core.model import Side
-from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy
+from reconcile.model.policy import Policy
+from reconcile.model.snapshot import Side
+from reconcile.planning.baseline_update import fold
+from reconcile.planning.planner import make_plan
 from tests.support.notes import HOUR, RULES, Files, carried_out, notes, snapshot
 from tests.support.remembering import Memories
 
 if TYPE_CHECKING:
-    from reconcile.core.model import Snapshot
-    from reconcile.core.plan import Plan
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Snapshot
 
 CHECKOUTS = ("workspace", "workspace2")
 PATHS = ("a.md", "b.md", "c.md", "trip/map", "trip/list", "box/x", "log", "INDEX")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.planner import make_plan
+from reconcile.planning.planner import make_plan
 from tests.properties.telling import command_of, tell
 from tests.properties.worlds import NUMBERS, some_worlds
 from tests.support.listing import read_tree
@@ -21,7 +21,7 @@ from tests.support.pure_level import RULES, PureLevel
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconcile.core.plan import Plan
+    from reconcile.model.plan import Plan
     from tests.properties.telling import Frame
 
 NEIGHBOUR = "8"

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.choices import Missing, Take
-from reconcile.core.planner import make_plan
-from reconcile.core.quiet import quiet_plan
+from reconcile.model.options import Missing, Take
 from reconcile.planfile import read_plan
 from reconcile.planjson import plan_to_json
+from reconcile.planning.incremental.no_op import quiet_plan
+from reconcile.planning.planner import make_plan
 from tests.properties.shortening import shortened
 from tests.properties.telling import command_of, tell
 from tests.properties.worlds import KINDS, PASTS, World, some_worlds, worlds_of
@@ -34,9 +34,9 @@ from tests.support.words import DAY_NS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from reconcile.core.memory import Memory
-    from reconcile.core.model import Snapshot
-    from reconcile.core.policy import Policy
+    from reconcile.model.baseline import Memory
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Snapshot
     from tests.properties.worlds import Kind, Past
     from tests.support.disk_level import RunCommand
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.apply.stage import Stage
-from reconcile.core.model import Side
 from reconcile.disk.changes import Root
 from reconcile.disk.durable import Durability
 from reconcile.disk.journal import StepState
 from reconcile.disk.state import State
 from reconcile.disk.vault import Vault
+from reconcile.model.snapshot import Side
 from tests.support.faults import dies_before
 from tests.support.three import FIRST, SECOND_ID, three
 from tests.support.trouble import hold

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.model import Side
 from reconcile.formats import javascript
+from reconcile.model.snapshot import Side
 from reconcile.watch.ears import Ears
 from tests.support.claudesidian import conversation, events, session, workspace
 from tests.support.vaults import NOTE, TOPS, Vault, below, small, trace

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.core.policy import Policy
 from reconcile.disk.locate import locate
+from reconcile.model.policy import Policy
 from reconcile.session import Session
 from reconcile.watch.news import What
 from reconcile.watch.round import Pace, Watched

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.decisions import decide
-from reconcile.core.memory import Memory
-from reconcile.core.model import METADATA, STREAM, Side, Unreadable
-from reconcile.core.planner import make_plan
-from reconcile.core.policy import Policy
-from reconcile.core.views import views_of
+from reconcile.model.baseline import Memory
+from reconcile.model.policy import Policy
+from reconcile.model.snapshot import METADATA, STREAM, Side, Unreadable
+from reconcile.planning.decide import decide
+from reconcile.planning.planner import make_plan
+from reconcile.planning.rules.views import views_of
 from tests.support.commands import read_command
 from tests.support.listing import read_tree
 from tests.support.pure_level import FORMAT, RULES, PureLevel
@@ -21,10 +21,10 @@ from tests.support.words import DAY_NS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconcile.core.board import Board
-    from reconcile.core.model import Copy, Snapshot
-    from reconcile.core.plan import Plan
-    from reconcile.core.views import View
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Copy, Snapshot
+    from reconcile.planning.context import Board
+    from reconcile.planning.rules.views import View
 
 Lines = list[str]
 IDS = frozenset(f"jp-c{number}" for number in range(100))

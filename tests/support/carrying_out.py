@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconcile.core.model import WHOLE, Place, Side
-from reconcile.core.plan import Kind
-from reconcile.core.simulate import simulate
 from reconcile.disk.hashing import digest
+from reconcile.model.plan import Kind
+from reconcile.model.snapshot import WHOLE, Place, Side
+from reconcile.planning.simulate import simulate
 from tests.support.trees import Blob, Entry, Folder, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.core.plan import Action, Plan
-    from reconcile.core.simulate import Listing
+    from reconcile.model.plan import Action, Plan
+    from reconcile.planning.simulate import Listing
 
 Trees: TypeAlias = dict[Side, Tree | None]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec.structs import replace
 
-from reconcile.core.choices import Diverged, Layout, Missing, Prefer, StreamRule, Take
-from reconcile.core.format import Part
-from reconcile.core.model import WHOLE
-from reconcile.core.plan import Kind
-from reconcile.core.policy import Policy
-from reconcile.core.requests import (
+from reconcile.formats import get_format
+from reconcile.model.format import Part
+from reconcile.model.options import Diverged, Layout, Missing, Prefer, StreamRule, Take
+from reconcile.model.plan import Kind
+from reconcile.model.policy import Policy
+from reconcile.model.requests import (
     Branch,
     Children,
     Collect,
@@ -27,15 +27,15 @@ from reconcile.core.requests import (
     Reparent,
     TakeBack,
 )
-from reconcile.formats import get_format
+from reconcile.model.snapshot import WHOLE
 from tests.support.past_runs import LATEST
 from tests.support.words import ScenarioError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from reconcile.core.plan import Action, Item, Note, Plan
-    from reconcile.core.requests import Request
+    from reconcile.model.plan import Action, Item, Note, Plan
+    from reconcile.model.requests import Request
 
 _FORMAT = get_format("jp")
 _KINDS = {kind.value for kind in Kind}

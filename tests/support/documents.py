@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, cast
 import click
 
 import reconcile.library
-from reconcile.core.cases import CASES
-from reconcile.core.reasons import Reason
+from reconcile.model.cases import CASES
+from reconcile.model.reasons import Reason
 from reconcile.schema import plan_schema
 from tests.support.scenario import read_scenario
 

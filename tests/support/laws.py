@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.memory import IntentKind
-from reconcile.core.model import Metadata, Partition, Side
-from reconcile.core.names import CHILDREN
-from reconcile.core.plan import Kind
-from reconcile.core.requests import PutBack, TakeBack
-from reconcile.core.simulate import listing_of, simulate
 from reconcile.disk.hashing import digest
+from reconcile.model.baseline import IntentKind
+from reconcile.model.names import CHILDREN
+from reconcile.model.plan import Kind
+from reconcile.model.requests import PutBack, TakeBack
+from reconcile.model.snapshot import Metadata, Partition, Side
+from reconcile.planning.simulate import listing_of, simulate
 from tests.support.carrying_out import blobs_of, inside, is_directory_removal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from reconcile.core.memory import Memory
-    from reconcile.core.model import Snapshot
-    from reconcile.core.plan import Plan
+    from reconcile.model.baseline import Memory
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Snapshot
     from tests.support.carrying_out import Trees
     from tests.support.trees import Tree
 

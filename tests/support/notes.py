@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconcile.core.format import Entry
-from reconcile.core.model import WHOLE, Copy, File, Partition, Side, Snapshot
-from reconcile.core.plan import Kind
-from reconcile.core.simulate import listing_of, simulate
-from reconcile.core.units import Rules
 from reconcile.disk.hashing import digest
+from reconcile.model.format import Entry
+from reconcile.model.plan import Kind
+from reconcile.model.snapshot import WHOLE, Copy, File, Partition, Side, Snapshot
+from reconcile.model.units import Rules
+from reconcile.planning.simulate import listing_of, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-    from reconcile.core.plan import Plan
+    from reconcile.model.plan import Plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "examples" / "notes.py"
 HOUR = 3_600 * 10**9

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.memory import IntentKind, remembered
-from reconcile.core.model import Side
-from reconcile.core.past import Kept, PastRun, changed_since, taken_back
-from reconcile.core.requests import TakeBack
-from reconcile.core.simulate import simulate
+from reconcile.model.baseline import IntentKind, remembered
+from reconcile.model.past_run import Kept, PastRun, changed_since, taken_back
+from reconcile.model.requests import TakeBack
+from reconcile.model.snapshot import Side
+from reconcile.planning.simulate import simulate
 from tests.support.carrying_out import inside, is_directory_removal
 from tests.support.words import ScenarioError
 
 if TYPE_CHECKING:
-    from reconcile.core.memory import Memory
-    from reconcile.core.model import Place
-    from reconcile.core.plan import Plan
-    from reconcile.core.simulate import Listing
+    from reconcile.model.baseline import Memory
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Place
+    from reconcile.planning.simulate import Listing
 
 LATEST = "latest"
 """What ``undo`` without a run asks for."""

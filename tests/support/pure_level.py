@@ -10,27 +10,27 @@ from unittest import mock
 from msgspec.structs import replace
 
 from reconcile.apply.record import decided_ahead
-from reconcile.core import fold as folding
-from reconcile.core import remaining
-from reconcile.core.branching import plan_branch
-from reconcile.core.choices import Prefer
-from reconcile.core.decisions import decide
-from reconcile.core.edits import RefusedError
-from reconcile.core.fold import Changes, brought, fold
-from reconcile.core.guards import has_lost_all
-from reconcile.core.look import Look
-from reconcile.core.memory import Verb
-from reconcile.core.model import Side
-from reconcile.core.planner import make_plan, needs_events, plan_by_rules
-from reconcile.core.reasons import Reason
-from reconcile.core.recover import absent, coming, offers, remembering, taken_unasked
-from reconcile.core.requests import Branch, Project, TakeBack
-from reconcile.core.simulate import listing_of
-from reconcile.core.undo import plan_undo
-from reconcile.core.units import Rules
-from reconcile.core.withholding import withheld, without_git
 from reconcile.disk.hashing import digest
 from reconcile.formats import get_format
+from reconcile.model.baseline import Verb
+from reconcile.model.options import Prefer
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Branch, Project, TakeBack
+from reconcile.model.snapshot import Side
+from reconcile.model.units import Rules
+from reconcile.model.world_state import Look
+from reconcile.planning import baseline_update as folding
+from reconcile.planning.baseline_update import Changes, brought, fold
+from reconcile.planning.decide import decide
+from reconcile.planning.edits import RefusedError
+from reconcile.planning.filters import withheld, without_git
+from reconcile.planning.incremental import remaining
+from reconcile.planning.planner import make_plan, needs_events, plan_by_rules
+from reconcile.planning.requests.fork import plan_branch
+from reconcile.planning.requests.recover import absent, coming, offers, remembering, taken_unasked
+from reconcile.planning.requests.undo import plan_undo
+from reconcile.planning.rules.guards import has_lost_all
+from reconcile.planning.simulate import listing_of
 from tests.support.carrying_out import blobs_of, carry_out
 from tests.support.commands import outcome_of, refusal
 from tests.support.laws import Carried, check_laws, check_none_lost, numbers_in, removed_by_hand, whole_in
@@ -43,11 +43,11 @@ from tests.support.words import DAY_NS, HOUR_NS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.core.board import Board
-    from reconcile.core.memory import Memory
-    from reconcile.core.model import Snapshot
-    from reconcile.core.plan import Plan
-    from reconcile.core.policy import Policy
+    from reconcile.model.baseline import Memory
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Snapshot
+    from reconcile.planning.context import Board
     from tests.support.carrying_out import Trees
     from tests.support.commands import Command, Outcome
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.model import METADATA, STREAM, Copy, Fault, File, Foreign, Partition, Snapshot, Stream
-from reconcile.core.names import CHILDREN
 from reconcile.disk.hashing import digest
+from reconcile.model.names import CHILDREN
+from reconcile.model.snapshot import METADATA, STREAM, Copy, Fault, File, Foreign, Partition, Snapshot, Stream
 from tests.support.trees import Blob, Entry, Link, Tree, children, is_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from reconcile.core.format import Format
-    from reconcile.core.model import Metadata, Side
+    from reconcile.model.format import Format
+    from reconcile.model.snapshot import Metadata, Side
 
 _PARTITIONS = {".archive": Partition.ARCHIVE, ".trash": Partition.TRASH}
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from reconcile.core.fold import Changes
-from reconcile.core.memory import LOST, Intent, IntentKind, Memory
+from reconcile.model.baseline import LOST, Intent, IntentKind, Memory
+from reconcile.planning.baseline_update import Changes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.core.memory import Remembered
-    from reconcile.core.model import Digest
+    from reconcile.model.baseline import Remembered
+    from reconcile.model.snapshot import Digest
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -7,8 +7,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile.core.policy import Policy
 from reconcile.disk.locate import locate
+from reconcile.model.policy import Policy
 from reconcile.passes import Passes
 from reconcile.session import Session
 from tests.support.world import ID_FILE, events, write_conversation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconcile.core.model import Side
+from reconcile.model.snapshot import Side
 from reconcile.watch.settling import FEW, Settling
 
 STORE, WORKSPACE = Side.STORE, Side.WORKSPACE

@@ -17,8 +17,8 @@ from reconcile.formats.strict import InvalidContentError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from reconcile.core.model import Fault
     from reconcile.formats.claudesidian.items import Value
+    from reconcile.model.snapshot import Fault
 
 
 class VaultFile(Struct, frozen=True):

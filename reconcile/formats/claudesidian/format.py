@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.format import Entry
-from reconcile.core.model import Fault
 from reconcile.formats.claudesidian.events import holds_events, is_cut_short
 from reconcile.formats.claudesidian.items import Item, Kind, read_item
 from reconcile.formats.claudesidian.joining import join_events, join_items, loses_entries, loses_events
@@ -20,12 +18,14 @@ from reconcile.formats.claudesidian.mends import mended
 from reconcile.formats.claudesidian.places import Place, Role, place_of
 from reconcile.formats.claudesidian.vault import NEXUS, FoundVault, VaultFiles, read_index
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
+from reconcile.model.format import Entry
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.core.format import Mended
-    from reconcile.core.model import Metadata
+    from reconcile.model.format import Mended
+    from reconcile.model.snapshot import Metadata
 
 _TOPS = (*(kind.directory for kind in Kind), NEXUS)
 _CACHE = re.compile(re.escape(NEXUS) + r"/cache\.db(?:-.*)?", re.DOTALL)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, uuid5
 
-from reconcile.core.model import Fault
 from reconcile.formats.claudesidian.events import compact, joined, line, read_events
 from reconcile.formats.claudesidian.finding import Finding, Repair, Severity, error, note, warning
 from reconcile.formats.claudesidian.items import Item, Kind, sessions_of, states_of
@@ -15,6 +14,7 @@ from reconcile.formats.claudesidian.replay import parsed
 from reconcile.formats.claudesidian.vault import NEXUS
 from reconcile.formats.claudesidian.words import counted, some
 from reconcile.formats.strict import quoted
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

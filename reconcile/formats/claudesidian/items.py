@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from reconcile.core.model import Fault
 from reconcile.formats import javascript
 from reconcile.formats.strict import InvalidContentError, kind, quoted
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,13 +6,13 @@ two worktrees come to the same file.
 
 from __future__ import annotations
 
-from reconcile.core.model import Fault
 from reconcile.formats import javascript
 from reconcile.formats.claudesidian.events import clashing, is_held_by, lacks_events, read_events, unite
 from reconcile.formats.claudesidian.items import Item, Kind, messages_of, read_item
 from reconcile.formats.claudesidian.mending import lacking
 from reconcile.formats.claudesidian.union import united
 from reconcile.formats.claudesidian.words import some
+from reconcile.model.snapshot import Fault
 
 
 def join_events(path: str, store: bytes, workspace: bytes) -> bytes | Fault:

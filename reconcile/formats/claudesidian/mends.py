@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.core.format import Mended
 from reconcile.formats.claudesidian.changed import index_changes
 from reconcile.formats.claudesidian.examine import examine_read, read_both
 from reconcile.formats.claudesidian.places import Role, by_path, place_of, with_written
 from reconcile.formats.claudesidian.vault import read_index
+from reconcile.model.format import Mended
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

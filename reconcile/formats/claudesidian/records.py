@@ -6,7 +6,6 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from reconcile.core.model import Fault
 from reconcile.formats import javascript
 from reconcile.formats.claudesidian.finding import Finding, Repair, error, note, warning
 from reconcile.formats.claudesidian.items import (
@@ -33,6 +32,7 @@ from reconcile.formats.claudesidian.union import united, with_sessions_of
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, event_file
 from reconcile.formats.claudesidian.words import counted, some
 from reconcile.formats.strict import quoted
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
 
-from reconcile.core.model import Fault
 from reconcile.formats import javascript
 from reconcile.formats.claudesidian.compare import shape_problem
 from reconcile.formats.claudesidian.items import INDEX, Item, Kind, in_order, is_item, listed_id, read_item
 from reconcile.formats.strict import InvalidContentError
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

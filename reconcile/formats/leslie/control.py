@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.core.model import Fault
 from reconcile.formats.leslie.document import (
     BACKUP,
     OBJECTIVES,
@@ -28,6 +27,7 @@ from reconcile.formats.leslie.found import OLD, Found, Remove, Rewrite
 from reconcile.formats.leslie.mending import Mended, mend_objectives, mend_relations
 from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.salvage import proposal, salvage
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

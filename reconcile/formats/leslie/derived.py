@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.format import Mended
 from reconcile.formats.leslie.document import CONTROL, DIRECTORY, THREADS
 from reconcile.formats.leslie.findings import mend_findings
 from reconcile.formats.leslie.found import File, Make, Remove, RemoveLock, Rewrite, ThreadDirectory
+from reconcile.model.format import Mended
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
-from reconcile.core.model import Fault
 from reconcile.formats import javascript, strict
 from reconcile.formats.leslie import schema
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from reconcile.formats.leslie.schema import Violation

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.core.format import Entry
-from reconcile.core.model import Fault
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
 from reconcile.formats.growing import join_lines, lacks_lines
 from reconcile.formats.leslie.derived import mended, with_written
@@ -20,12 +18,14 @@ from reconcile.formats.leslie.document import CONTROL, OBJECTIVES, RELATIONS, TH
 from reconcile.formats.leslie.found import Found
 from reconcile.formats.leslie.joining import join_objectives, join_relations, loses_records
 from reconcile.formats.leslie.schema import dotted
+from reconcile.model.format import Entry
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.core.format import Mended
-    from reconcile.core.model import Metadata
+    from reconcile.model.format import Mended
+    from reconcile.model.snapshot import Metadata
 
 LOGS, RUNTIME, LOCK = "logs", "runtime", ".lock"
 _DIRECTORIES = (THREADS, LOGS)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.core.model import Fault
 from reconcile.formats.leslie.control import listed
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, read_objectives, read_relations, written
 from reconcile.formats.leslie.mending import mend_relations
 from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.union import newness, unite, unite_objectives
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

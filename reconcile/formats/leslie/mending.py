@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from reconcile.core.model import Fault
 from reconcile.formats.leslie.document import (
     Document,
     ObjectivesDocument,
@@ -27,6 +26,7 @@ from reconcile.formats.leslie.replay import replay
 from reconcile.formats.leslie.salvage import from_whole_log
 from reconcile.formats.leslie.schema import dotted, is_time
 from reconcile.formats.leslie.union import conflicting_sides, unite_marked, unite_objectives
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from reconcile.formats.leslie.document import Object

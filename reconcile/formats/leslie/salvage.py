@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from reconcile.core.model import Fault
 from reconcile.formats.leslie.document import Document, read_relations, written
 from reconcile.formats.leslie.rebuild import rebuild
 from reconcile.formats.leslie.replay import replay
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from reconcile.formats.leslie.document import Object

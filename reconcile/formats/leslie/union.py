@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from reconcile.core.model import Fault
 from reconcile.formats import strict, times
 from reconcile.formats.leslie.document import RELATIONS, read_relations, text, texts, written
 from reconcile.formats.leslie.objectives import collation_key, rebuild_objectives
@@ -21,6 +20,7 @@ from reconcile.formats.leslie.operations import Command, Operation, spawned
 from reconcile.formats.leslie.rebuild import rebuild
 from reconcile.formats.leslie.replay import replay
 from reconcile.formats.leslie.states import status_of
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.core.model import Fault, Metadata
 from reconcile.formats import javascript
 from reconcile.formats.claudesidian.format import ClaudesidianFormat
 from reconcile.formats.claudesidian.items import INDEX, Kind
 from reconcile.formats.claudesidian.rebuild import rebuild
 from reconcile.formats.claudesidian.vault import FoundVault, NexusFiles, VaultFiles
+from reconcile.model.snapshot import Fault, Metadata
 from tests.support.claudesidian import NOW, conversation, events, files, index_of, session, vault, workspace
 
 if TYPE_CHECKING:
-    from reconcile.core.format import Mended
+    from reconcile.model.format import Mended
 
 VAULT = ClaudesidianFormat()
 WORKSPACES, CONVERSATIONS = (f"{kind.directory}/{INDEX}" for kind in Kind)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.core.model import Fault
 from reconcile.formats import javascript
 from reconcile.formats.claudesidian.compare import shape_problem
 from reconcile.formats.claudesidian.examine import examine
@@ -17,6 +16,7 @@ from reconcile.formats.claudesidian.mending import rewritten
 from reconcile.formats.claudesidian.torn import contents, salvage
 from reconcile.formats.claudesidian.union import united
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, read_records
+from reconcile.model.snapshot import Fault
 from tests.support.claudesidian import (
     NOW,
     carried_out,

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.core.format import Entry, Mended
-from reconcile.core.model import METADATA, Fault, Metadata
 from reconcile.disk.claudesidian_files import read_vault
 from reconcile.formats import get_format, javascript
 from reconcile.formats.claudesidian.examine import examine
@@ -18,6 +16,8 @@ from reconcile.formats.claudesidian.items import INDEX, Kind, messages_of, sessi
 from reconcile.formats.claudesidian.places import by_path, with_written
 from reconcile.formats.claudesidian.records import LARGE
 from reconcile.formats.claudesidian.vault import FoundVault, NexusFiles, SplitFiles, VaultFiles
+from reconcile.model.format import Entry, Mended
+from reconcile.model.snapshot import METADATA, Fault, Metadata
 from tests.support.claudesidian import (
     CORPUS,
     NOW,

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from reconcile.core.model import Fault
 from reconcile.formats.claudesidian.items import (
     Item,
     Kind,
@@ -22,6 +21,7 @@ from reconcile.formats.claudesidian.items import (
     states_of,
     traces_of,
 )
+from reconcile.model.snapshot import Fault
 from tests.support.claudesidian import CORPUS, needs_corpus
 
 NAMES = [

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from reconcile.core.model import Fault, Metadata
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from reconcile.formats.leslie.format import LeslieFormat
 from reconcile.formats.leslie.found import File, Found, Lock, ThreadDirectory
+from reconcile.model.snapshot import Fault, Metadata
 from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reconcile.core.format import Mended
+    from reconcile.model.format import Mended
 
 LESLIE = LeslieFormat()
 FIRST, SECOND, THIRD = (f"thread-{(number * 2654435761) % 2**32:08x}" for number in range(3))

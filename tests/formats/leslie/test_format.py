@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconcile.core.format import Entry, Mended
-from reconcile.core.model import METADATA, Fault, Metadata
 from reconcile.formats import get_format
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from reconcile.formats.leslie.findings import examine
@@ -28,6 +26,8 @@ from reconcile.formats.leslie.found import (
     ThreadDirectory,
     after,
 )
+from reconcile.model.format import Entry, Mended
+from reconcile.model.snapshot import METADATA, Fault, Metadata
 from tests.support.leslie import CORPUS, STANDARD, Leslie, Step, as_bytes, corpus_found, damaged, read, stories
 
 if TYPE_CHECKING:

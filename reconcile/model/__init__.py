@@ -1,0 +1,1 @@
+"""What everything else is about, as values: both sides, the baseline, plans, requests."""

@@ -1,0 +1,1 @@
+"""The pure decisions: from two snapshots and the baseline to a plan, and from its outcome to the next baseline."""

@@ -1,0 +1,311 @@
+"""A plan in the making: each step is noted with what it needs and expects, and changes the virtual sides.
+
+Steps are added in the order of execution. What a step needs follows from what earlier steps did to the files
+and directories that it uses, so that leaving a step out leaves out everything that builds on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconcile.model.plan import Action, Expect, Kind, Write
+from reconcile.model.snapshot import WHOLE, File, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from reconcile.model.reasons import Reason
+    from reconcile.planning.virtual_tree import Node
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """Why a step is taken, and for whom; the same for every kind of step."""
+
+    kind: Kind
+    conversation: str
+    title: str | None
+    reason: Reason
+    unit: str = WHOLE
+    case: int | None = None
+    events: tuple[int, int] | None = None
+    words: tuple[str, ...] = ()
+
+
+class Put(Struct, frozen=True):
+    """A file as it is to be: from another directory's file of that name, from the vault, or with the bytes given."""
+
+    file: File
+    origin: Node | None = None
+    content: bytes | None = None
+    kept: str | None = None
+
+
+class Draft:
+    """The steps so far, and who changed what."""
+
+    def __init__(self) -> None:
+        """Start with nothing planned."""
+        self._actions: list[Action] = []
+        self._wrote: dict[tuple[Node, str], int] = {}
+        """The last step that wrote a file, by node and file name."""
+        self._placed: dict[Node, int] = {}
+        """The last step that made or moved a directory, by node."""
+        self._used: dict[Node, list[int]] = {}
+        """The steps that name a path in a directory, by node: a move makes the path another one."""
+        self._of: dict[str, list[int]] = {}
+        self._kept: dict[str, list[int]] = {}
+
+    def __iter__(self) -> Iterator[Action]:
+        """Yield the actions, in order."""
+        return iter(self._actions)
+
+    def steps_of(self, conversation: str) -> tuple[int, ...]:
+        """Return the indexes of the steps taken for a conversation."""
+        return tuple(self._of.get(conversation, ()))
+
+    def before_stale(self, conversation: str) -> tuple[int, ...]:
+        """Return those of them that a stale directory waits for: all but the other stale ones, which may be many."""
+        return tuple(self._kept.get(conversation, ()))
+
+    def belongs(self, index: int, conversation: str) -> None:
+        """Count a step for another conversation too: a fork is a step of its source."""
+        self._of.setdefault(conversation, []).append(index)
+        self._kept.setdefault(conversation, []).append(index)
+
+    def action(self, index: int) -> Action:
+        """Return one step."""
+        return self._actions[index]
+
+    def write(
+        self, step: Step, target: Node, puts: Sequence[Put], *, removes: Iterable[str] = (), after: Iterable[int] = ()
+    ) -> int:
+        """Put files into a directory that is there; one that is the same already is expected but not written."""
+        gone = tuple(removes)
+        names = (*(put.file.name for put in puts), *gone)
+        return self._write(step, target, puts, gone, after, [_expect_current(target, name) for name in names])
+
+    def create(self, step: Step, target: Node, puts: Sequence[Put], after: Iterable[int] = ()) -> int:
+        """Make a directory with these files; several sources may feed it."""
+        index = self._write(step, target, puts, (), after, [Expect(target.place, 0, 0, None)])
+        self._placed[target] = index
+        return index
+
+    def _write(
+        self,
+        step: Step,
+        target: Node,
+        puts: Sequence[Put],
+        gone: tuple[str, ...],
+        after: Iterable[int],
+        expect: list[Expect],
+    ) -> int:
+        needs = set(after) | self._path_needs(target)
+        origins = [(put.origin, put.file.name) for put in puts if put.origin is not None]
+        for origin, name in origins:
+            needs |= self._path_needs(origin) | self._file_needs(origin, name)
+        for put in puts:
+            needs |= self._file_needs(target, put.file.name)
+        written = [put for put in puts if target.files.get(put.file.name) != put.file]
+        writes = tuple(_write(target, put) for put in written)
+        source, at = _ends(step, target, puts)
+        index = self._add(
+            step,
+            needs,
+            target=at,
+            source=source,
+            writes=writes,
+            removes=tuple(target.file(name) for name in gone),
+            bytes=sum(write.size for write in writes),
+            expect=(*(_expect_file(origin, origin.files[name]) for origin, name in origins), *expect),
+        )
+        self._uses(index, target, *(origin for origin, _ in origins))
+        for put in written:
+            target.files[put.file.name] = put.file
+            self._wrote[target, put.file.name] = index
+        for name in gone:
+            del target.files[name]
+        return index
+
+    def tidy(self, step: Step, node: Node, makes: Sequence[str], clears: Sequence[str]) -> int:
+        """Make directories, and remove empty ones: nothing that anybody wrote is concerned."""
+        made, cleared = (tuple(Place(node.side, path) for path in paths) for paths in (makes, clears))
+        return self._add(step, self.steps_of(step.conversation), target=node.place, makes=made, clears=cleared)
+
+    def move(
+        self, step: Step, node: Node, container: Node | None, prefix: str, name: str, after: Iterable[int] = ()
+    ) -> int:
+        """Rename a directory, with everything below it, to another place."""
+        needs = set(after) | self._path_needs(node) | self.users(node)
+        if container is not None:
+            needs |= self._path_needs(container)
+        metadata = [_expect_file(node, file) for file in node.files.values()]
+        source, left = node.place, node.container
+        node.move(container, prefix, name)
+        index = self._add(
+            step,
+            needs,
+            source=source,
+            target=node.place,
+            expect=(*metadata, Expect(node.place, 0, 0, None)),
+            touches=node.inhabitants(),
+        )
+        self._placed[node] = index
+        # Whatever holds a path of the old place or of the new one may move only after this step.
+        self._uses(index, node, *(() if left is None else (left,)))
+        return index
+
+    def age(self, step: Step, node: Node, names: Iterable[str], mtime_ns: int) -> int:
+        """Give files of a directory an older time."""
+        names = tuple(names)
+        needs = self._path_needs(node).union(*(self._file_needs(node, name) for name in names))
+        expect = tuple(_expect_file(node, node.files[name]) for name in names)
+        index = self._add(step, needs, target=node.place, mtime_ns=mtime_ns, expect=expect)
+        self._uses(index, node)
+        for name in names:
+            node.files[name] = replace(node.files[name], mtime_ns=mtime_ns)
+            self._wrote[node, name] = index
+        return index
+
+    def remove(
+        self,
+        step: Step,
+        node: Node,
+        after: Iterable[int],
+        names: Sequence[str] | None = None,
+        together: str | None = None,
+        stays: Sequence[tuple[Node, str]] = (),
+    ) -> int:
+        """Remove a whole directory that nothing else lies in any more, or the files named of it.
+
+        ``together``: what goes at once or not at all. ``stays``: the files that have to be there so that this may go,
+        by their directories.
+        """
+        needs = set(after) | self._path_needs(node)
+        for other, name in stays:
+            needs |= self._path_needs(other) | self._file_needs(other, name)
+        if names is None:
+            needs |= self.users(node)
+        for name in node.files if names is None else names:
+            needs |= self._file_needs(node, name)
+        files = [node.files[name] for name in (node.files if names is None else names)]
+        index = self._add(
+            step,
+            needs,
+            target=node.place,
+            removes=() if names is None else tuple(node.file(name) for name in names),
+            bytes=sum(file.size for file in files),
+            expect=(
+                *(_expect_file(node, file) for file in files),
+                *(_expect_file(other, other.files[name]) for other, name in stays),
+            ),
+            together=together,
+        )
+        self._uses(index, *(other for other, _ in stays))
+        if names is None:
+            self._uses(index, *(() if node.container is None else (node.container,)))
+            node.leave()
+        else:
+            self._uses(index, node)
+            for name in names:
+                del node.files[name]
+        return index
+
+    def _add(
+        self,
+        step: Step,
+        needs: Iterable[int],
+        *,
+        target: Place,
+        source: Place | None = None,
+        writes: tuple[Write, ...] = (),
+        removes: tuple[Place, ...] = (),
+        mtime_ns: int | None = None,
+        bytes: int = 0,  # noqa: A002 - the word of the plan
+        expect: tuple[Expect, ...] = (),
+        touches: Iterable[str] = (),
+        together: str | None = None,
+        makes: tuple[Place, ...] = (),
+        clears: tuple[Place, ...] = (),
+    ) -> int:
+        index = len(self._actions)
+        action = Action(
+            id=str(index),
+            kind=step.kind,
+            conversation=step.conversation,
+            title=step.title,
+            unit=step.unit,
+            reason=step.reason,
+            case=step.case,
+            source=source,
+            target=target,
+            writes=writes,
+            removes=removes,
+            mtime_ns=mtime_ns,
+            bytes=bytes,
+            events=step.events,
+            needs=tuple(str(need) for need in sorted(needs)),
+            expect=expect,
+            touches=tuple(sorted({step.conversation, *touches})),
+            together=together,
+            words=step.words,
+            makes=makes,
+            clears=clears,
+        )
+        self._actions.append(action)
+        self._of.setdefault(step.conversation, []).append(index)
+        if step.kind is not Kind.REMOVE_STALE:
+            self._kept.setdefault(step.conversation, []).append(index)
+        return index
+
+    def _path_needs(self, node: Node) -> set[int]:
+        """Return the steps that put a directory, or one that it lies in, where it now is."""
+        needs = set()
+        at: Node | None = node
+        while at is not None:
+            if at in self._placed:
+                needs.add(self._placed[at])
+            at = at.container
+        return needs
+
+    def _uses(self, index: int, *nodes: Node) -> None:
+        for node in nodes:
+            self._used.setdefault(node, []).append(index)
+
+    def users(self, node: Node) -> set[int]:
+        """Return the steps that name a path in a directory, or in one below it."""
+        users = set(self._used.get(node, ()))
+        for below in node.subtree():
+            users.update(self._used.get(below, ()))
+        return users
+
+    def _file_needs(self, node: Node, name: str) -> set[int]:
+        index = self._wrote.get((node, name))
+        return set() if index is None else {index}
+
+
+def _write(target: Node, put: Put) -> Write:
+    file = put.file
+    assert file.digest is not None  # noqa: S101 - only valid units are written
+    source = put.origin.file(file.name) if put.origin is not None else None
+    return Write(target.file(file.name), source, put.content, file.size, file.mtime_ns, file.digest, put.kept)
+
+
+def _ends(step: Step, target: Node, puts: Sequence[Put]) -> tuple[Place | None, Place]:
+    """Return source and target of a step: the one file that it is about, or the directories."""
+    if len(puts) == 1 and step.unit != WHOLE:
+        only = puts[0]
+        return (only.origin.file(only.file.name) if only.origin else None), target.file(only.file.name)
+    origin = next((put.origin for put in puts if put.origin is not None), None)
+    return (origin.place if origin else None), target.place
+
+
+def _expect_file(node: Node, file: File) -> Expect:
+    return Expect(node.file(file.name), file.size, file.mtime_ns, file.digest or "")
+
+
+def _expect_current(node: Node, name: str) -> Expect:
+    file = node.files.get(name)
+    return _expect_file(node, file) if file else Expect(node.file(name), 0, 0, None)

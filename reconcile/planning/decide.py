@@ -1,0 +1,218 @@
+"""What is decided of every conversation before a step is planned: presence, content, parent (docs/design/decisions.md).
+
+In this order: what it is (`views`), whether it belongs (`presence`), which content wins (`content`), whose child it is
+(`parents`, `tree`), which of its directories stays (`directories`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.model.options import Take
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, STREAM, Side
+from reconcile.model.units import units_of
+from reconcile.planning.context import Board
+from reconcile.planning.edits import Edits
+from reconcile.planning.rules.content import Outcome, Verdict, decide_carried, decide_units
+from reconcile.planning.rules.guards import look_at_whole
+from reconcile.planning.rules.parents import Parentage, decide_parent, states
+from reconcile.planning.rules.presence import Goal, Presence, decide_presence, lacking
+from reconcile.planning.rules.tree import TreeIndex
+from reconcile.planning.rules.views import Lead, views_of, without_speakers
+from reconcile.planning.steps.content import final_metadata, keeps_directories, stated_content
+from reconcile.planning.steps.derived import as_mended, due_first, rebuild_first
+from reconcile.planning.steps.duplicates import choose_directories
+from reconcile.planning.virtual_tree import nodes_of
+
+if TYPE_CHECKING:
+    from reconcile.model.baseline import Memory
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Snapshot
+    from reconcile.model.units import Rules, Unit
+    from reconcile.planning.rules.guards import Whole
+    from reconcile.planning.rules.views import View
+
+
+_LEADS = {Take.STORE: Lead.STORE, Take.WORKSPACE: Lead.WORKSPACE, Take.KEEP: Lead.NEITHER}
+
+
+def decide(
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    policy: Policy,
+    rules: Rules,
+    now_ns: int,
+    edits: Edits | None = None,
+    whole: Whole | None = None,
+) -> Board:
+    """Decide presence, content and parents of every conversation; no step is planned yet.
+
+    ``whole`` is given where the snapshots and the memory are those of a part (`reconcile.planning.incremental.scope`).
+    """
+    edits = edits or Edits()
+    found, mended = workspace, due_first(workspace, policy, rules)
+    workspace = as_mended(workspace, mended, rules, now_ns) if mended else workspace
+    whole = whole or look_at_whole(store, workspace, memory, rules.format)
+    if _recovers(policy):
+        whole = replace(whole, sides=replace(whole.sides, workspace_emptied=False))
+    before, memory = memory, edits.remembering(memory)
+    if mended:  # what was made right isn't old, even where it was so before
+        right = {each.path for each in mended}
+        memory = replace(memory, history={key: each for key, each in memory.history.items() if key[0] not in right})
+    views = views_of(store, workspace, memory, rules, leaving=edits.leaving)
+    decided = ((each, _LEADS.get(take)) for each, take in policy.decisions.items() if each in views)
+    views |= {each: replace(views[each], lead=lead) for each, lead in decided if lead and views[each].is_parted}
+    nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
+    board = Board(
+        views=views,
+        memory=memory,
+        policy=policy,
+        rules=rules,
+        sides=whole.sides,
+        whole=whole,
+        now_ns=now_ns,
+        nodes=nodes,
+        tree=TreeIndex({}, rules.format.order),
+        edits=edits,
+        mended=mended,
+        held=list(edits.held),
+        notes=list(edits.notes),
+        asides={key: None for key in before.asides if key not in memory.asides},
+    )
+    rebuild_first(board, found)
+    for view in views.values():
+        _decide_one(board, view)
+    live = {view.id: board.parentage[view.id].parent for view in views.values() if _is_live(board, view)}
+    live |= {each: container for each, container in edits.apart.items() if each in live}
+    board.tree = TreeIndex(live, rules.format.order)
+    walked = tuple(board.tree.walk())
+    board.order = walked + tuple(conversation for conversation in views if conversation not in live)
+    board.frozen = _frozen(board)
+    choose_directories(board)
+    return board
+
+
+def _frozen(board: Board) -> frozenset[str]:
+    """Return what may not move, and everything below it (docs/design/placement.md#rule-7)."""
+    frozen = {conversation for conversation, parentage in board.parentage.items() if parentage.frozen}
+    for conversation in board.tree.walk():
+        if board.tree.parent_of(conversation) in frozen:
+            frozen.add(conversation)
+    return frozenset(frozen)
+
+
+def _decide_one(board: Board, view: View) -> None:
+    presence = _presence(board, view)
+    board.presences[view.id] = presence
+    if presence.goal is Goal.SYNC:
+        verdicts = decide_units(view, board.memory, board.policy, board.sides)
+        if older := {verdict.unit for verdict in verdicts if verdict.outcome is Outcome.BEHIND}:
+            view = board.views[view.id] = without_speakers(view, older)
+            verdicts = decide_units(view, board.memory, board.policy, board.sides)
+        verdicts = tuple(_with_metadata(view, verdict) for verdict in verdicts)
+        if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
+            verdicts = tuple(_waiting(verdict) for verdict in verdicts)
+        board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
+    elif view.workspace.main is None:
+        verdicts = decide_carried(view, board.memory, board.policy)
+        board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
+    metadata = board.verdicts.get(view.id, {}).get(METADATA)
+    board.parentage[view.id] = decide_parent(view, metadata)
+    if view.id in board.edits.parents:
+        _reparent(board, view)
+    _check_editable(board, view, metadata)
+    stream = board.verdicts.get(view.id, {}).get(STREAM)
+    if presence.goal is Goal.HELD or (stream is not None and stream.outcome in (Outcome.BEHIND, Outcome.HELD)):
+        board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
+    _wait_for_decision(board, view)
+
+
+def _recovers(policy: Policy) -> bool:
+    if policy.request is None:
+        return False
+    from reconcile.model.requests import Project  # here: a plain run asks for nothing
+
+    return isinstance(policy.request, Project) and policy.request.records is not None
+
+
+def _presence(board: Board, view: View) -> Presence:
+    presence = decide_presence(view, board.views, board.memory, board.policy, board.sides)
+    if view.id in board.edits.deleted:
+        return Presence(Goal.REMOVE, presence.case, "removed", board.edits.deleted[view.id])
+    if presence.goal in (Goal.IMPORT, Goal.PROJECT, Goal.WAIT) and lacking(view, board.policy):
+        return replace(presence, goal=Goal.NOTHING, intent=None)
+    if view.id in board.edits.asked and presence.goal is Goal.PROJECT:
+        recorded = _recovers(board.policy) and view.agreed is not None
+        return replace(presence, reason=Reason.RECOVERED if recorded else Reason.ASKED)
+    return presence
+
+
+def _reparent(board: Board, view: View) -> None:
+    """Give it the parent that was asked for, unless its metadata has to be settled first."""
+    if board.parentage[view.id].frozen:
+        board.hold(view, METADATA, Reason.UNSETTLED, "its metadata has to be settled before it gets another parent")
+    else:
+        board.parentage[view.id] = Parentage(board.edits.parents[view.id])
+
+
+def _wait_for_decision(board: Board, view: View) -> None:
+    """Let nothing be settled among several directories of one conversation while one of its units is undecided.
+
+    They all stay until then, so that what lost now would speak again in every run.
+    """
+    verdicts = board.verdicts.get(view.id, {})
+    for unit in _broken_duplicates(board, view):
+        verdict = verdicts.get(unit.name) or Verdict(unit.name, None, Outcome.HELD)
+        faulty = (*(other for other in verdict.faulty if other.copy is not unit.copy), unit)
+        verdicts[unit.name] = Verdict(unit.name, verdict.case, Outcome.HELD, Reason.INVALID, faulty=faulty)
+    if keeps_directories(verdicts.values()) and (view.store.stale or view.workspace.stale):
+        board.verdicts[view.id] = {unit: _waiting(verdict) for unit, verdict in verdicts.items()}
+        board.parentage[view.id] = Parentage(board.parentage[view.id].parent, frozen=True)
+
+
+def _broken_duplicates(board: Board, view: View) -> list[Unit]:
+    """Return the invalid units in directories that should go; those stay (docs/design/decisions.md#rule-16)."""
+    saved = view.store.main is not None or board.presences[view.id].goal is Goal.IMPORT
+    if not saved or view.id in board.policy.decisions:
+        return []
+    copies = (*view.store.stale, *(() if view.local else view.workspace.stale))
+    units = [unit for copy in copies for unit in units_of(copy, board.rules, None).values()]
+    return [unit for unit in units if unit.fault is not None and not unit.fault.incomplete]
+
+
+def _with_metadata(view: View, verdict: Verdict) -> Verdict:
+    """Hold a fork for which no side has metadata."""
+    if verdict.forks is None or view.store.metadata or view.workspace.metadata:
+        return verdict
+    return replace(verdict, outcome=Outcome.HELD, reason=Reason.DIVERGED_HELD, forks=None)
+
+
+def _waiting(verdict: Verdict) -> Verdict:
+    """Have a unit wait, because another one of its conversation is undecided (docs/design/decisions.md#rule-17)."""
+    if verdict.outcome in (Outcome.BEHIND, Outcome.HELD, Outcome.ASIDE):
+        return verdict
+    return Verdict(verdict.unit, verdict.case, Outcome.WAIT, Reason.BEHIND_ASIDE)
+
+
+def _check_editable(board: Board, view: View, verdict: Verdict | None) -> None:
+    """Hold metadata that needs another parent but can't be edited byte for byte (docs/design/decisions.md#rule-18)."""
+    if board.parentage[view.id].frozen:
+        return
+    final = final_metadata(view, verdict)
+    parent = board.parentage[view.id].parent
+    if final is None or states(final, parent) or stated_content(board, view, final) is not None:
+        return
+    held = Verdict(METADATA, verdict.case if verdict else None, Outcome.HELD, Reason.NOT_ROUND_TRIP)
+    board.verdicts.setdefault(view.id, {})[METADATA] = held
+    board.parentage[view.id] = Parentage(parent, frozen=True)
+
+
+def _is_live(board: Board, view: View) -> bool:
+    """Tell whether it is in the tree: live in the store, or on the way there from the workspace."""
+    goal = board.presences[view.id].goal
+    there = view.store.main is not None or goal in (Goal.IMPORT, Goal.HELD)
+    return there and not view.archived

@@ -1,0 +1,246 @@
+"""What is wrong on both sides, by kind, with the way out: what `doctor` reads from a board and its plan."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconcile.model.plan import Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import Metadata, Partition, Side, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.model.plan import Plan
+    from reconcile.model.snapshot import Copy, Snapshot
+    from reconcile.planning.context import Board
+    from reconcile.planning.rules.views import View
+
+
+class Ailment(StrEnum):
+    """The kinds of findings; the values are stable for programs."""
+
+    MERGE_MARKERS = "merge-markers"
+    INVALID = "invalid"
+    UNEDITABLE = "uneditable"
+    UNREADABLE = "unreadable"
+    DUPLICATE = "duplicate"
+    CYCLE = "cycle"
+    MISSING_PARENT = "missing-parent"
+    STRIPPED_PARENT = "stripped-parent"
+    STALE = "stale-directory"
+    CARRIED = "carried-along"
+    NESTED_IN_STORE = "nested-in-store"
+    NAME = "name-out-of-step"
+    DRIFT = "drift"
+    EMPTY = "empty-directory"
+    FOREIGN = "foreign"
+    LEFTOVER = "leftover"
+    ORPHANED_LOCK = "orphaned-lock"
+    LOST = "lost"
+
+    @property
+    def matters(self) -> str:
+        """Why it matters, in one sentence."""
+        return _MATTERS[self]
+
+    @property
+    def severity(self) -> str:
+        """Return ``error`` for what can't be read, ``note`` for what is normal, or else ``warning``."""
+        return "error" if self in _ERRORS else "note" if self in _NOTES else "warning"
+
+
+_MATTERS = {
+    Ailment.MERGE_MARKERS: "JP moves a conversation with an unresolved merge into .trash/ at its next start.",
+    Ailment.INVALID: "What can't be read is copied nowhere; JP moves it into .trash/ at its next start.",
+    Ailment.UNEDITABLE: "Its parent can't be written into its metadata, so it isn't moved.",
+    Ailment.UNREADABLE: "Nothing is inferred from what can't be seen, so nothing there is kept in step.",
+    Ailment.DUPLICATE: "Two directories of one conversation: JP deletes one of them when it writes.",
+    Ailment.CYCLE: "Conversations that are each other's ancestors have no place of their own.",
+    Ailment.MISSING_PARENT: "Its parent is nowhere, or archived, so it is placed as a root.",
+    Ailment.STRIPPED_PARENT: "JP drops parent_id when it writes; without reconcile's record the tree would be lost.",
+    Ailment.STALE: "A directory that should not be there any more.",
+    Ailment.CARRIED: "JP moved it along with the directory that it lay in.",
+    Ailment.NESTED_IN_STORE: "The store is flat; JP doesn't see what is nested in it.",
+    Ailment.NAME: "The directory's name says another title; JP renames it at its next write.",
+    Ailment.DRIFT: "It isn't where the last run left it.",
+    Ailment.EMPTY: "A directory with a conversation's name and nothing in it: its files were moved, removed or lost.",
+    Ailment.FOREIGN: "It is no conversation: reconcile leaves it alone, JP may move it into .trash/.",
+    Ailment.LEFTOVER: "An interrupted write has left it; it may hold the only copy of something.",
+    Ailment.ORPHANED_LOCK: "A lock of a conversation that there isn't; JP removes it at the end of a run.",
+    Ailment.LOST: "It was in a store that was lost, and is on neither side now.",
+}
+
+_ERRORS = {Ailment.MERGE_MARKERS, Ailment.INVALID, Ailment.UNREADABLE}
+_NOTES = {Ailment.MISSING_PARENT, Ailment.NAME, Ailment.DRIFT, Ailment.FOREIGN, Ailment.ORPHANED_LOCK}
+"""A plain run leaves these alone, or JP sees to them: a conversation whose parent is archived, a branch with another
+layout, a file of somebody else's."""
+
+PLAIN = "reconcile"
+"""A plain run mends it."""
+LAY_OUT = "lay its metadata out as JP writes it (two spaces, a newline at the end), or write the parent by hand"
+
+
+NOTHING_IN_IT = "nothing in it"
+SEE_TO_IT = "see to its permissions, or to the disk"
+
+
+class Finding(Struct, frozen=True):
+    """One thing that is wrong: where, what was found, and the commands that mend it."""
+
+    ailment: Ailment
+    place: str
+    found: str
+    conversation: str | None = None
+    mend: tuple[str, ...] = ()
+
+    @property
+    def repairable(self) -> bool:
+        """A plain run is safe, and mends it."""
+        return PLAIN in self.mend
+
+
+def diagnose(board: Board, plan: Plan, store: Snapshot, workspace: Snapshot) -> tuple[Finding, ...]:
+    """Return everything that is wrong, by kind; ``plan`` is that of a plain run."""
+    held = list(_held(board, plan))
+    places = {finding.place for finding in held}
+    found = [
+        *held,
+        *(finding for finding in _unreadable(store, workspace) if finding.place not in places),
+        *(finding for view in board.views.values() for finding in _copies(board, view)),
+        *_tree(board),
+        *_planned(plan),
+        *_empty(store, workspace),
+        *_foreign(board, store, workspace),
+    ]
+    order = list(Ailment)
+    return tuple(sorted(found, key=lambda finding: (order.index(finding.ailment), finding.place)))
+
+
+def _held(board: Board, plan: Plan) -> Iterator[Finding]:
+    for item in plan.held:
+        if item.reason not in (Reason.INVALID, Reason.NOT_ROUND_TRIP):
+            continue
+        assert item.conversation is not None  # noqa: S101 - it is about a file of one
+        place, told, words = item.message.partition(": ")
+        if not told:
+            place, words = _place(board, item.conversation), item.message
+        if item.reason is Reason.NOT_ROUND_TRIP:
+            yield Finding(Ailment.UNEDITABLE, place, words, item.conversation, (LAY_OUT,))
+            continue
+        if _is_unread(board.views[item.conversation]):
+            yield Finding(Ailment.UNREADABLE, place, words, item.conversation, (SEE_TO_IT,))
+            continue
+        quarantine = f"reconcile doctor --quarantine {item.conversation}"
+        if "conflict marker" in words:
+            mend = ("git status, and settle the merge", *item.resolve, quarantine)
+            yield Finding(Ailment.MERGE_MARKERS, place, words, item.conversation, mend)
+        else:
+            yield Finding(Ailment.INVALID, place, words, item.conversation, (*item.resolve, quarantine))
+
+
+def _is_unread(view: View) -> bool:
+    """Tell whether what is wrong with a conversation is that it can't be read: nothing is known of its content."""
+    faults = [unit.fault for side in (view.store, view.workspace) for unit in side.faults.values()]
+    return any(isinstance(fault, Unreadable) for fault in faults)
+
+
+def _unreadable(*sides: Snapshot) -> Iterator[Finding]:
+    for side in sides:
+        for problem in side.problems:
+            place = f"{side.side}:{problem.path or '.'}"
+            yield Finding(Ailment.UNREADABLE, place, problem.message, mend=(SEE_TO_IT,))
+
+
+def _copies(board: Board, view: View) -> Iterator[Finding]:
+    for side in (view.store, view.workspace):
+        for copy in side.stale:
+            nested = copy.side is Side.STORE and copy.container is not None
+            if side.main is not None and not nested:
+                yield _of(Ailment.DUPLICATE, copy, f"beside {side.main.path}", PLAIN)
+        if side.main is not None:
+            yield from _one(board, view, side.main)
+        for copy in side.stale:
+            if copy.side is Side.STORE and copy.container is not None:
+                yield _of(Ailment.NESTED_IN_STORE, copy, f"inside {copy.container}", PLAIN)
+
+
+def _one(board: Board, view: View, main: Copy) -> Iterator[Finding]:
+    if main.side is Side.STORE and main.container is not None:
+        yield _of(Ailment.NESTED_IN_STORE, main, f"inside {main.container}", PLAIN)
+    if main.partition is not Partition.LIVE and main.container is not None:
+        yield _of(Ailment.CARRIED, main, f"in {main.partition}, below {main.container}", PLAIN)
+    metadata = main.metadata
+    if isinstance(metadata, Metadata) and main.dirname != board.rules.format.dirname(view.id, metadata.title):
+        name = board.rules.format.dirname(view.id, metadata.title)
+        yield _of(Ailment.NAME, main, f"the title makes it {name}", "jp, at its next write of it")
+    if main.side is Side.WORKSPACE and view.agreed is not None and view.agreed.place != main.path:
+        yield _of(Ailment.DRIFT, main, f"it was at {view.agreed.place}", f"reconcile project {view.id}")
+
+
+def _of(ailment: Ailment, copy: Copy, found: str, *mend: str) -> Finding:
+    return Finding(ailment, str(copy.place), found, copy.conversation, mend)
+
+
+def _tree(board: Board) -> Iterator[Finding]:
+    for cycle in board.tree.cycles:
+        chain = " > ".join((*cycle, cycle[0]))
+        yield Finding(
+            Ailment.CYCLE, _place(board, cycle[0]), chain, cycle[0], (f"reconcile set-parent {cycle[0]} --none",)
+        )
+    for conversation in board.tree.walk():
+        if board.tree.parent_is_gone(conversation):
+            parent = board.parentage[conversation].parent
+            mend = (f"reconcile set-parent {conversation} PARENT", f"reconcile set-parent {conversation} --none")
+            yield Finding(
+                Ailment.MISSING_PARENT, _place(board, conversation), f"its parent {parent}", conversation, mend
+            )
+
+
+def _place(board: Board, conversation: str) -> str:
+    view = board.views[conversation]
+    main = view.store.main or view.workspace.main
+    return str(main.place) if main is not None else conversation
+
+
+def _planned(plan: Plan) -> Iterator[Finding]:
+    for action in plan.actions:
+        if action.reason is Reason.PARENT_STRIPPED:
+            place, words = str(action.target), "no parent_id"
+            yield Finding(Ailment.STRIPPED_PARENT, place, words, action.conversation, (PLAIN,))
+        elif action.kind is Kind.REMOVE_STALE and action.reason is not Reason.DUPLICATE:
+            yield Finding(Ailment.STALE, str(action.target), action.reason.words, action.conversation, (PLAIN,))
+
+
+def _empty(*sides: Snapshot) -> Iterator[Finding]:
+    for copy in empty_directories(*sides):
+        yield _of(Ailment.EMPTY, copy, NOTHING_IN_IT, f"reconcile status {copy.conversation}", "remove it")
+
+
+def empty_directories(*sides: Snapshot) -> Iterator[Copy]:
+    """Directories that hold neither a file nor another conversation; one that can't be looked into isn't empty."""
+    for side in sides:
+        around = {copy.container for copy in side.copies}
+        for copy in side.copies:
+            told = copy.files or copy.metadata is not None or copy.stream is not None or copy.obstructed
+            if not told and copy.conversation not in around and copy.partition is not Partition.TRASH:
+                yield copy
+
+
+def _foreign(board: Board, *sides: Snapshot) -> Iterator[Finding]:
+    for side in sides:
+        for foreign in side.foreign:
+            place = f"{side.side}:{foreign.path}"
+            meant = board.rules.format.id_of(foreign.path.rpartition("/")[2]) if foreign.link else None
+            if meant is not None:
+                words, mend = (
+                    "a symbolic link, expected a directory",
+                    "put the directory itself there, or remove the link",
+                )
+                yield Finding(Ailment.UNREADABLE, place, words, meant, (mend,))
+                continue
+            kind = Ailment.LEFTOVER if foreign.what.startswith("left over") else Ailment.FOREIGN
+            yield Finding(kind, place, foreign.what, mend=("look at it, and move it away",))

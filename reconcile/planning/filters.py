@@ -1,0 +1,221 @@
+"""What a plan leaves out, with all that needs it: too many removals, what git is busy with, what was not named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.model.plan import Item, Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import WHOLE, Side
+from reconcile.planning.rules.guards import is_bulk
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from reconcile.model.plan import Action, Plan
+    from reconcile.model.snapshot import Snapshot
+    from reconcile.model.units import Rules
+    from reconcile.planning.context import Board
+
+_ASKED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
+BULK_NAMES = 5
+"""Directories that a bulk change is told by name."""
+
+
+def without_bulk(board: Board, actions: list[Action]) -> list[Action]:
+    """Hold what would remove too many directories at once without having been told to."""
+    asked, directories = board.edits.leaving, board.whole.directories
+    removals = [action for action in actions if _removes_a_directory(action) and action.conversation not in asked]
+    # A removal that was asked for, and waited, counts once, though it goes from both sides.
+    count = len({(a.conversation, a.conversation not in board.edits.deleted and a.target) for a in removals})
+    if board.policy.accept_bulk or board.edits.scope or not is_bulk(count, directories):
+        return actions
+    # Whatever else becomes of these waits too: what lost now would speak again from a directory that stays.
+    concerned = {action.conversation for action in removals}
+    concerned |= {fork for fork, source in board.forks.items() if source in concerned}
+    refused = withheld(actions, {action.id for action in actions if action.conversation in concerned})
+    for conversation in concerned:
+        board.tombstones.pop(conversation, None)
+    what, names = _named(removals, board.rules)
+    message = f"{count} of {directories} {what} would be removed: {names}"
+    board.held.append(_whole(Reason.BULK, message, "reconcile --accept bulk"))
+    return [action for action in actions if action.id not in refused]
+
+
+def bulk_undo(actions: Sequence[Action], sides: Iterable[Snapshot], rules: Rules, again: str) -> Item | None:
+    """Return what is held where an undo would remove too many directories of a side at once.
+
+    Those that it makes again are no loss. ``again`` is the command that accepts it.
+    """
+    for side in sides:
+        going = [action for action in actions if _removes_a_directory(action) and action.target.side is side.side]
+        if is_bulk(len(going), len(side.copies)):
+            what, names = _named(going, rules)
+            message = f"{side.side}: {len(going)} of {len(side.copies)} {what} would be removed: {names}"
+            return _whole(Reason.BULK, message, again)
+    return None
+
+
+def _named(actions: Sequence[Action], rules: Rules) -> tuple[str, str]:
+    """Return what they are, and the first of them by name; a record with a fixed place by its path."""
+    fixed = rules.format.places is not None
+    paths = [action.target.path for action in actions[:BULK_NAMES]]
+    names = ", ".join(path if fixed else path.rpartition("/")[2] for path in paths)
+    more = f" and {len(actions) - BULK_NAMES} more" if len(actions) > BULK_NAMES else ""
+    return "records" if fixed else "directories", names + more
+
+
+def _removes_a_directory(action: Action) -> bool:
+    return action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE
+
+
+def without_git(plan: Plan, busy: str | None, again: str | None = None) -> Plan:
+    """Hold what would change the workspace while git is in the middle of something there, and what needs it.
+
+    ``again``: the command to give then, where no other run does what is held.
+    """
+    if busy is None:
+        return plan
+    touching = {action.id for action in plan.actions if action.target.side is Side.WORKSPACE}
+    # What is removed as asked goes from both sides, or stays on both.
+    whole = {action.conversation for action in plan.actions if action.id in touching and action.reason in _ASKED}
+    touching |= {a.id for a in plan.actions if a.conversation in whole and a.reason in _ASKED}
+    left, refused = _without(plan, touching)
+    return replace(left, held=(*plan.held, *git_is_busy(busy, refused, again)))
+
+
+def without_program(plan: Plan, workspace: Snapshot, rules: Rules) -> Plan:
+    """Hold what would change what a program has locked, or works with at the moment, and what needs it."""
+    places = rules.format.places
+    busy = places.busy(workspace.found) if places is not None else ""
+    touching = {
+        action.id
+        for action in plan.actions
+        if action.target.side is Side.WORKSPACE and rules.format.lock_name(action.conversation) is not None
+    }
+    if not busy or not touching:
+        return plan
+    left, refused = _without(plan, touching)
+    message = f"{busy}: {len(refused)} changes wait for its end"
+    return replace(left, held=(*plan.held, _whole(Reason.PROGRAM_BUSY, message)))
+
+
+def _without(plan: Plan, touching: set[str]) -> tuple[Plan, Collection[str]]:
+    refused = withheld(plan.actions, touching)
+    put_off = plan.put_off.union(action.conversation for action in plan.actions if action.id in refused)
+    kept = renumbered([action for action in plan.actions if action.id not in refused])
+    # What stays for now doesn't wait for an ancestor yet.
+    intents = tuple((key, each) for key, each in plan.intents if not (key in put_off and each and each.waits_for))
+    return replace(plan, actions=kept, put_off=put_off, intents=intents), refused
+
+
+def git_is_busy(busy: str | None, waiting: Collection[object], again: str | None = None) -> tuple[Item, ...]:
+    """Return what is held while git is in the middle of something; ``again``: the command to give at its end, where no
+    other run does what is held.
+    """
+    if not waiting:
+        return ()
+    changes = "1 change" if len(waiting) == 1 else f"{len(waiting)} changes"
+    if again is not None:
+        message = f"git is in the middle of something here ({busy}): {changes} can't be made; ask again at its end"
+        return (_whole(Reason.GIT_BUSY, message, again),)
+    wait = "waits" if len(waiting) == 1 else "wait"
+    return (_whole(Reason.GIT_BUSY, f"git is in the middle of something here ({busy}): {changes} {wait} for its end"),)
+
+
+def _whole(reason: Reason, message: str, *resolve: str) -> Item:
+    return Item(conversation=None, title=None, unit=WHOLE, reason=reason, message=message, resolve=resolve)
+
+
+def named(board: Board) -> frozenset[str] | None:
+    """Return the conversations that ``--only`` and ``--below`` name, with their forks; None for all."""
+    policy = board.policy
+    if not policy.only and not policy.below:
+        return None
+    below = set(policy.below)
+    for conversation in board.tree.walk():
+        if board.tree.parent_of(conversation) in below:
+            below.add(conversation)
+    wanted = below | policy.only
+    return frozenset((*wanted, *(fork for fork, source in board.forks.items() if source in wanted)))
+
+
+def selected(board: Board, actions: list[Action]) -> tuple[list[Action], frozenset[str] | None]:
+    """Keep what was named, with what a command makes due that wasn't, what all that needs, and what is derived from
+    nothing else; nothing is said of anything else, and nothing remembered but of what is done. Return also what the
+    plan is about then, None for everything.
+    """
+    wanted = named(board)
+    if wanted is None:
+        return actions, None
+    if board.due is not None:
+        wanted |= {conversation for conversation, *_ in _due(actions, board.intents) - board.due}
+    kept: set[str] = set()
+    for action in reversed(actions):
+        if action.conversation in wanted or action.id in kept:
+            kept.update((action.id, *action.needs))
+    kept |= {each.id for each in actions if each.kind is Kind.REBUILD and each.needs and kept.issuperset(each.needs)}
+    spoken = {None, *wanted}
+    board.held = [item for item in board.held if item.conversation in spoken]
+    board.aside = [item for item in board.aside if item.conversation in wanted]
+    board.notes = [note for note in board.notes if note.conversation in spoken or note in board.edits.notes]
+    board.preserve = [version for version in board.preserve if version.conversation in wanted]
+    done = wanted | {action.conversation for action in actions if action.id in kept}
+    board.intents = {key: intent for key, intent in board.intents.items() if key in done}
+    board.asides = {key: record for key, record in board.asides.items() if key[0] in done}
+    board.tombstones = {key: digests for key, digests in board.tombstones.items() if key in done}
+    return [action for action in actions if action.id in kept], done
+
+
+def due(plan: Plan) -> frozenset[tuple[str, ...]]:
+    """Return what a plan does and remembers, conversation by conversation, whatever the way and the reason."""
+    return _due(plan.actions, dict(plan.intents))
+
+
+def _due(actions: Iterable[Action], intents: Iterable[str]) -> frozenset[tuple[str, ...]]:
+    steps = {(action.conversation, action.kind.value, action.unit, action.target.side.value) for action in actions}
+    return frozenset(steps | {(conversation,) for conversation in intents})
+
+
+def withheld(actions: Sequence[Action], refused: Mapping[str, object] | set[str]) -> set[str]:
+    """Return the ids refused and of everything that needs them; needs point backwards."""
+    out = set(refused)
+    for action in actions:
+        if not out.isdisjoint(action.needs):
+            out.add(action.id)
+    return out
+
+
+def renumbered(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Number the remaining actions from 1 in their order; needs follow."""
+    kept = list(actions)
+    ids = {action.id: str(number) for number, action in enumerate(kept, 1)}
+    return tuple(
+        replace(action, id=ids[action.id], needs=tuple(ids[need] for need in action.needs if need in ids))
+        for action in kept
+    )
+
+
+def without_moving(plan: Plan, moving: frozenset[str]) -> Plan:
+    """Leave out what concerns conversations that somebody is writing just now; they come once they are quiet.
+
+    What is derived follows from all of them, and the program that writes one of them writes that next.
+    """
+    if not moving:
+        return plan
+    touching = (each for each in plan.actions if each.kind is Kind.REBUILD or not moving.isdisjoint(each.touches))
+    refused = withheld(plan.actions, {action.id for action in touching})
+    return replace(
+        plan,
+        actions=renumbered([action for action in plan.actions if action.id not in refused]),
+        held=tuple(item for item in plan.held if item.conversation not in moving),
+        aside=tuple(item for item in plan.aside if item.conversation not in moving),
+        preserve=tuple(version for version in plan.preserve if version.conversation not in moving),
+        intents=tuple(each for each in plan.intents if each[0] not in moving),
+        asides=tuple(each for each in plan.asides if each[0][0] not in moving),
+        tombstones=tuple(each for each in plan.tombstones if each[0] not in moving),
+        waiting=tuple(each for each in plan.waiting if each[0][0] not in moving),
+        moving=moving,
+    )

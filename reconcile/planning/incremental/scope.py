@@ -1,0 +1,162 @@
+"""A part of both sides that a run can be about, and comes to the same plan for it as a run about everything.
+
+What has changed concerns itself, with everything below it, which may move along; and what is above it, which tells
+where it belongs. What is above and not as it was agreed on may have to change because of it (a directory that was kept
+for a child's sake), so that it concerns all that is below that as well. Everything else was at rest before, or waits
+for something that isn't among these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconcile.model.snapshot import Side
+from reconcile.model.world_state import Look
+from reconcile.planning.incremental.ancestry import Kin, above, kin_of
+from reconcile.planning.incremental.no_op import is_settled
+from reconcile.planning.incremental.side_index import KnownSide
+from reconcile.planning.rules.guards import Sides, holds_any, look_at_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from reconcile.model.baseline import Memory
+    from reconcile.model.snapshot import Copy
+    from reconcile.model.units import Rules
+    from reconcile.planning.rules.guards import Whole
+
+    Remembering = Callable[[Collection[str]], Memory]
+    """Loads what is remembered of some conversations."""
+
+
+USUAL = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
+
+
+class Part(Struct, frozen=True):
+    """What a plan of a part is made from. ``conversations`` may be on neither side: a parent that is nowhere."""
+
+    look: Look
+    whole: Whole
+    conversations: frozenset[str]
+
+
+class Known:
+    """Both sides as they are known, and who is above whom; made from a look at everything, and kept up to date.
+
+    ``unusual``: a side as a whole gave cause to look closer, and what is below was true of that moment alone.
+    """
+
+    def __init__(
+        self,
+        sides: Mapping[Side, KnownSide],
+        kin: Kin,
+        remembered: frozenset[str],
+        whole: Whole,
+        rules: Rules,
+        inhabited: tuple[bool, bool] | None = None,
+    ) -> None:
+        """Take over what was known; ``remembered``: what was agreed on at the last look at everything.
+
+        ``inhabited``: whether the store and the workspace held any conversation then.
+        """
+        self._rules = rules
+        self.sides = dict(sides)
+        self.kin = kin
+        self.remembered = remembered
+        self._whole = whole
+        self.inhabited = inhabited or self._are_inhabited()
+        self.unusual = False
+
+    @classmethod
+    def seen(cls, look: Look, rules: Rules) -> Known:
+        """Take over what a look at everything has found."""
+        whole = look_at_whole(look.store, look.workspace, look.memory, rules.format)
+        sides = {Side.STORE: KnownSide.seen(look.store), Side.WORKSPACE: KnownSide.seen(look.workspace)}
+        kin = kin_of((*look.store.copies, *look.workspace.copies), look.memory)
+        known = cls(sides, kin, frozenset(look.memory.agreed), whole, rules)
+        known.unusual = _is_unusual(look, whole.sides)
+        return known
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Neither side as a whole says anything that isn't usual."""
+        return self._whole.sides == USUAL and self.suffices()
+
+    def __contains__(self, conversation: object) -> bool:
+        """Tell whether an id belongs to a conversation already."""
+        return conversation in self.remembered or any(conversation in side for side in self.sides.values())
+
+    def conversations(self) -> frozenset[str]:
+        """Return what is on either side, or was agreed on at the look at everything."""
+        return self.remembered.union(*(side.conversations() for side in self.sides.values()))
+
+    def there(self) -> frozenset[str]:
+        """Return what is on either side."""
+        return frozenset().union(*(side.conversations() for side in self.sides.values()))
+
+    def nowhere(self) -> frozenset[str]:
+        """Return what was agreed on, and is on neither side."""
+        return self.remembered.difference(*(side.conversations() for side in self.sides.values()))
+
+    def relate(self, conversations: Iterable[str], memory: Memory) -> None:
+        """Know anew what these are below."""
+        for each in conversations:
+            self.kin.put(each, above(each, self._copies(each), memory))
+
+    def above(self, conversation: str) -> frozenset[str]:
+        """Return a conversation with everything that it may be below."""
+        return frozenset(self.kin.with_above({conversation}))
+
+    def around(self, conversation: str) -> frozenset[str]:
+        """Return a conversation with everything that may be below it, and all that any of those may be below."""
+        return frozenset(self.kin.with_above(self.kin.with_below({conversation})))
+
+    def suffices(self) -> bool:
+        """Tell whether both sides as wholes are as at the look at everything, and gave no cause for another."""
+        return not self.unusual and self.inhabited == self._are_inhabited()
+
+    def part(self, changed: Collection[str], remembering: Remembering) -> Part:
+        """Return the part that a change of these conversations concerns."""
+        left = frozenset().union(*(self.kin.parents(each) for each in changed))
+        self.relate(changed, remembering(changed))
+        inner = self.kin.with_below(changed)
+        while True:
+            near = self.kin.with_above(inner | left)
+            memory = remembering(near)
+            opened = {each for each in near - inner if not self._is_settled(each, memory)}
+            if not opened:
+                return Part(self.look(near, memory), self.whole, frozenset(near))
+            inner = self.kin.with_below(inner | opened)
+
+    @property
+    def whole(self) -> Whole:
+        """What there is to know of both sides besides a part.
+
+        It leads back here, so that it isn't kept: of a circle, the memory is not free before the collector comes.
+        """
+        return replace(self._whole, directories=len(self.sides[Side.WORKSPACE].paths), taken=self)
+
+    def look(self, conversations: Collection[str], memory: Memory) -> Look:
+        """Return both sides as if they held these conversations alone."""
+        store, workspace = (side.part(conversations, self._rules.format.order) for side in self.sides.values())
+        return Look(store, workspace, memory)
+
+    def _is_settled(self, conversation: str, memory: Memory) -> bool:
+        kept, here = (side.of(conversation) for side in self.sides.values())
+        return is_settled(conversation, kept, here, memory, self._rules)
+
+    def _copies(self, conversation: str) -> list[Copy]:
+        return [copy for side in self.sides.values() for copy in side.of(conversation)]
+
+    def _are_inhabited(self) -> tuple[bool, bool]:
+        store, workspace = (holds_any(side.copies(), self._rules.format) for side in self.sides.values())
+        return store, workspace
+
+
+def _is_unusual(look: Look, sides: Sides) -> bool:
+    there = look.store.exists and look.workspace.exists
+    problems = look.store.problems or look.workspace.problems
+    return not there or bool(problems) or sides.store_renewed or sides.workspace_emptied

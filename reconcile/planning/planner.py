@@ -1,0 +1,275 @@
+"""The planner: from two snapshots and what is remembered to the one ordered plan.
+
+Pure and deterministic: no clock, no disk; the same input gives the same plan. What holds is decided first
+(`reconcile.planning.decide`), then the steps are written: saves, parents, the workspace's units, placement, removals.
+What may not be done now, or wasn't asked for, is left out at the end (`reconcile.planning.filters`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.model.plan import Action, Heading, Plan, states_of
+from reconcile.model.snapshot import Stream
+from reconcile.planning.attention import report_conversation, report_sides
+from reconcile.planning.decide import decide
+from reconcile.planning.filters import due, named, renumbered, selected, without_bulk, without_git, without_program
+from reconcile.planning.incremental.no_op import quiet_plan
+from reconcile.planning.incremental.projection import projection_of
+from reconcile.planning.incremental.remaining import remaining_of
+from reconcile.planning.rules.streams import is_torn
+from reconcile.planning.steps.content import save, set_parents, update_workspace
+from reconcile.planning.steps.derived import due_first, rebuild_last
+from reconcile.planning.steps.placement import archive, move_blocked, place, place_in_store, project_fork
+from reconcile.planning.steps.removal import doomed_copies, inhabitants, remove
+from reconcile.planning.suppressions import leave_undone
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from reconcile.model.baseline import Memory
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Digest, Snapshot
+    from reconcile.model.units import Rules
+    from reconcile.planning.context import Board
+    from reconcile.planning.rules.guards import Whole
+    from reconcile.planning.rules.views import View
+
+
+def make_plan(
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    policy: Policy,
+    rules: Rules,
+    now_ns: int,
+    whole: Whole | None = None,
+) -> Plan:
+    """Return the plan that brings both sides together.
+
+    Streams that differ must have their events (`needs_events`); ``now_ns`` names forks, and tells what has expired.
+    ``whole`` is given where the plan is about a part (`reconcile.planning.incremental.scope`), and no command asks for
+    anything.
+
+    Raises:
+        RefusedError: what a command asks for can't be.
+    """
+    quiet = quiet_plan(store, workspace, memory, policy, rules) if policy.request is None else None
+    if quiet is not None and not (rules.format.places and due_first(workspace, policy, rules)):
+        return replace(quiet, policy=policy, now_ns=now_ns)
+    plain = policy.request is None and whole is None and rules.format.places is None
+    if plain and (found := projection_of(store, workspace, memory, policy, rules, now_ns)) is not None:
+        return found
+    remaining = remaining_of(store, workspace, memory, policy, rules) if plain else None
+    if remaining is not None:
+        part = remaining.store, remaining.workspace, remaining.memory
+        return remaining.joined(plan_by_rules(*part, policy, rules, now_ns, remaining.whole))
+    return plan_by_rules(store, workspace, memory, policy, rules, now_ns, whole)
+
+
+def plan_by_rules(
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    policy: Policy,
+    rules: Rules,
+    now_ns: int,
+    whole: Whole | None = None,
+) -> Plan:
+    """Return the same plan, with nothing taken for granted at a glance."""
+    decided = partial(decide, store, workspace, memory, rules=rules, now_ns=now_ns)
+    written = partial(_written, store=store, workspace=workspace)
+    unasked = board = decided(policy, whole=whole)
+    if (request := policy.tree_edit) is not None:
+        from reconcile.planning.requests.dispatch import edits_of, keeping_parents  # here: most runs change no tree
+
+        edits, wanted = edits_of(request, board), named(board)
+        asked = policy if wanted is None else replace(policy, only=wanted)
+        board = decided(edits.deciding(asked), edits=edits)
+        if (fewer := keeping_parents(board)) is not None:
+            board = decided(fewer.deciding(asked), edits=fewer)
+    elif memory.waiting and not _is_limited_by_command(policy):
+        from reconcile.planning.requests.waiting import (  # here: most runs find no request that waits
+            keeping_parents,
+            unfinished,
+        )
+
+        if (left := unfinished(board)) is not None:
+            board = decided(left.joining(policy), edits=left, whole=whole)
+            if (fewer := keeping_parents(board)) is not None:
+                board = decided(fewer.joining(policy), edits=fewer, whole=whole)
+    if _is_limited_by_command(policy):
+        if policy.decisions:
+            unasked = decided(replace(policy, only=frozenset(), decisions={}))
+        board.due = due(written(unasked))
+    if not (memory.waiting or policy.request or policy.decisions):
+        return replace(written(board), policy=policy)
+    from reconcile.planning.requests.waiting import asked_for, recorded
+
+    asking = asked_for(board, policy)  # as things are before the steps are written
+    plan = replace(written(board), policy=policy)
+    return replace(plan, waiting=recorded(board, policy, plan, asking))
+
+
+def _is_limited_by_command(policy: Policy) -> bool:
+    """Tell whether a plan is limited to what a command names, rather than by ``--only`` and ``--below``."""
+    if policy.below:
+        return False
+    if policy.tree_edit is not None:
+        return not policy.only
+    return bool(policy.decisions) and policy.only == policy.decisions.keys()
+
+
+def _written(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
+    """Write the steps of what was decided."""
+    for conversation in board.order:
+        save(board, board.views[conversation])
+    for conversation in board.order:
+        set_parents(board, board.views[conversation])
+    for conversation in board.order:
+        update_workspace(board, board.views[conversation])
+    board.doomed = inhabitants(board)
+    for conversation in board.tree.walk():
+        place(board, board.views[conversation])
+    for fork in board.forks:
+        project_fork(board, fork)
+    for conversation in board.order:
+        archive(board, board.views[conversation])
+        place_in_store(board, board.views[conversation])
+    for copy in doomed_copies(board):
+        if (copy.side, copy.path) in board.doomed:
+            remove(board, copy)
+    move_blocked(board)
+    rebuild_last(board, workspace)
+    for conversation in board.order:
+        report_conversation(board, board.views[conversation])
+    report_sides(board, store, workspace)
+    return _finish(board, store, workspace)
+
+
+def needs_events(store: Snapshot, workspace: Snapshot, rules: Rules) -> frozenset[str]:
+    """Return the ids whose streams may differ between the sides, so that the scan can load their events.
+
+    Which of several directories speaks for a side is decided later, and depends on what is asked for.
+    """
+    theirs = _streams(workspace, {copy.conversation for copy in store.copies}, rules)
+    ours = _streams(store, theirs, rules)
+    return frozenset(conversation for conversation, found in ours.items() if len(found | theirs[conversation]) > 1)
+
+
+def needs_contents(store: Snapshot, workspace: Snapshot) -> frozenset[str]:
+    """Return the ids of which one side has events that the other lacks, and that has another text of one: the bytes of
+    both can tell what each has done. Both sides have their events (`needs_events`).
+    """
+    theirs = _inspected(workspace)
+    return frozenset(
+        conversation
+        for conversation, found in _inspected(store).items()
+        if any(is_torn(ours, each) for ours in found for each in theirs.get(conversation, ()))
+    )
+
+
+def _inspected(side: Snapshot) -> dict[str, list[Stream]]:
+    found: dict[str, list[Stream]] = {}
+    for copy in side.copies:
+        if isinstance(copy.stream, Stream) and copy.stream.events is not None:
+            found.setdefault(copy.conversation, []).append(copy.stream)
+    return found
+
+
+def _streams(side: Snapshot, conversations: Container[str], rules: Rules) -> dict[str, set[tuple[Digest | None, ...]]]:
+    """Return the contents that the streams of some conversations have on a side, by the digests of their files."""
+    names = rules.format.stream_files
+    found: dict[str, set[tuple[Digest | None, ...]]] = {}
+    for copy in side.copies:
+        if copy.conversation in conversations and isinstance(copy.stream, Stream):
+            content = tuple([file.digest for file in copy.files if file.name in names])
+            found.setdefault(copy.conversation, set()).add(content)
+    return found
+
+
+def _finish(board: Board, store: Snapshot, workspace: Snapshot) -> Plan:
+    """Leave out what was undone, and what the guards, git and the selection refuse, with everything that needs it."""
+    board.intents = {**board.edits.intents, **board.intents}
+    actions = leave_undone(board, list(board.draft), store, workspace)
+    actions = without_bulk(board, actions)
+    actions, about = selected(board, actions)
+    counted = _counted(board, actions)
+    plan = Plan(
+        layout=board.policy.layout.value,
+        actions=renumbered(actions),
+        held=tuple(board.held),
+        aside=tuple(board.aside),
+        notes=tuple(board.notes),
+        preserve=tuple(board.preserve),
+        intents=tuple(sorted(board.intents.items())),
+        asides=tuple(sorted(board.asides.items())),
+        tombstones=tuple(sorted(board.tombstones.items())),
+        states=states_of(counted),
+        counted=counted,
+        outline=_outline(board, actions),
+        displaced=frozenset(board.displaced),
+        voided=tuple(view.id for view in board.views.values() if board.is_void(view)),
+        now_ns=board.now_ns,
+        places=tuple((key, node.path) for key, node in sorted(board.present.items())),
+        rooted=tuple(
+            view.id for view in board.views.values() if _is_rooted(board, view) and (about is None or view.id in about)
+        ),
+        about=about,
+    )
+    return without_program(without_git(plan, board.policy.git_busy), workspace, board.rules)
+
+
+def _is_rooted(board: Board, view: View) -> bool:
+    """Tell whether a conversation loses its parent on purpose: it becomes a root, or it goes, and an archived directory
+    of it that stays has a parent of its own. Where the one that goes doesn't state its parent, that is still known:
+    it may have to stay.
+    """
+    if view.known_parent is None:
+        return False
+    stated = view.store.metadata is not None and view.store.metadata.parent.id is not None
+    return board.parentage[view.id].parent is None or (view.id in board.edits.deleted and stated)
+
+
+def _counted(board: Board, actions: Sequence[Action]) -> dict[str, str]:
+    """Count every conversation under one state, of a part those named and those changed with them.
+
+    ``changing`` and ``open`` are in sync but for what the plan says of them.
+    """
+    changing = {action.conversation for action in actions}
+    wanted = named(board)
+    counted = board.views.keys() if wanted is None else wanted | changing
+    mentioned = {item.conversation for item in board.held + board.aside}
+    states: dict[str, str] = {}
+    for view in board.views.values():
+        state = board.presences[view.id].state
+        if state == "in-sync" and view.id in changing | mentioned:
+            state = "changing" if view.id in changing else "open"
+        if state != "gone" and view.id in counted:
+            states[view.id] = state
+    return states
+
+
+def _outline(board: Board, actions: Sequence[Action]) -> tuple[Heading, ...]:
+    """Return the conversations that the plan speaks of, under their ancestors, a fork after its source."""
+    forks: dict[str, list[Action]] = {}
+    spoken = {item.conversation for item in board.held + board.aside}
+    for action in actions:
+        spoken.add(board.forks.get(action.conversation, action.conversation))
+        if action.conversation in board.forks:
+            forks.setdefault(board.forks[action.conversation], []).append(action)
+    shown = set(spoken)
+    for conversation in reversed(tuple(board.tree.depths)):
+        if conversation in shown:
+            shown.add(board.tree.parent_of(conversation))
+    outline = []
+    for conversation in board.order:
+        depth = board.tree.depths.get(conversation, 0)
+        if conversation in shown:
+            outline.append(Heading(conversation, board.views[conversation].title, depth))
+        outline += [Heading(fork.conversation, fork.title, depth + 1) for fork in forks.get(conversation, ())]
+    alone = sorted(each for each in spoken if each is not None and each not in board.views)
+    return (*outline, *(Heading(each, each, 0) for each in alone))

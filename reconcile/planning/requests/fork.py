@@ -1,0 +1,110 @@
+"""The plan of ``fork``: a child with a filtered copy of its source's events (docs/commands.md#reconcile-fork).
+
+Activating the fork, and what it inherits of the configuration from then on, stay JP's job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.options import Layout
+from reconcile.model.plan import Heading, Kind, Plan
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, STREAM, Fault, File, Side
+from reconcile.planning.builder import Draft, Put, Step
+from reconcile.planning.edits import RefusedError
+from reconcile.planning.filters import renumbered
+from reconcile.planning.virtual_tree import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.model.requests import Branch
+    from reconcile.model.snapshot import Content
+    from reconcile.planning.context import Board
+    from reconcile.planning.rules.views import View
+
+
+def plan_branch(board: Board, request: Branch, contents: Mapping[str, Content]) -> Plan:
+    """Return the plan that makes the fork; ``contents`` are the managed files of the source in the store.
+
+    It is placed in its source's directory where that is in the workspace, unless it is to be local or its source is.
+
+    Raises:
+        RefusedError: the source isn't whole in the store, a file of it can't be read, or it can't be cut.
+    """
+    view = board.views[request.id]
+    files = _files(board, view, request, contents)
+    new = board.rules.format.new_id(board.now_ns, set(board.views))
+    title = request.title if request.title is not None else view.title
+    name = board.rules.format.dirname(new, title)
+    draft = Draft()
+    home = Node(Side.STORE, None, "", name)
+    puts = [
+        Put(File(file, len(content), board.now_ns, board.rules.digest(content)), content=content)
+        for file, content in files.items()
+    ]
+    after = _count(board, view, files)
+    local = request.local or view.local
+    draft.create(_step(Kind.FORK, new, title, after), home, puts)
+    intent = Intent(IntentKind.LOCAL) if local else None
+    if not local and _takes_children(board, view):
+        intent = Intent(IntentKind.PROJECTED)
+        container = board.node(view.workspace.main) if view.workspace.main and _nests(board, view) else None
+        node = Node(Side.WORKSPACE, container, "", name)
+        draft.create(_step(Kind.PROJECT, new, title, after), node, [Put(put.file, home) for put in puts])
+    return Plan(
+        layout=board.policy.layout.value,
+        actions=renumbered(draft),
+        # Also of one that is projected at once: after a kill the next run does it.
+        intents=((new, intent),) if intent is not None else (),
+        outline=(Heading(view.id, view.title, 0), Heading(new, title, 1)),
+        policy=board.policy,
+        now_ns=board.now_ns,
+        about=frozenset((new,)),
+    )
+
+
+def _files(board: Board, view: View, request: Branch, contents: Mapping[str, Content]) -> dict[str, bytes]:
+    fmt = board.rules.format
+    way_on = f"see `reconcile status {view.id}`, or run `reconcile`"
+    known: dict[str, bytes] = {}
+    for name, content in contents.items():
+        if isinstance(content, Fault):
+            raise RefusedError(f"{view.id}: {name}: found {content.found}, expected {content.expected}", way_on)
+        known[name] = content
+    whole = view.store.digest(METADATA) and view.store.digest(STREAM)
+    if not whole or fmt.metadata_file not in known:
+        raise RefusedError(f"{view.id} isn't whole in the store", way_on)
+    metadata = fmt.forked_metadata(known[fmt.metadata_file], parent=view.id, title=request.title)
+    stream = {name: content for name, content in known.items() if name in fmt.stream_files}
+    try:
+        return {fmt.metadata_file: metadata, **fmt.cut_stream(stream, request.part)}
+    except ValueError as error:
+        raise RefusedError(f"{view.id}: its events can't be filtered: {error}") from None
+
+
+def _count(board: Board, view: View, files: Mapping[str, bytes]) -> int:
+    fmt = board.rules.format
+    stream = fmt.read_stream({name: files[name] for name in fmt.stream_files if name in files}, events=False)
+    if isinstance(stream, Fault):
+        raise RefusedError(f"{view.id}: {stream.file}: found {stream.found}, expected {stream.expected}")
+    return stream.count
+
+
+def _takes_children(board: Board, view: View) -> bool:
+    """Tell whether something may be written below the source: it is here, whole and public, as it is in the store."""
+    main = view.workspace.main
+    above = board.tree.ancestors(view.id) if _nests(board, view) else ()
+    public = not any(board.views[each].local for each in above)
+    whole = view.workspace.has(view.format.required) and not view.workspace.faults
+    return main is not None and whole and public and not main.archived and not main.obstructed
+
+
+def _nests(board: Board, view: View) -> bool:
+    return board.policy.layout is Layout.NESTED and view.id in board.tree
+
+
+def _step(kind: Kind, conversation: str, title: str | None, events: int) -> Step:
+    return Step(kind=kind, conversation=conversation, title=title, reason=Reason.FORKED, events=(0, events))

@@ -1,0 +1,147 @@
+"""What `recover` offers: what records say was in this workspace, and is absent (docs/design/intents.md#rule-31)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconcile.model.baseline import IntentKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from reconcile.model.baseline import Intent, Memory
+    from reconcile.planning.context import Board
+
+
+class Offer(Struct, frozen=True):
+    """Conversations that may be put back together. ``run``: the one that noticed that they are gone; None: they were
+    here at the end of the last run. ``known``: a record says so, rather than that they are merely in the store.
+    """
+
+    run: str | None
+    conversations: tuple[str, ...]
+    known: bool = True
+
+
+class Offers(Struct, frozen=True):
+    """What can be put back, the newest first; ``left_out`` lies below what doesn't come, whatever is chosen."""
+
+    groups: tuple[Offer, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def unasked(self) -> tuple[Offer, ...]:
+        """What is taken where nobody can be asked: what was here last; nothing where no record says so."""
+        return tuple(group for group in self.groups[:1] if group.known)
+
+
+def remembering(memory: Memory, records: Iterable[Memory], conversations: Collection[str] | None = None) -> Memory:
+    """Return what is remembered, and what the records know besides, the newest first.
+
+    Of these conversations (None: of all) that is where they were, and which extras had come from there; of any, that
+    it was removed, or waits: nothing else is to be made of what stays away (docs/design/intents.md#rule-29).
+    """
+    agreed, former = dict(memory.agreed), dict(memory.former)
+    known = {*memory.agreed, *memory.intents}
+    for record in records:
+        named = record.agreed.keys() if conversations is None else record.agreed.keys() & set(conversations)
+        agreed |= {each: record.agreed[each] for each in named - agreed.keys()}
+        away = ((each, intent) for each, intent in record.intents.items() if each not in known)
+        former |= {each: intent for each, intent in away if intent.waits_for or intent.kind is IntentKind.REMOVED}
+        known |= record.agreed.keys() | record.intents.keys()
+    return replace(memory, agreed=agreed, former=former)
+
+
+def absent(board: Board) -> tuple[str, ...]:
+    """Return what is in the store, live or archived, and not in the workspace; never what is local."""
+    found = (board.views[each] for each in board.order)
+    return tuple(v.id for v in found if v.store.main is not None and v.workspace.main is None and not v.local)
+
+
+def offers(board: Board, records: Iterable[Memory]) -> Offers:
+    """Return what the records of this checkout offer; without any, all that is absent. The board knows what they do."""
+    candidates = absent(board)
+    by_run: dict[str | None, set[str]] = {}
+    seen: set[str] = set()
+    recorded = False
+    for memory in records:
+        recorded = recorded or bool(memory.agreed)
+        for conversation in (memory.agreed.keys() | memory.intents.keys()) & (set(candidates) - seen):
+            seen.add(conversation)
+            intent = _last_of(memory, conversation)
+            if intent is None or intent.kind is IntentKind.PROJECTED:
+                by_run.setdefault(None, set()).add(conversation)
+            elif intent.kind is IntentKind.REMOVED:
+                by_run.setdefault(intent.run, set()).add(conversation)
+    if not recorded:
+        by_run, seen = {None: set(candidates)}, set(candidates)
+    come = coming(board, set().union(*by_run.values()))
+    removed_by = sorted((run for run in by_run if run is not None), reverse=True)
+    runs = [None, *removed_by] if None in by_run else list(removed_by)
+    groups = (Offer(run, tuple(each for each in come if each in by_run[run]), recorded) for run in runs)
+    left_out = tuple(each for each in candidates if each in seen and each not in come)
+    return Offers(tuple(group for group in groups if group.conversations), left_out)
+
+
+def taken_unasked(board: Board, found: Offers) -> tuple[str, ...]:
+    """Return what comes back where nobody can be asked."""
+    return tuple(coming(board, [each for group in found.unasked for each in group.conversations]))
+
+
+def coming(board: Board, chosen: Collection[str]) -> Mapping[str, str | None]:
+    """Return those of them that can be put back, parents first, with the conversation that each will lie in.
+
+    That is its parent where that is here or comes too. Where it is neither, it is what the conversation lay in when it
+    was here without its parent: nothing is published for it (docs/design/placement.md#rule-8). What is archived lies in
+    nothing.
+    """
+    homes = {each: _homes(board, each) for each in board.order if each in chosen}
+    inside: dict[str, list[str]] = {}
+    ready = []
+    for each, possible in homes.items():
+        for home in possible:
+            if home is None or _is_public_here(board, home):
+                ready.append(each)
+            else:
+                inside.setdefault(home, []).append(each)
+    come: set[str] = set()
+    while ready:
+        each = ready.pop()
+        if each not in come:
+            come.add(each)
+            ready += inside.get(each, ())
+    return {
+        each: next(home for home in possible if home is None or home in come or _is_public_here(board, home))
+        for each, possible in homes.items()
+        if each in come
+    }
+
+
+def _homes(board: Board, conversation: str) -> list[str | None]:
+    """Return what a conversation can lie in once it is back, the best first."""
+    parent, agreed = board.container_of(conversation), board.views[conversation].agreed
+    if parent is None or agreed is None or board.views[parent].workspace.main is not None:
+        return [parent]
+    before = agreed.container
+    if before is None or before not in board.tree:
+        return [parent, None]
+    is_above = conversation in (before, *board.tree.ancestors(before))
+    return [parent] if is_above else [parent, before]
+
+
+def _is_public_here(board: Board, conversation: str) -> bool:
+    view = board.views[conversation]
+    return view.workspace.main is not None and not view.local
+
+
+def _last_of(memory: Memory, conversation: str) -> Intent | None:
+    """Return the intent of a conversation, or of what it went with: removed by a run that noticed it, or local."""
+    seen: set[str] = set()
+    intent = memory.intents.get(conversation)
+    while intent is not None and intent.waits_for is not None and intent.waits_for not in seen:
+        seen.add(intent.waits_for)
+        intent = memory.intents.get(intent.waits_for)
+    return intent

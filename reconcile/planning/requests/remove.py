@@ -1,0 +1,198 @@
+"""What `reconcile rm` and `gc` change: what goes from both sides, and what takes its place in the tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.model.plan import Note
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Children
+from reconcile.planning.edits import NOBODY, Edits, RefusedError
+from reconcile.planning.requests.expiry import expired, is_over, is_saved
+from reconcile.planning.rules.presence import Goal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from reconcile.model.requests import Collect, Remove
+    from reconcile.planning.context import Board
+
+
+def remove(board: Board, request: Remove) -> Edits:
+    """Remove the targets; their children are removed too, or take their place in the tree.
+
+    What a run that was cut short has removed from the store alone is still a target, and keeps its children.
+    """
+    kin = _Kin(board)
+    ids = dict.fromkeys(board.still_there(request.ids))
+    for target in ids:
+        if board.views[target].archived:
+            raise RefusedError(f"{target} is archived; reconcile removes live conversations alone")
+        children = [each for each in kin.children(target) if each not in ids]
+        if children and request.children is Children.REFUSE:
+            below = kin.subtrees((target,))
+            raise _has_children(board, target, [each for each in board.order if each in below and each not in ids])
+    removed = kin.parents_first(kin.subtrees(ids) if request.children is Children.CASCADE else ids)
+    deleted = dict.fromkeys(removed, Reason.REMOVED_AS_ASKED)
+    parents = kin.promoted(removed)
+    return Edits(
+        deleted=deleted,
+        below=kin.among(deleted),
+        heirs={each: tuple(child for child in kin.children(each) if child in parents) for each in deleted},
+        parents=parents,
+        promoted=frozenset(parents),
+        scope=frozenset({*deleted, *parents, *_half_promoted(board, deleted)}) or NOBODY,
+        notes=tuple(_archived_below(board, deleted)),
+    )
+
+
+def with_new_children(board: Board, going: Mapping[str, Children]) -> dict[str, list[str]]:
+    """Return those of an earlier removal that have children which don't go too, and are in nobody's charge, with them;
+    what stays is itself such a child.
+    """
+    kin, found = _Kin(board), dict[str, list[str]]()
+    while True:
+        more = {
+            each: left
+            for each, children in going.items()
+            if each not in found and children is not Children.PROMOTE
+            if (left := [child for child in kin.children(each) if child not in going or child in found])
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def keeping_parents(board: Board) -> Edits | None:
+    """Return the same edits without the removal of what has a child that can't get another parent now, nor of what that
+    lies below: its parent would be gone (docs/design/run.md#rule-47). Their other children stay theirs. None where
+    nothing has to stay.
+    """
+    edits = board.edits
+    stuck = {each: [child for child in heirs if board.parentage[child].frozen] for each, heirs in edits.heirs.items()}
+    above = {child: parent for parent, children in edits.below.items() for child in children}
+    staying = _staying(board, stuck, above)
+    if not staying:
+        return None
+    parents = {child: edits.parents[child] for children in stuck.values() for child in children}
+    kept_above: dict[str | None, str | None] = {}
+    for each in edits.deleted:
+        at = above.get(each)
+        kept_above[each] = at if at in staying else kept_above.get(at)
+        if each not in staying:
+            parents |= {child: kept_above[each] or edits.parents[child] for child in edits.heirs[each]}
+    return replace(
+        edits,
+        deleted={each: reason for each, reason in edits.deleted.items() if each not in staying},
+        parents=parents,
+        promoted=frozenset(parents),
+        held=tuple(board.held_item(each, Reason.SUBTREE_HELD, words) for each, words in staying.items()),
+    )
+
+
+def _staying(board: Board, stuck: Mapping[str, list[str]], above: Mapping[str, str]) -> dict[str, str]:
+    """Return what stays, and why: what has such a child, and whatever was to go with it above that."""
+    staying = {
+        each: f"it stays: {board.names(children)} can't get another parent before that is settled"
+        for each, children in stuck.items()
+        if children
+    }
+    for each in tuple(staying):
+        below, at = each, above.get(each)
+        while at is not None and at not in staying:
+            staying[at] = f"it stays, as {board.names((below,))} below it does"
+            below, at = at, above.get(at)
+    return staying
+
+
+def _half_promoted(board: Board, deleted: Collection[str]) -> list[str]:
+    """Return what a run that was cut short has given another parent in the store alone."""
+    stated = {each: view.workspace.metadata for each, view in board.views.items()}
+    return [each for each, metadata in stated.items() if metadata is not None and metadata.parent.id in deleted]
+
+
+def collect(board: Board, request: Collect) -> Edits:
+    """Remove what has expired, and the rest of what a run that was cut short has removed.
+
+    What has expired but isn't saved as it is in the workspace is saved instead, and judged by the next `gc`.
+    """
+    found = (*expired(board, frozenset(request.active)), *_half_removed(board))
+    unsaved = [each for each in board.tree.walk() if is_over(board, each) and not is_saved(board, each)]
+    kin = _Kin(board)
+    deleted = dict.fromkeys(kin.parents_first(dict.fromkeys(found)), Reason.EXPIRED)
+    message = "it has expired in the store, but what is in the workspace differs: the next gc judges what comes of that"
+    return Edits(
+        deleted=deleted,
+        below=kin.among(deleted),
+        scope=frozenset((*found, *unsaved)) or NOBODY,
+        notes=tuple(Note(conversation=each, reason=Reason.UNSETTLED, message=message) for each in unsaved),
+    )
+
+
+def _half_removed(board: Board) -> list[str]:
+    """Return what a run that was cut short has removed from the store alone."""
+    buried = board.memory.tombstones
+    return [each for each, presence in board.presences.items() if presence.goal is Goal.REMOVE and each in buried]
+
+
+class _Kin:
+    """Who is whose child by what they state, also where the parent is half removed already."""
+
+    def __init__(self, board: Board) -> None:
+        self._parents = {each: board.parentage[each].parent for each in board.order if not board.views[each].archived}
+        self._children: dict[str | None, list[str]] = {}
+        for child, parent in self._parents.items():
+            if board.presences[child].state != "gone":
+                self._children.setdefault(parent, []).append(child)
+
+    def children(self, conversation: str) -> list[str]:
+        return self._children.get(conversation, [])
+
+    def subtrees(self, tops: Iterable[str]) -> dict[str, None]:
+        """Return these and everything below them, each once, whatever cycles there are."""
+        found: dict[str, None] = {}
+        stack = list(tops)[::-1]
+        while stack:
+            each = stack.pop()
+            if each not in found:
+                found[each] = None
+                stack += self.children(each)
+        return found
+
+    def parents_first(self, chosen: Collection[str]) -> list[str]:
+        """Return these, none before its parent where that is one of them; a cycle begins somewhere."""
+        tops = [each for each in chosen if self._parents.get(each) not in chosen]
+        return [each for each in self.subtrees((*tops, *chosen)) if each in chosen]
+
+    def among(self, chosen: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return the children of each of these that are among them."""
+        return {each: tuple(child for child in self.children(each) if child in chosen) for each in chosen}
+
+    def promoted(self, removed: Sequence[str]) -> dict[str, str | None]:
+        """Return the new parents of what lies below these, parents first: the nearest above that isn't removed too."""
+        heirs: dict[str | None, str | None] = dict.fromkeys(removed)
+        found: dict[str, str | None] = {}
+        for each in removed:
+            parent = self._parents.get(each)
+            heirs[each] = heirs.get(parent, parent)
+            left = [child for child in self.children(each) if child not in heirs]
+            found |= {child: None if child == heirs[each] else heirs[each] for child in left}
+        return found
+
+
+def _has_children(board: Board, target: str, below: list[str]) -> RefusedError:
+    kind = "1 descendant" if len(below) == 1 else f"{len(below)} descendants"
+    return RefusedError(
+        f"{target} ({board.views[target].title or 'no title'}) has {kind}: {board.names(below)}",
+        f"remove all of them: reconcile rm {target} --cascade",
+        f"or let its children move up: reconcile rm {target} --promote",
+    )
+
+
+def _archived_below(board: Board, deleted: Collection[str]) -> Iterator[Note]:
+    for view in board.views.values():
+        if view.archived and board.parentage[view.id].parent in deleted:
+            message = f"it is archived, and stays; its parent {board.parentage[view.id].parent} is removed"
+            yield Note(conversation=view.id, reason=Reason.ARCHIVED_COPY, message=message)

@@ -1,0 +1,99 @@
+"""The plan that brings a version back from the vault, on both sides, as the newest (docs/design/run.md#rule-53)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.model.plan import Heading, Kind, Plan
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Side
+from reconcile.planning.builder import Draft, Put, Step
+from reconcile.planning.filters import renumbered, without_git
+from reconcile.planning.rules.content import is_partly_here
+from reconcile.planning.rules.views import views_of
+from reconcile.planning.virtual_tree import Node, nodes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconcile.model.baseline import Memory
+    from reconcile.model.past_run import KeptUnit
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Snapshot
+    from reconcile.model.units import Rules
+    from reconcile.planning.rules.views import View
+
+
+class NoPlaceError(ValueError):
+    """The version can't be brought back; the words say why."""
+
+
+def plan_restore(
+    units: Sequence[KeptUnit],
+    store: Snapshot,
+    workspace: Snapshot,
+    memory: Memory,
+    policy: Policy,
+    rules: Rules,
+    now_ns: int,
+) -> Plan:
+    """Return the plan that makes these units of one conversation what both sides hold; their time is now.
+
+    A conversation that is gone is made again in the store alone, where metadata and stream are among the units.
+
+    Raises:
+        NoPlaceError: it is gone, and the units aren't enough to make it again.
+    """
+    conversation = units[0].conversation
+    draft = Draft()
+    known = any(copy.conversation == conversation for copy in (*store.copies, *workspace.copies))
+    view = views_of(store, workspace, memory, rules, {conversation})[conversation] if known else None
+    title = view.title if view is not None else next((unit.title for unit in units if unit.title), None)
+    if view is None or view.store.main is None:
+        _make(draft, units, title, now_ns)
+    else:
+        _write(draft, nodes_of(store)[view.store.main.path], units, Kind.COPY, view, rules, now_ns)
+        if view.workspace.main is not None and not view.local and not is_partly_here(view, policy):
+            there = [unit for unit in units if not unit.unit.startswith(EXTRA) or unit.unit in view.workspace.units]
+            _write(draft, nodes_of(workspace)[view.workspace.main.path], there, Kind.PROJECT, view, rules, now_ns)
+    plan = Plan(
+        layout=policy.layout.value,
+        actions=renumbered(draft),
+        outline=(Heading(conversation, title, 0),),
+        asides=tuple((key, None) for key in sorted(memory.asides) if key[0] == conversation),
+        policy=policy,
+        now_ns=now_ns,
+        about=frozenset((conversation,)),
+    )
+    return without_git(plan, policy.git_busy)
+
+
+def _make(draft: Draft, units: Sequence[KeptUnit], title: str | None, now_ns: int) -> None:
+    """Make a conversation again that the store no longer has."""
+    if not {METADATA, STREAM} <= {unit.unit for unit in units if not unit.partial}:
+        raise NoPlaceError("the store doesn't have that conversation any more; restore the whole of it, as ID@RUN")
+    home = Node(Side.STORE, None, "", units[0].dirname)
+    puts = [put for unit in units for put in _puts(unit, now_ns)]
+    draft.create(_step(units[0].conversation, title, Kind.COPY, WHOLE), home, puts)
+
+
+def _write(
+    draft: Draft, node: Node, units: Sequence[KeptUnit], kind: Kind, view: View, rules: Rules, now_ns: int
+) -> None:
+    """Replace units of a directory that is there, where they differ."""
+    for unit in units:
+        managed = rules.format.stream_files if unit.unit == STREAM and not unit.partial else ()
+        gone = [name for name in managed if name in node.files and name not in unit.files]
+        there = {name: node.files[name].digest for name in unit.files if name in node.files}
+        if gone or there != {name: kept.digest for name, kept in unit.files.items()}:
+            draft.write(_step(view.id, view.title, kind, unit.unit), node, _puts(unit, now_ns), removes=gone)
+
+
+def _puts(unit: KeptUnit, now_ns: int) -> list[Put]:
+    return [Put(replace(kept.named(name), mtime_ns=now_ns), kept=kept.vault) for name, kept in unit.files.items()]
+
+
+def _step(conversation: str, title: str | None, kind: Kind, unit: str) -> Step:
+    return Step(kind=kind, conversation=conversation, title=title, reason=Reason.RESTORED, unit=unit)

@@ -1,0 +1,397 @@
+"""The plan that puts a run back: its steps reversed, the last first (docs/design/run.md#rule-53).
+
+Where somebody has written since, a conversation is refused as a whole, with everything that builds on its steps. What
+is as it was before already needs nothing, so that an undo that was cut short can be asked for again.
+What was remembered before the run holds again, and what was undone is set aside until a side changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, TypeVar
+
+from reconcile.model.baseline import IntentKind
+from reconcile.model.plan import Action, Expect, Heading, Item, Kind, Note, Plan
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import EXTRA, METADATA, WHOLE, Metadata, Place, Side
+from reconcile.model.units import is_of_another
+from reconcile.planning.builder import Draft, Put, Step
+from reconcile.planning.filters import bulk_undo, git_is_busy, renumbered, withheld
+from reconcile.planning.requests.positions import NotAsLeftError, Whereabouts
+from reconcile.planning.virtual_tree import Node, nodes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from reconcile.model.baseline import Memory, Remembered
+    from reconcile.model.past_run import Kept, PastRun
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import File
+    from reconcile.model.units import Rules
+    from reconcile.model.world_state import Look
+
+T = TypeVar("T")
+_MOVED_BACK = {Kind.MOVE: Kind.MOVE, Kind.ARCHIVE: Kind.UNARCHIVE, Kind.UNARCHIVE: Kind.ARCHIVE}
+_MADE = {Side.STORE: Kind.COPY, Side.WORKSPACE: Kind.PROJECT}
+_PARENTS = (Kind.SET_PARENT, Kind.PROMOTE)
+_TAKEN = {Side.STORE: Kind.REMOVE, Side.WORKSPACE: Kind.REMOVE_STALE}
+
+
+class _PrivateError(NotAsLeftError):
+    """What was in the workspace is local, by a decision that the run has not made."""
+
+
+def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: int) -> Plan:
+    """Return the plan that takes a run back, as far as nobody has written since."""
+    store, workspace = look.store, look.workspace
+    undo = _Undo(past, look, rules)
+    chosen = ({action.conversation for action in past.steps} | past.remembered.keys()) - past.since.undone
+    for action in reversed(past.steps):
+        if action.conversation in chosen:
+            undo.reverse(action)
+    private = undo.left_private()
+    if policy.only or policy.below:
+        chosen &= _named(policy, look.memory)
+    actions = undo.kept_of(chosen)
+    bulk = bulk_undo(actions, (store, workspace), rules, f"reconcile undo {past.id} --accept bulk")
+    if bulk is not None and not policy.accept_bulk:
+        return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns, about=frozenset())
+    waiting = undo.touching_workspace(actions) if policy.git_busy else set()
+    waits = [action for action in actions if action.conversation in waiting]
+    actions = [action for action in actions if action.conversation not in waiting]
+    changing = {action.conversation for action in actions}
+    done = sorted(chosen - undo.refused.keys() - waiting)
+    ordered = sorted(chosen, key=rules.format.order)
+    return Plan(
+        layout=policy.layout.value,
+        actions=renumbered(actions),
+        held=(
+            *(undo.item(each) for each in ordered if each in undo.refused),
+            *git_is_busy(policy.git_busy, waits, f"reconcile undo {past.id}"),
+        ),
+        notes=(
+            *(_remembered_alone(each) for each in ordered if each in done and each not in changing),
+            *(Note(conversation=each, reason=Reason.LEFT_IN_VAULT, message=private[each]) for each in sorted(private)),
+        ),
+        asides=() if past.is_undo else tuple(((each, WHOLE), undo.directories.record(each, rules)) for each in done),
+        outline=tuple(Heading(each, undo.title_of(each), 0) for each in ordered),
+        policy=policy,
+        now_ns=now_ns,
+        remembered=tuple((each, past.remembered[each]) for each in done if each in past.remembered),
+        about=frozenset((*done, *changing)),
+        # What that run has asked for and nobody could do yet isn't to be done any more.
+        waiting=tuple(
+            (key, None) for key, each in look.memory.waiting.items() if each.run == past.id and key[0] in done
+        ),
+    )
+
+
+class _Undo:
+    """The virtual sides while the steps are reversed, and who was refused with which words."""
+
+    def __init__(self, past: PastRun, look: Look, rules: Rules) -> None:
+        self.past = past
+        self.rules = rules
+        self._managed = (rules.format.metadata_file, *rules.format.stream_files)
+        self.draft = Draft()
+        self.refused = {
+            key: f"run {run} has changed it since; "
+            + ("its checkout is gone" if run in past.since.gone else "undo that one first")
+            for key, run in past.since.changed.items()
+        }
+        now = {key for key, intent in look.memory.intents.items() if intent.kind is IntentKind.LOCAL}
+        before = {key for key, each in past.remembered.items() if _is_local(each)}
+        self.local = before | (now - past.remembered.keys())
+        self._decided = {key for key in now if look.memory.intents[key].run == past.id}
+        """What that run has made local, and is so still."""
+        known = {key: each.agreed for key, each in past.remembered.items()}
+        self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
+        self._kept_places = sorted(past.kept, key=str)
+        self._kept = {above for place in past.kept for above in _and_above(str(place))}
+        """Where something was kept: the files, and all that they lay in."""
+        self._private: dict[str, str] = {}
+        """Local ones of which something isn't written to the workspace again."""
+        self._forks: dict[str, str | None] = {}
+        """Those that go again, with what they were forked from."""
+        self.directories = Whereabouts(fixed=rules.format.places is not None)
+        for side in (look.store, look.workspace):
+            for node in nodes_of(side).values():
+                assert node.copy is not None  # noqa: S101 - those that the scan found have one
+                self.directories.enter(node, node.copy.conversation)
+                if isinstance(node.copy.metadata, Metadata):
+                    self.titles[node.copy.conversation] = node.copy.metadata.title
+                    if node.side is Side.STORE and node.copy.metadata.local:
+                        self.local.add(node.copy.conversation)
+
+    def reverse(self, action: Action) -> None:
+        """Add the steps that take one back, unless its conversation is refused."""
+        conversation = action.conversation
+        if conversation in self.refused:
+            return
+        try:
+            if action.kind in _MOVED_BACK:
+                self._move_back(action)
+            elif action.kind is Kind.AGE:
+                self._age_back(action)
+            elif action.unit != WHOLE:
+                if action.writes or action.removes:  # not of empty directories, which hold nothing
+                    self._write_back(action)
+            elif action.writes:
+                self._take_away(action)
+            else:
+                self._make_again(action)
+        except _PrivateError as private:
+            self._private[conversation] = str(private)
+        except NotAsLeftError as refused:
+            self.refused[conversation] = str(refused)
+
+    def left_private(self) -> dict[str, str]:
+        """Return the local ones that the store gets back, and the workspace doesn't; others of them are refused."""
+        saved = {action.conversation for action in self.draft} - self.refused.keys()
+        self.refused = {**{each: words for each, words in self._private.items() if each not in saved}, **self.refused}
+        return {each: words for each, words in self._private.items() if each in saved}
+
+    def kept_of(self, chosen: set[str]) -> list[Action]:
+        """Return the steps of those chosen; a conversation of which one can't be taken is refused as a whole."""
+        actions = list(self.draft)
+        while True:
+            out = withheld(
+                actions,
+                {a.id for a in actions if a.conversation in self.refused or a.conversation not in chosen},
+            )
+            hit = {a.conversation for a in actions if a.id in out and a.conversation in chosen} - self.refused.keys()
+            left = {fork for fork, source in self._forks.items() if source in self.refused} - self.refused.keys()
+            if not hit and not left:
+                return [action for action in actions if action.id not in out]
+            for conversation in hit:
+                self.refused[conversation] = "it lies in the directory of another conversation that stays as it is"
+            for fork in left:
+                self.refused[fork] = "it was forked from a conversation that stays as it is"
+
+    def touching_workspace(self, actions: Sequence[Action]) -> set[str]:
+        """Return the conversations of which something changes in the workspace, and those that go with them."""
+        found = {action.conversation for action in actions if action.target.side is Side.WORKSPACE}
+        while True:
+            out = withheld(actions, {action.id for action in actions if action.conversation in found})
+            more = {action.conversation for action in actions if action.id in out}
+            more |= {fork for fork, source in self._forks.items() if source in found}
+            if more <= found:
+                return found
+            found |= more
+
+    def item(self, conversation: str) -> Item:
+        """Return what is said of a refused conversation, with the way to what the run has replaced or removed of it.
+
+        A decision to keep it private that a later run has carried out ends by `project`.
+        """
+        targets = [str(action.target) for action in self.past.steps if action.conversation == conversation]
+        kept = not self._kept.isdisjoint(targets)
+        ends = conversation in self._decided or conversation in self._private
+        return Item(
+            conversation=conversation,
+            title=self.title_of(conversation),
+            unit=WHOLE,
+            reason=Reason.WRITTEN_SINCE,
+            message=self.refused[conversation],
+            resolve=(
+                *((f"reconcile project {conversation}",) if ends else ()),
+                *((f"reconcile restore {conversation}@{self.past.id}",) if kept else ()),
+            ),
+        )
+
+    def _step(self, action: Action, kind: Kind) -> Step:
+        return Step(
+            kind=kind,
+            conversation=action.conversation,
+            title=self.title_of(action.conversation),
+            reason=Reason.TAKEN_BACK,
+            unit=action.unit,
+            events=None if action.events is None else (action.events[1], action.events[0]),
+        )
+
+    def _move_back(self, action: Action) -> None:
+        assert action.source is not None  # noqa: S101 - a move has one
+        found = self.directories.find(action.source)
+        if found is not None and self.directories.find(action.target) is None:
+            return
+        node = self.directories.there(action.target)
+        if found is not None:
+            raise NotAsLeftError(f"{action.source}: something is there again")
+        if (anchor := node.anchor()) is not None:
+            raise NotAsLeftError(anchor)
+        spot = self.directories.spot(action.source)
+        self.directories.leave(node)
+        self.draft.move(self._step(action, _MOVED_BACK[action.kind]), node, *spot)
+        self.directories.enter(node, action.conversation)
+
+    def _age_back(self, action: Action) -> None:
+        node = self.directories.there(action.target)
+        before: dict[int, list[str]] = {}
+        for expect in action.expect:
+            name = expect.place.path[len(action.target.path) + 1 :]
+            file = node.files.get(name)
+            if file is None or file.digest != expect.digest or file.mtime_ns not in (action.mtime_ns, expect.mtime_ns):
+                raise NotAsLeftError(f"{expect.place}: written since")
+            if file.mtime_ns == action.mtime_ns:
+                before.setdefault(expect.mtime_ns, []).append(name)
+        for mtime_ns, names in before.items():
+            self.draft.age(self._step(action, Kind.AGE), node, names, mtime_ns)
+
+    def _write_back(self, action: Action) -> None:
+        """Give the files of one unit their old content, and take away those that weren't there."""
+        places = [write.target for write in action.writes] + list(action.removes)
+        node = self.directories.there(_directory_of(places[0], self._name_in(action, places[0])))
+        written = {write.target: write.digest for write in action.writes}
+        expected = {expect.place: expect for expect in action.expect if not expect.absent}
+        puts, gone = [], []
+        for place in places:
+            name = self._name_in(action, place)
+            file = node.files.get(name)
+            before = expected.get(place)
+            if _is_as_before(file, before):
+                continue
+            if (file.digest if file else None) != written.get(place):
+                raise NotAsLeftError(f"{place}: written since")
+            if before is None:
+                self._leave_the_only_one(action, place, name)
+                gone.append(name)
+            else:
+                old = self._old(place, before.digest)
+                puts.append(Put(old.named(name), kept=old.vault))
+        if puts:
+            self._may_write(action, node.side)
+            kind = Kind.SET_PARENT if action.kind in _PARENTS else _MADE[node.side]
+            self.draft.write(self._step(action, kind), node, puts, removes=gone)
+        elif gone:
+            self.draft.remove(self._step(action, _TAKEN[node.side]), node, (), gone)
+
+    def title_of(self, conversation: str) -> str | None:
+        """Return what a conversation is called; a record that has one place, by that."""
+        return self.titles.get(conversation) or (conversation if self.rules.format.places is not None else None)
+
+    def _name_in(self, action: Action, place: Place) -> str:
+        """Return the name of a file of one unit, below its conversation's directory."""
+        if action.unit == METADATA:
+            return self.rules.format.metadata_file
+        if action.unit.startswith(EXTRA):
+            return action.unit.removeprefix(EXTRA)
+        return place.path.rpartition("/")[2]
+
+    def _leave_the_only_one(self, action: Action, place: Place, name: str) -> None:
+        """Refuse to take away an extra that the run has copied, where it is gone since from where it came from."""
+        copied = action.unit.startswith(EXTRA) and action.source is not None
+        if copied and not self.directories.has(action.conversation, place.side.other, name):
+            raise NotAsLeftError(f"{name} is gone since from the {place.side.other}; {place} is the only copy by now")
+
+    def _take_away(self, action: Action) -> None:
+        """Remove a directory that the run has made."""
+        side = action.target.side
+        if not self.directories.has(action.conversation, side):
+            return
+        node = self.directories.there(action.target)
+        copied = action.source is not None and action.kind is not Kind.FORK
+        others = self.directories.of(action.conversation, side.other)[:1] if copied else []
+        if copied and not others:
+            raise NotAsLeftError(f"{action.source}: gone since; {action.target} is the only copy by now")
+        start = len(action.target.path) + 1
+        made = self._seen({write.target.path[start:]: write.digest for write in action.writes})
+        if {name: file.digest for name, file in node.files.items()} != made:
+            raise NotAsLeftError(f"{action.target}: written since")
+        if node.below:
+            raise NotAsLeftError(f"{action.target}: another conversation lies in it by now")
+        if (obstacle := node.obstacle()) is not None:
+            raise NotAsLeftError(obstacle)
+        if action.kind is Kind.FORK and node.copy is not None and isinstance(node.copy.metadata, Metadata):
+            self._forks[action.conversation] = node.copy.metadata.parent.id
+        self.directories.leave(node)
+        stays = [(each, name) for each in others for name in self._managed if name in each.files]
+        self.draft.remove(self._step(action, _TAKEN[node.side]), node, (), stays=stays)
+
+    def _make_again(self, action: Action) -> None:
+        """Make a directory again that the run has removed."""
+        found = self.directories.find(action.target)
+        expected = {expect.place: expect.digest for expect in action.inside}
+        start = len(action.target.path) + 1
+        puts = []
+        for place in sorted({*expected, *self._kept_below(action.target)}, key=str):
+            name = place.path[start:]
+            if not is_of_another(name, self.rules.format.id_of):
+                old = self._old(place, expected.get(place))
+                puts.append(Put(old.named(name), kept=old.vault))
+        seen = self._seen({put.file.name: put.file for put in puts})
+        if found is not None and found.files == seen:
+            return
+        if found is not None:
+            raise NotAsLeftError(f"{action.target}: something is there again")
+        spot = self.directories.spot(action.target)
+        self._may_write(action, action.target.side, spot[0])
+        node = Node(action.target.side, *spot)
+        self.draft.create(self._step(action, _MADE[node.side]), node, puts)
+        node.files = seen
+        self.directories.enter(node, action.conversation)
+
+    def _seen(self, files: Mapping[str, T]) -> dict[str, T]:
+        """Return those files of a directory that a scan finds; what is in no unit comes and goes with it unseen."""
+        return {name: file for name, file in files.items() if self.rules.format.unit_of(name) is not None}
+
+    def _kept_below(self, directory: Place) -> list[Place]:
+        start = bisect_left(self._kept_places, f"{directory}/", key=str)
+        end = bisect_left(self._kept_places, f"{directory}0", key=str)  # the character after the slash
+        return self._kept_places[start:end]
+
+    def _may_write(self, action: Action, side: Side, container: Node | None = None) -> None:
+        """Refuse to publish what is local, or to make something below it (docs/design/invariants.md#invariant-5)."""
+        if side is Side.STORE:
+            return
+        if action.conversation in self.local:
+            again = f"`reconcile project {action.conversation}` makes it public"
+            raise _PrivateError(f"{action.target}: it is local, and not written to the workspace; {again}")
+        while container is not None:
+            if (owner := self.directories.owner(container)) in self.local:
+                raise NotAsLeftError(f"{action.target}: it would lie below {owner}, which is local by now")
+            container = container.container
+
+    def _old(self, place: Place, digest: str | None) -> Kept:
+        """Return what was at a place: the version with that digest, or the newest where any will do."""
+        for version in reversed(self.past.kept.get(place, ())):
+            if digest is None or version.digest == digest:
+                return version
+        raise NotAsLeftError(f"{place}: what was there isn't in the vault any more")
+
+
+def _named(policy: Policy, memory: Memory) -> set[str]:
+    """Return what ``--only`` and ``--below`` name, by the parents that are known now."""
+    children: dict[str | None, list[str]] = {}
+    for child, parent in memory.parents.items():
+        children.setdefault(parent, []).append(child)
+    below, due = set(policy.below), list(policy.below)
+    while due:
+        more = [child for child in children.get(due.pop(), ()) if child not in below]
+        below.update(more)
+        due += more
+    return below | policy.only
+
+
+def _remembered_alone(conversation: str) -> Note:
+    message = "nothing to put back on disk; what was remembered of it before that run holds again"
+    return Note(conversation=conversation, reason=Reason.TAKEN_BACK, message=message)
+
+
+def _and_above(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _is_local(before: Remembered) -> bool:
+    return before.intent is not None and before.intent.kind is IntentKind.LOCAL
+
+
+def _is_as_before(file: File | None, before: Expect | None) -> bool:
+    if file is None or before is None:
+        return file is None and before is None
+    return (file.digest, file.mtime_ns) == (before.digest, before.mtime_ns)
+
+
+def _directory_of(place: Place, name: str) -> Place:
+    return Place(place.side, place.path[: -len(name) - 1]) if name else place

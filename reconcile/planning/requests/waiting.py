@@ -1,0 +1,298 @@
+"""Requests that a run could not carry out: recorded when they are asked for, carried out by the next run that can.
+
+A command records what it asks for of each conversation before its first step, and the fold takes out what was achieved.
+What is left waits: git was busy, a lock was held, a side was away, something changed meanwhile, or the run was killed.
+It obeys the rules anew when it is carried out. Of content that was written since nothing was asked, so that a removal
+or a decision is dropped then, with a note; an opposite command drops it, too, and so do `resolve` and `undo`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.model.baseline import Verb, Waiting
+from reconcile.model.options import Take
+from reconcile.model.plan import Note
+from reconcile.model.reasons import Reason
+from reconcile.model.requests import Children, Localize, Project, Remove
+from reconcile.planning.edits import Edits
+from reconcile.planning.requests.local import inside_of, localize
+from reconcile.planning.requests.remove import keeping_parents, remove, with_new_children
+from reconcile.planning.rules.presence import Goal
+
+__all__ = ["asked_for", "content_of", "is_due", "is_unseen", "keeping_parents", "recorded", "unfinished", "words_for"]
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Digest
+    from reconcile.model.units import Rules
+    from reconcile.planning.context import Board
+    from reconcile.planning.rules.guards import Sides
+    from reconcile.planning.rules.views import SideView, View
+
+Requests = dict[tuple[str, Verb], Waiting | None]
+_TAKEN = (Take.STORE, Take.WORKSPACE, Take.BOTH)
+
+
+def content_of(seen: SideView, rules: Rules) -> Digest | None:
+    """Name all that one side has of a conversation; None where it is not there."""
+    copies = (seen.main, *seen.stale) if seen.main is not None else ()
+    rows = sorted((file.name, file.digest or "") for copy in copies for file in copy.files)
+    return rules.digest(repr(rows).encode()) if copies else None
+
+
+def is_due(view: View, verb: Verb, waiting: Waiting, parent: str | None, sides: Sides, rules: Rules) -> bool:
+    """Tell whether a request still has to be carried out; ``parent`` is the one that is known by now.
+
+    What can't be seen is no proof that it is done.
+    """
+    match verb:
+        case Verb.LOCAL:
+            return view.local and (view.workspace.main is not None or _may_be_here(view, sides))
+        case Verb.REMOVE:
+            there = view.workspace.main is not None or (view.store.main is not None and not view.archived)
+            return there or _store_is_away(sides) or _may_be_here(view, sides)
+        case Verb.REPARENT:
+            return parent != waiting.value and view.store.main is not None
+        case _:
+            return is_unseen(view, sides) or (_is_as_asked(view, waiting, rules) and not _is_settled(view, rules))
+
+
+def _is_as_asked(view: View, waiting: Waiting, rules: Rules) -> bool:
+    """Tell whether both sides have the content that was asked about."""
+    return (content_of(view.store, rules), content_of(view.workspace, rules)) == (waiting.store, waiting.workspace)
+
+
+def _is_settled(view: View, rules: Rules) -> bool:
+    return content_of(view.store, rules) == content_of(view.workspace, rules)
+
+
+def is_unseen(view: View, sides: Sides) -> bool:
+    """Tell whether a side isn't seen that may have it."""
+    here, there = view.workspace.main, view.store.main
+    return (there is None and _store_is_away(sides)) or (here is None and _may_be_here(view, sides))
+
+
+def _may_be_here(view: View, sides: Sides) -> bool:
+    """Tell whether a directory may be in the workspace although it isn't seen."""
+    return view.agreed is not None and (sides.workspace_emptied or sides.hides(view.agreed.place))
+
+
+def _store_is_away(sides: Sides) -> bool:
+    return sides.store_renewed or sides.store_hidden
+
+
+def recorded(
+    board: Board, policy: Policy, plan: Plan, asking: Mapping[tuple[str, Verb], Waiting]
+) -> tuple[tuple[tuple[str, Verb], Waiting | None], ...]:
+    """Return what a plan changes of the requests that wait: those of its own command are recorded, others end."""
+    known = board.memory.waiting
+    found: Requests = {
+        key: None
+        for key, waiting in known.items()
+        if key in board.edits.dropped
+        or key[0] not in board.views
+        or not _is_due_on(board, key, waiting)
+        or key[0] in _opposed(board, policy, key[1])
+    }
+    concerned = plan.put_off.union(action.conversation for action in plan.actions)
+    for key, waiting in asking.items():
+        if key[1] is not Verb.RESOLVE or key[0] in concerned:  # else there is nothing to do about that decision
+            same = _says_the_same(known.get(key), waiting)
+            found.pop(key, None)
+            found |= {} if same else {key: waiting}
+    return tuple((key, found[key]) for key in sorted(found) if plan.about is None or key[0] in plan.about)
+
+
+def _is_due_on(board: Board, key: tuple[str, Verb], waiting: Waiting) -> bool:
+    view, edits = board.views[key[0]], board.edits
+    if edits.leaving.get(key[0]) is Reason.LOCALIZED:  # it is seen like any other until then, so that all is saved
+        view = replace(view, local=True)
+    return is_due(view, key[1], waiting, view.known_parent, board.sides, board.rules)
+
+
+def _says_the_same(known: Waiting | None, asked: Waiting) -> bool:
+    return known is not None and replace(known, run=None, why="") == replace(asked, run=None, why="")
+
+
+def asked_for(board: Board, policy: Policy) -> dict[tuple[str, Verb], Waiting]:
+    """Return what the command of a plan asks for and a later run can do."""
+    request, edits, found = policy.tree_edit, board.edits, dict[tuple[str, Verb], Waiting]()
+    if isinstance(request, Localize):
+        for each in request.ids:
+            if each in board.views:
+                found[each, Verb.LOCAL] = Waiting(along=tuple(sorted(inside_of(board, each))))
+    elif request is not None:
+        children = request.children if isinstance(request, Remove) else Children.REFUSE
+        mode = Children.PROMOTE if children is Children.PROMOTE else Children.REFUSE
+        for each in edits.deleted:
+            found[each, Verb.REMOVE] = _bound(board, each, mode.value)
+        for each, parent in edits.parents.items():
+            if each in edits.promoted and board.parentage[each].frozen:
+                continue  # what it lies below stays because of it, and is refused
+            found[each, Verb.REPARENT] = Waiting(value=parent, before=board.views[each].known_parent)
+    decisions = policy.decisions if request is None else edits.decisions
+    for each, take in decisions.items():
+        if take in _TAKEN and each in board.views:
+            found[each, Verb.RESOLVE] = _bound(board, each, take.value)
+    return {key: waiting for key, waiting in found.items() if _is_due_on(board, key, waiting)}
+
+
+def _bound(board: Board, conversation: str, value: str) -> Waiting:
+    view, rules = board.views[conversation], board.rules
+    return Waiting(value=value, store=content_of(view.store, rules), workspace=content_of(view.workspace, rules))
+
+
+def _opposed(board: Board, policy: Policy, verb: Verb) -> Iterable[str]:
+    """Return the conversations of which a command asks for the opposite of an earlier request, or settles it."""
+    match policy.tree_edit:
+        case None:
+            return policy.decisions.keys()
+        case Project():
+            return board.edits.intents.keys() if verb in (Verb.LOCAL, Verb.REMOVE) else board.edits.decisions.keys()
+        case Localize(ids):
+            return ids if verb in (Verb.REMOVE, Verb.RESOLVE) else ()
+        case _:
+            return board.edits.deleted.keys() if verb is not Verb.LOCAL else ()
+
+
+def unfinished(board: Board) -> Edits | None:
+    """Return what earlier commands have left to do, for a plain run's board; None for nothing."""
+    decided = board.policy.decisions
+    due = {
+        key: waiting
+        for key, waiting in sorted(board.memory.waiting.items())
+        if key[0] in board.views and key[0] not in decided and _is_due_on(board, key, waiting)
+    }
+    dropped = _overtaken(board, due)
+    if not due and not dropped:
+        return None
+    removal = _removal(board, due, dropped)
+    left = {key: waiting for key, waiting in due.items() if key[0] not in removal.deleted}
+    local = localize(board, tuple(_leaving(board, left)))
+    parents = _parents(board, left, dropped)
+    takes = {
+        key[0]: Take(str(waiting.value))
+        for key, waiting in left.items()
+        if key[1] is Verb.RESOLVE and not is_unseen(board.views[key[0]], board.sides)
+    }
+    return replace(
+        local,
+        parents={**removal.parents, **parents},
+        promoted=removal.promoted,
+        deleted=removal.deleted,
+        below=removal.below,
+        heirs=removal.heirs,
+        asked=frozenset(parents),
+        decisions=takes,
+        scope=frozenset(),
+        dropped=frozenset(dropped),
+        notes=(
+            *local.notes,
+            *removal.notes,
+            *(Note(conversation=key[0], reason=Reason.REQUEST_DROPPED, message=dropped[key]) for key in dropped),
+            *(
+                Note(conversation=key[0], reason=Reason.REQUESTED, message=words_for(*key, waiting))
+                for key, waiting in due.items()
+                if key not in dropped
+            ),
+        ),
+    )
+
+
+def _overtaken(board: Board, due: Collection[tuple[str, Verb]]) -> dict[tuple[str, Verb], str]:
+    """Return the decisions about two versions of which a side has another one by now."""
+    found = {}
+    for key, waiting in sorted(board.memory.waiting.items()):
+        open_still = key[0] in board.views and key not in due and key[0] not in board.policy.decisions
+        if key[1] is Verb.RESOLVE and open_still and not _is_settled(board.views[key[0]], board.rules):
+            asked = f"resolve {key[0]} --take {waiting.value}"
+            found[key] = f"`{asked}` was asked for, but a side was changed since: it is not done; decide again"
+    return found
+
+
+def _leaving(board: Board, due: Mapping[tuple[str, Verb], Waiting]) -> list[str]:
+    """Return those whose directory leaves: only with what was to leave with it (docs/design/intents.md#rule-27)."""
+    local = {key[0]: waiting for key, waiting in due.items() if key[1] is Verb.LOCAL}
+    together = frozenset(local).union(*(waiting.along for waiting in local.values()))
+    return [
+        each
+        for each in local
+        if board.views[each].workspace.main is not None
+        and board.presences[each].goal is not Goal.REMOVE  # it was removed from the store since
+        and together.issuperset(inside_of(board, each))
+    ]
+
+
+def _removal(board: Board, due: Mapping[tuple[str, Verb], Waiting], dropped: dict[tuple[str, Verb], str]) -> Edits:
+    """Return the removals, of what nobody has written to since, and what has no other children by now."""
+    if _store_is_away(board.sides):
+        return Edits()
+    going: dict[str, Children] = {}
+    for key, waiting in due.items():
+        if key[1] is Verb.REMOVE and not _may_be_here_unseen(board, key[0]):
+            if _is_written_since(board, key[0], waiting):
+                dropped[key] = _ended(key[0], "it was changed since")
+            else:
+                going[key[0]] = Children(str(waiting.value))
+    for each, children in with_new_children(board, going).items():
+        dropped[each, Verb.REMOVE] = _ended(each, f"it has children by now: {board.names(children)}")
+        del going[each]
+    return remove(board, Remove(tuple(going), Children.PROMOTE)) if going else Edits()
+
+
+def _may_be_here_unseen(board: Board, conversation: str) -> bool:
+    view = board.views[conversation]
+    return view.workspace.main is None and _may_be_here(view, board.sides)
+
+
+def _is_written_since(board: Board, conversation: str, waiting: Waiting) -> bool:
+    """Tell whether a side has other content than the one that was to be removed; what is gone already is no such."""
+    view, rules = board.views[conversation], board.rules
+    now = content_of(view.store, rules), content_of(view.workspace, rules)
+    return view.archived or any(
+        found not in (None, asked) for found, asked in zip(now, (waiting.store, waiting.workspace), strict=True)
+    )
+
+
+def _ended(conversation: str, why: str) -> str:
+    return f"it was to be removed, but {why}: it stays; ask again with `reconcile rm {conversation}`"
+
+
+def _parents(
+    board: Board, due: Mapping[tuple[str, Verb], Waiting], dropped: dict[tuple[str, Verb], str]
+) -> dict[str, str | None]:
+    """Return the new parents, of what nobody has given another one since."""
+    found: dict[str, str | None] = {}
+    for key, waiting in due.items():
+        if key[1] is not Verb.REPARENT:
+            continue
+        each, parent = key[0], waiting.value
+        around = (parent, *board.tree.ancestors(parent)) if parent is not None and parent in board.tree else ()
+        possible = each in board.tree and (parent is None or bool(around)) and each not in around
+        if possible and board.parentage[each].parent in (waiting.before, parent):
+            found[each] = parent
+        else:
+            now = f"its parent is {board.parentage[each].parent}" if possible else f"{parent} can't be its parent"
+            dropped[key] = f"it was to get the parent {parent}, but {now} by now: it stays as it is"
+    return found
+
+
+def words_for(conversation: str, verb: Verb, waiting: Waiting) -> str:
+    """Say what a request asks for, since when, and what was in the way."""
+    return f"`{_command(conversation, verb, waiting)}` has waited since run {waiting.run}: {waiting.why}"
+
+
+def _command(conversation: str, verb: Verb, waiting: Waiting) -> str:
+    match verb:
+        case Verb.REPARENT:
+            return f"set-parent {conversation} {waiting.value or '--none'}"
+        case Verb.RESOLVE:
+            return f"resolve {conversation} --take {waiting.value}"
+        case _:
+            return f"{verb.value} {conversation}"

@@ -1,0 +1,164 @@
+"""A saved plan against the present: what of it still is what the planner would do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.model.plan import Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import WHOLE, joined
+from reconcile.planning.filters import renumbered, withheld
+
+DONE_ALREADY = "found it done already"
+_MOVES = (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE)
+_REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from reconcile.model.plan import Action, Expect, Item, Plan, Write
+    from reconcile.model.snapshot import File, Place, Side
+    from reconcile.model.world_state import Look
+
+
+def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[Plan, dict[str, Action]]:
+    """Return what both plans have in common, and by its action ids the saved actions that it carries out.
+
+    ``fresh`` was made now, as it was asked for when ``saved`` was made. A conversation of which one action isn't in
+    it any more has drifted, and is refused with everything that needs it; so is one of ``decided``, of which something
+    else was decided since. Only actions of ``fresh`` are ever carried out, so that a plan file can ask for nothing that
+    isn't right now.
+    """
+    wanted = {_meaning(action): action for action in saved.actions}
+    found = {_meaning(action) for action in fresh.actions}
+    drifted = {action.conversation for meaning, action in wanted.items() if meaning not in found} | {*decided}
+    leaves = {action.id for action in fresh.actions if _meaning(action) not in wanted or action.conversation in drifted}
+    leaves = withheld(fresh.actions, leaves)
+    partly = {action.conversation for action in fresh.actions if action.id in leaves}
+    kept = renumbered(action for action in fresh.actions if action.id not in leaves)
+    changes = replace(
+        fresh,
+        actions=kept,
+        quiet=False,
+        intents=tuple(each for each in fresh.intents if each[0] not in decided),
+        asides=tuple(each for each in fresh.asides if each[0][0] not in drifted | partly),
+        remembered=tuple(each for each in fresh.remembered if each[0] not in drifted | partly),
+        waiting=tuple(each for each in fresh.waiting if each[0][0] not in drifted | partly),
+        held=tuple(_to_be_applied_again(item) for item in fresh.held),
+    )
+    return changes, {action.id: wanted[_meaning(action)] for action in kept}
+
+
+def _to_be_applied_again(item: Item) -> Item:
+    """Promise nothing of what git is in the way of: the plan was made for other files than those of a later run."""
+    if item.reason is not Reason.GIT_BUSY:
+        return item
+    return replace(item, message=f"{Reason.GIT_BUSY.words}; apply the plan again at its end")
+
+
+def moved_on(saved: Plan, fresh: Plan, look: Look, decided: Collection[str] = ()) -> dict[str, str]:
+    """Say of each saved action in what way the present isn't what it was made for: it is done already, its own files
+    changed, something else would come before it, or the other files of its conversation changed.
+    """
+    present = {
+        replace(copy.place, path=joined(copy.path, file.name)): file
+        for snapshot in (look.store, look.workspace)
+        for copy in snapshot.copies
+        for file in copy.files
+    }
+    before = _unforeseen(saved, fresh)
+    moves: dict[tuple[str, Side], list[Action]] = {}
+    for action in saved.actions:
+        if action.kind in _MOVES:
+            moves.setdefault((action.conversation, action.target.side), []).append(action)
+    made = _Made()
+    found: dict[str, str] = {}
+    first: dict[str, str] = {}
+    for action in saved.actions:
+        expected = [each for each in action.expect if each.place not in made]
+        if _is_done(action, present, moves.get((action.conversation, action.target.side), ())):
+            found[action.id] = DONE_ALREADY
+        elif action.conversation in decided:
+            found[action.id] = "what belongs here was decided otherwise since (`reconcile log`)"
+        elif words := next(filter(None, (_change(each, present) for each in expected)), ""):
+            found[action.id] = words
+            first.setdefault(action.conversation, words)
+        elif other := before.get(_meaning(action)):
+            found[action.id] = f"needs something else first by now: {other.kind} {other.target} ({other.reason.words})"
+        made.add(action)
+    rest = "something else would be done with it now"
+    return {each.id: found.get(each.id) or first.get(each.conversation) or rest for each in saved.actions}
+
+
+def _unforeseen(saved: Plan, fresh: Plan) -> dict[Action, Action]:
+    """Return, by what they mean, the actions of now that need one that wasn't planned then, with that one."""
+    wanted = {_meaning(action) for action in saved.actions}
+    blocked: dict[str, Action] = {}
+    for action in fresh.actions:
+        if _meaning(action) not in wanted:
+            blocked[action.id] = action
+        elif other := next((blocked[need] for need in action.needs if need in blocked), None):
+            blocked[action.id] = other
+    return {_meaning(action): blocked[action.id] for action in fresh.actions if action.id in blocked}
+
+
+class _Made:
+    """The places of which the actions of a plan so far decide what is there: the present says nothing about them."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
+
+    def add(self, action: Action) -> None:
+        whole = action.unit == WHOLE and action.kind is not Kind.AGE
+        places = [write.target for write in action.writes] + list(action.removes) + ([action.target] if whole else [])
+        places += [expect.place for expect in action.expect if action.kind is Kind.AGE]
+        self._paths |= {str(place) for place in (*places, *([action.source] if action.kind in _MOVES else []))}
+
+    def __contains__(self, place: Place) -> bool:
+        path = str(place)
+        while path and path not in self._paths:
+            path = path.rpartition("/")[0]
+        return bool(path)
+
+
+def _is_done(action: Action, present: Mapping[Place, File], moves: Iterable[Action]) -> bool:
+    """Tell whether what an action is to achieve is there already; ``moves`` are its conversation's on that side."""
+    if action.writes:
+        return all(_is_there(present.get(_moved(each.target, moves)), each) for each in action.writes)
+    if action.kind in _REMOVALS:
+        return not any(each.place in present for each in action.inside)
+    was = [each for each in action.expect if not each.absent]
+    return (
+        action.kind in _MOVES
+        and bool(was)
+        and all(_is_there(present.get(_moved(each.place, moves)), each) for each in was)
+    )
+
+
+def _moved(place: Place, moves: Iterable[Action]) -> Place:
+    """Return where a file is once its directory was moved."""
+    for move in moves:
+        if move.source is not None and place.path.startswith(f"{move.source.path}/"):
+            place = replace(place, path=move.target.path + place.path[len(move.source.path) :])
+    return place
+
+
+def _is_there(file: File | None, wanted: Expect | Write) -> bool:
+    return file is not None and (file.size, file.mtime_ns, file.digest) == (wanted.size, wanted.mtime_ns, wanted.digest)
+
+
+def _change(expect: Expect, present: Mapping[Place, File]) -> str:
+    """Say what is there instead of what an action expects; nothing where it is as expected."""
+    file = present.get(expect.place)
+    if expect.digest is None:
+        return "" if file is None else f"{expect.place}: found a file, expected none"
+    if file is None:
+        return f"{expect.place}: found nothing, expected the file that the plan was made from"
+    return "" if _is_there(file, expect) else f"{expect.place}: changed since the plan was made"
+
+
+def _meaning(action: Action) -> Action:
+    """The action without what depends on the plan that it is in."""
+    return replace(action, id="", needs=(), touches=(), together=None)

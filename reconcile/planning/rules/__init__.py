@@ -1,0 +1,1 @@
+"""The rules for one conversation: whether it belongs, which content wins, whose child it is."""

@@ -1,0 +1,192 @@
+"""Whether a conversation belongs on a side: cases 1-3, 6-9 and 12 of docs/cases.md, and docs/design/intents.md.
+
+Decided once per conversation, before its units. What a conversation in the store alone needs of its ancestors
+is settled in `reconcile.planning.steps.placement`, where the tree is known.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconcile.model.baseline import Intent, IntentKind
+from reconcile.model.cases import case_of
+from reconcile.model.options import Layout, Missing, Take
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, STREAM, Side
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.model.baseline import Agreed, Memory
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Digest
+    from reconcile.planning.rules.guards import Sides
+    from reconcile.planning.rules.views import View
+
+
+class Goal(Enum):
+    """What is to become of a conversation as a whole."""
+
+    NOTHING = auto()
+    IMPORT = auto()
+    SYNC = auto()
+    PROJECT = auto()
+    """From the store into the workspace, as soon as its ancestors are there."""
+    WAIT = auto()
+    """Projected again only with the ancestor that took it along."""
+    REMOVE = auto()
+    """The workspace's directories go: it was removed from the store."""
+    HELD = auto()
+    REMOVED_BEFORE = auto()
+
+
+class Presence(Struct, frozen=True):
+    """The decision. ``state`` is the word that `status` and the summary count it under."""
+
+    goal: Goal
+    case: int
+    state: str
+    reason: Reason | None = None
+    intent: Intent | None = None
+    """A new intent to remember; None leaves what is remembered."""
+
+    @property
+    def why(self) -> Reason:
+        """The reason of a goal that leads to steps."""
+        assert self.reason is not None  # noqa: S101 - each of those goals has one
+        return self.reason
+
+
+def decide_presence(view: View, views: Mapping[str, View], memory: Memory, policy: Policy, sides: Sides) -> Presence:
+    """Decide what becomes of a conversation as a whole."""
+    if view.format.places is not None and view.format.places.is_derived(view.id):
+        return Presence(Goal.NOTHING, _case(view), "derived" if view.workspace.main is not None else "gone")
+    if view.store.main is not None and view.workspace.main is not None:
+        return Presence(Goal.SYNC, _case(view), "local" if view.local else "in-sync")
+    if view.workspace.main is not None:
+        return _workspace_only(view, memory, policy, sides)
+    if view.store.main is not None:
+        return _store_only(view, views, policy, sides)
+    return Presence(Goal.NOTHING, _case(view), "gone")
+
+
+def lacking(view: View, policy: Policy) -> Side | None:
+    """Return the side that was decided for but hasn't the conversation, which the other has: nothing is taken then."""
+    for take, side in ((Take.STORE, Side.STORE), (Take.WORKSPACE, Side.WORKSPACE)):
+        if policy.decisions.get(view.id) is take and view.side(side).main is None:
+            return side if view.side(side.other).main is not None else None
+    return None
+
+
+def _case(view: View) -> int:
+    """Return the row for the conversation as a whole: an edit of one unit is an edit of it."""
+    base: dict[str, Digest | None] | None = dict(view.agreed.units) if view.agreed else None
+    names = set(base) if base is not None else set(view.store.units) | set(view.workspace.units)
+    store = {name: view.store.digest(name) for name in names} if view.store.main else None
+    workspace = {name: view.workspace.digest(name) for name in names} if view.workspace.main else None
+    return case_of(base, store, workspace)
+
+
+def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) -> Presence:
+    """Cases 2, 7 and 8: new here, or removed from the store (docs/design/decisions.md#rule-14)."""
+    if sides.store_hidden or view.id in sides.linked:
+        return Presence(Goal.NOTHING, _case(view), "unreadable")
+    if view.workspace.faults or not view.workspace.has(view.format.required):
+        return Presence(Goal.HELD, _case(view), "invalid", Reason.INVALID)
+    if policy.decisions.get(view.id) is Take.WORKSPACE:
+        return Presence(Goal.IMPORT, 2, "external", Reason.DECIDED)
+    buried = _is_buried(view, memory)
+    if view.agreed is not None and sides.store_renewed and not buried:
+        return Presence(Goal.IMPORT, 2, "external", Reason.REFILL)
+    if _is_old(view, memory):
+        return Presence(Goal.REMOVED_BEFORE, _case(view), "removed-before")
+    if view.store.trashed:
+        return Presence(Goal.IMPORT, 2, "external", Reason.TRASHED)
+    if view.agreed is None:
+        return Presence(Goal.IMPORT, 2, "external", Reason.EXTERNAL)
+    if _is_edited(view, view.agreed):
+        return Presence(Goal.IMPORT, 8, "external", Reason.EDIT_WINS)
+    if not sides.believes_removal(view.id, buried=buried):
+        return Presence(Goal.NOTHING, _case(view), "unreadable")
+    if view.local and view.workspace.stale:
+        return Presence(Goal.NOTHING, 7, "local")  # only one of its directories speaks; another may have been edited
+    return Presence(Goal.REMOVE, 7, "removed-in-store", Reason.REMOVED_IN_STORE)
+
+
+def _is_edited(view: View, agreed: Agreed) -> bool:
+    return any(unit.digest != agreed.units.get(name) for name, unit in view.workspace.units.items())
+
+
+def _is_buried(view: View, memory: Memory) -> bool:
+    """Tell whether the workspace has what a removal on purpose left a tombstone of."""
+    buried = memory.tombstones.get(view.id, frozenset())
+    required = view.format.required
+    return bool(required) and all(view.workspace.digest(name) in buried for name in required)
+
+
+def _is_old(view: View, memory: Memory) -> bool:
+    """Tell whether the workspace has a version that a removal left a tombstone of, or one replaced long ago."""
+    if view.agreed is not None and not _is_edited(view, view.agreed):
+        return False  # case 7: still to be removed here, though the tombstone was written ahead, or by another checkout
+    if _is_buried(view, memory):
+        return True
+    if view.agreed is None:
+        return False
+    metadata, stream = (view.workspace.digest(name) for name in (METADATA, STREAM))
+    return memory.superseded(view.id, STREAM, stream) and (
+        metadata == view.agreed.units.get(METADATA) or memory.superseded(view.id, METADATA, metadata)
+    )
+
+
+def _store_only(view: View, views: Mapping[str, View], policy: Policy, sides: Sides) -> Presence:
+    """Cases 3, 9 and 12: by intent (docs/design/intents.md#rule-22)."""
+    case = _case(view)
+    if view.local:
+        return Presence(Goal.NOTHING, case, "local")
+    hidden = view.agreed is not None and sides.hides(view.agreed.place)
+    doubtful = sides.workspace_emptied or hidden
+    if view.archived:
+        return Presence(Goal.NOTHING, case, "archived") if doubtful else _archived(view, case)
+    if doubtful:
+        return Presence(Goal.NOTHING, case, "projected" if view.agreed else "available")
+    if policy.missing is Missing.REPROJECT:
+        return Presence(Goal.PROJECT, case, "projected", Reason.REPROJECTED)
+    if view.intent is not None and view.intent.kind is IntentKind.REMOVED:
+        return Presence(Goal.NOTHING, case, "removed")
+    if view.intent is not None:
+        goal = Goal.WAIT if view.intent.waits_for else Goal.PROJECT
+        state = "waiting" if goal is Goal.WAIT else "projected"
+        return Presence(goal, case, state, Reason.PROJECTED, view.intent)
+    if view.agreed is None and view.format.places is not None:
+        return Presence(Goal.PROJECT, case, "projected", Reason.SHARED)
+    if view.agreed is None:
+        return Presence(Goal.NOTHING, case, "available")
+    container = view.agreed.container
+    if container is not None and policy.layout is Layout.NESTED and _is_absent(views.get(container)):
+        waiting = Intent(IntentKind.PROJECTED, waits_for=container, place=view.agreed.place)
+        return Presence(Goal.WAIT, case, "waiting", Reason.WAITING, waiting)
+    return removed_here(view, case)
+
+
+def _archived(view: View, case: int) -> Presence:
+    """Archived: it follows into the workspace's `.archive/` where `recover` asked for it; what went stays away."""
+    if view.intent is not None and view.intent.kind is IntentKind.PROJECTED and view.intent.waits_for is None:
+        return Presence(Goal.PROJECT, case, "archived", Reason.PROJECTED)
+    if view.agreed is not None and view.intent is None:
+        return replace(removed_here(view, case), state="archived")
+    return Presence(Goal.NOTHING, case, "archived")
+
+
+def removed_here(view: View, case: int) -> Presence:
+    """The topmost directory that went, or a child that may not come back unasked: ``removed``."""
+    place = view.agreed.place if view.agreed else None
+    intent = Intent(IntentKind.REMOVED, place=place)
+    return Presence(Goal.NOTHING, case, "removed", Reason.REMOVED_HERE, intent)
+
+
+def _is_absent(view: View | None) -> bool:
+    return view is None or view.workspace.main is None

@@ -1,0 +1,169 @@
+"""What a plan must lead to: the second, independent statement of what each action means.
+
+It knows nothing of how the planner thinks; it replays the steps on listings of files. After every applied plan,
+a new scan equals its result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconcile.model.plan import Kind
+from reconcile.model.snapshot import WHOLE, Place, Side, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from reconcile.model.plan import Action, Plan
+    from reconcile.model.snapshot import Digest, Snapshot
+    from reconcile.model.world_state import Look
+
+
+class FileState(Struct, frozen=True):
+    """A file as a listing shows it."""
+
+    size: int
+    mtime_ns: int
+    digest: Digest | None
+
+
+Listing: TypeAlias = dict[Place, FileState]
+"""Every file of every conversation on both sides, by place."""
+
+
+class ContradictionError(ValueError):
+    """An action's expectations don't hold on the listing it is replayed on."""
+
+
+def listing_of(*snapshots: Snapshot) -> Listing:
+    """Return the listing of what scans have found."""
+    return {
+        Place(copy.side, joined(copy.path, file.name)): FileState(file.size, file.mtime_ns, file.digest)
+        for snapshot in snapshots
+        for copy in snapshot.copies
+        for file in copy.files
+    }
+
+
+def simulate(plan: Plan, before: Listing) -> Listing:
+    """Return the listing that carrying out the whole plan leads to.
+
+    Raises:
+        ContradictionError: a step expects something else than the steps before it have made.
+    """
+    tree = _Tree(before)
+    for action in plan.actions:
+        _check(action, tree)
+        _replay(action, tree)
+    return tree.listing()
+
+
+def surprises(plan: Plan, undone: Collection[str], before: Look, after: Look) -> frozenset[str]:
+    """Return the conversations of which something is another than the plan leads to: somebody else wrote meanwhile.
+
+    ``undone`` are the ids of actions that were not carried out.
+    """
+    done = replace(plan, actions=tuple(action for action in plan.actions if action.id not in undone))
+    expected = simulate(done, listing_of(before.store, before.workspace))
+    found = listing_of(after.store, after.workspace)
+    snapshots = (before.store, before.workspace, after.store, after.workspace)
+    owners = {(copy.side, copy.path): copy.conversation for snapshot in snapshots for copy in snapshot.copies}
+    owners |= {(action.target.side, action.target.path): action.conversation for action in done.actions}
+    return frozenset(_owner(place, owners) for place, _ in expected.items() ^ found.items()) - {""}
+
+
+def _owner(place: Place, owners: Mapping[tuple[Side, str], str]) -> str:
+    """Return whose directory a file lies in, which may be further up; empty for nobody's."""
+    path = place.path
+    while path and (place.side, path) not in owners:
+        path = path.rpartition("/")[0]
+    return owners.get((place.side, path), "")
+
+
+_Directory: TypeAlias = "dict[str, FileState | _Directory]"
+
+
+class _Tree:
+    """Both sides, directory by directory, so that a step costs what it touches. There are no empty directories."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._sides: dict[Side, _Directory] = {side: {} for side in Side}
+        for place, state in listing.items():
+            self.put(place, state)
+
+    def find(self, place: Place) -> FileState | _Directory | None:
+        found: FileState | _Directory | None = self._sides[place.side]
+        for name in place.path.split("/"):
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+    def put(self, place: Place, what: FileState | _Directory) -> None:
+        directory, name = self._way(place)[-1]
+        directory[name] = what
+
+    def take(self, place: Place) -> FileState | _Directory | None:
+        """Take out a file or a directory, and the directories that become empty."""
+        *way, (last, wanted) = self._way(place)
+        taken = last.pop(wanted, None)
+        for directory, name in reversed(way):
+            if not directory[name]:
+                del directory[name]
+        return taken
+
+    def _way(self, place: Place) -> list[tuple[_Directory, str]]:
+        """Return every directory on the way to a place, made if need be, with the name in it that leads on."""
+        *above, last = place.path.split("/")
+        directory = self._sides[place.side]
+        way = []
+        for name in above:
+            way.append((directory, name))
+            inner = directory.setdefault(name, {})
+            assert isinstance(inner, dict)  # noqa: S101 - a file has nothing below it
+            directory = inner
+        return [*way, (directory, last)]
+
+    def listing(self) -> Listing:
+        found: Listing = {}
+        stack = [(Place(side, ""), directory) for side, directory in self._sides.items()]
+        while stack:
+            above, directory = stack.pop()
+            for name, what in directory.items():
+                place = Place(above.side, f"{above.path}/{name}".lstrip("/"))
+                if isinstance(what, dict):
+                    stack.append((place, what))
+                else:
+                    found[place] = what
+        return found
+
+
+def _check(action: Action, tree: _Tree) -> None:
+    for expect in action.expect:
+        found = tree.find(expect.place)
+        state = FileState(expect.size, expect.mtime_ns, expect.digest or None)
+        if found != (None if expect.absent else state):
+            message = f"action {action.id} expects {expect}, found {found}"
+            raise ContradictionError(message)
+
+
+def _replay(action: Action, tree: _Tree) -> None:
+    if action.kind in (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE):
+        assert action.source is not None  # noqa: S101 - a move has one
+        moved = tree.take(action.source)
+        if moved is None:
+            message = f"action {action.id} moves {action.source}, where nothing is"
+            raise ContradictionError(message)
+        tree.put(action.target, moved)
+    elif action.kind is Kind.AGE:
+        assert action.mtime_ns is not None  # noqa: S101 - it is what ageing is about
+        for expect in action.expect:
+            tree.put(expect.place, FileState(expect.size, action.mtime_ns, expect.digest))
+    elif action.kind in (Kind.REMOVE_STALE, Kind.REMOVE) and action.unit == WHOLE:
+        tree.take(action.target)
+    else:
+        for write in action.writes:
+            tree.put(write.target, FileState(write.size, write.mtime_ns, write.digest))
+        for place in action.removes:
+            tree.take(place)

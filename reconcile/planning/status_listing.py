@@ -1,0 +1,124 @@
+"""How each conversation stands, in one word and one line: what `status` lists. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconcile.model.plan import Kind
+from reconcile.model.reasons import Reason
+from reconcile.planning.diagnosis import NOTHING_IN_IT
+from reconcile.planning.requests.waiting import words_for
+from reconcile.planning.rules.presence import Goal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from reconcile.model.plan import Action, Item, Plan
+    from reconcile.model.snapshot import Copy
+    from reconcile.planning.context import Board
+    from reconcile.planning.rules.views import View
+
+_ASIDE = {
+    Reason.BEHIND_ASIDE: "behind",
+    Reason.LOCAL_PRESENT: "local-present",
+    Reason.REMOVED_BEFORE: "removed",
+    Reason.DISPLACED: "displaced",
+    Reason.KEPT: "kept",
+    Reason.UNDONE: "undone",
+}
+_HELD = {Reason.INVALID: "invalid", Reason.DIVERGED_HELD: "conflict"}
+
+
+class Standing(Struct, frozen=True):
+    """One line of `status`. ``word`` is stable for programs; ``settled``: nothing to do or to decide."""
+
+    conversation: str
+    title: str | None
+    depth: int
+    word: str
+    detail: str
+    settled: bool
+
+
+def standings(
+    board: Board, plan: Plan, busy: Mapping[str, str], conflicts: Collection[str], empty: Iterable[Copy] = ()
+) -> tuple[Standing, ...]:
+    """Return the standing of every conversation, in the order of the tree.
+
+    ``busy`` names who holds a conversation's lock; ``conflicts`` were edited on both sides and not looked at since.
+    ``empty`` are directories with nothing in them (`reconcile.planning.diagnosis.empty_directories`).
+    """
+    actions: dict[str, list[Action]] = {}
+    for action in plan.actions:
+        actions.setdefault(action.conversation, []).append(action)
+    items: dict[str | None, Item] = {item.conversation: item for item in plan.aside}
+    items |= {item.conversation: item for item in plan.held}
+    requests: dict[str, str] = {
+        conversation: words_for(conversation, verb, waiting)
+        for (conversation, verb), waiting in board.memory.waiting.items()
+    }
+    hollow: dict[str, list[str]] = {}
+    for copy in empty:
+        hollow.setdefault(copy.conversation, []).append(f"{copy.place}: {NOTHING_IN_IT}")
+    found = []
+    for conversation in board.order:
+        view = board.views[conversation]
+        is_gone = board.presences[conversation].state == "gone"
+        if is_gone and conversation not in hollow:
+            continue
+        word, detail, settled = _word(board, view, actions.get(conversation, []), items.get(conversation))
+        if settled and conversation in hollow:
+            word = "empty" if is_gone or not (view.store.units or view.workspace.units) else word
+            words = [detail] if detail and word != "empty" else []
+            detail, settled = "; ".join((*words, *hollow[conversation])), False
+        if view.local and view.workspace.main is not None and word != "local-present":
+            more = f"; {detail}" if detail else ""
+            word, detail, settled = "local-present", f"it is local, and a copy is in this checkout{more}", False
+        if conversation in requests:
+            word, detail, settled = "requested", requests[conversation], False
+        if conversation in busy:
+            word, detail, settled = "busy", busy[conversation], False
+        elif settled and conversation in conflicts:
+            word, settled = "conflict", False
+            detail = f"edited on both sides; the loser is in the vault (seen with `reconcile diff {conversation}`)"
+        depth = board.tree.depths.get(conversation, 0)
+        found.append(Standing(conversation, view.title, depth, word, detail, settled))
+    return tuple(found)
+
+
+def _word(board: Board, view: View, actions: list[Action], item: Item | None) -> tuple[str, str, bool]:
+    if item is not None:
+        return (_HELD | _ASIDE).get(item.reason, "held"), item.message, item.reason in _ASIDE
+    presence = board.presences[view.id]
+    if presence.goal is Goal.IMPORT and actions:
+        return "external", "in the workspace, not yet in the store", False
+    kinds = {action.kind for action in actions}
+    if presence.goal is Goal.REMOVE and actions:
+        return "removed-in-store", actions[0].reason.words, False
+    if Kind.COPY in kinds and Kind.PROJECT in kinds:
+        return "newer-on-both", "each side has something newer", False
+    if Kind.COPY in kinds:
+        return "newer-in-workspace", actions[0].reason.words, False
+    if Kind.PROJECT in kinds:
+        return "newer-in-store", actions[0].reason.words, False
+    if actions:
+        return "to-" + actions[0].kind.value, actions[0].reason.words, False
+    return _settled(board, view)
+
+
+def _settled(board: Board, view: View) -> tuple[str, str, bool]:
+    presence = board.presences[view.id]
+    if presence.state == "waiting" and presence.intent is not None:
+        return "waiting", f"comes back with {presence.intent.waits_for}", True
+    if presence.state == "removed" and view.workspace.trash:
+        place = view.workspace.trash[-1].place
+        return "removed", f"its directory is in {place}; `reconcile project {view.id}` makes it anew", True
+    details = {
+        "available": "in the store only",
+        "local": "kept out of workspaces",
+        "removed": "its directory was removed here",
+        "archived": "archived in the store",
+    }
+    return presence.state, details.get(presence.state, ""), True

@@ -1,0 +1,1 @@
+"""Decisions into the ordered steps of a plan."""

@@ -1,0 +1,167 @@
+"""Derived data made again: before anything else in the workspace as it was found, and at the end as the plan leaves it.
+
+A format says what is derived and how it should be (`Places.mend`); here that becomes steps, so that it is shown, kept
+in the vault, journalled and undone like any other. What is derived and damaged is taken from then on as it will be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.model.plan import Kind
+from reconcile.model.reasons import Reason
+from reconcile.model.snapshot import METADATA, Copy, Fault, File, Metadata, Partition, Side
+from reconcile.planning.builder import Put, Step
+from reconcile.planning.virtual_tree import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from reconcile.model.format import Mended, Places
+    from reconcile.model.policy import Policy
+    from reconcile.model.snapshot import Place, Snapshot
+    from reconcile.model.units import Rules
+    from reconcile.planning.context import Board
+
+
+def due(workspace: Snapshot, policy: Policy, rules: Rules, written: Mapping[str, bytes | None]) -> tuple[Mended, ...]:
+    """Return what is to be made again once ``written`` has changed: nothing while the program or git is at work."""
+    places = rules.format.places
+    if places is None or policy.git_busy or places.busy(workspace.found):
+        return ()
+    wanted = policy.mend
+    return tuple(m for m in places.mend(workspace.found, written, wanted) if not m.asked or m.id in wanted)
+
+
+def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[Mended, ...]:
+    """Return what is to be made again in the workspace as it is: of records, those that are as the scan found them."""
+    there = {copy.path: copy.files[0].digest for copy in workspace.copies if _is_file(copy)}
+
+    def is_current(mended: Mended) -> bool:
+        before = None if mended.before is None else rules.digest(mended.before)
+        return mended.content is None or there.get(mended.path) == before
+
+    return tuple(each for each in due(workspace, policy, rules, {}) if is_current(each))
+
+
+def as_mended(workspace: Snapshot, mended: Iterable[Mended], rules: Rules, now_ns: int) -> Snapshot:
+    """Return the workspace with those records as they will be; a file keeps its time, as with any edit of ours."""
+    gone = {each.path for each in mended if each.content is None and each.before is not None}
+    copies = {copy.path: copy for copy in workspace.copies if copy.path not in gone}
+    for path, content in [(each.path, each.content) for each in mended if each.content is not None]:
+        before = copies.get(path)
+        time = before.files[0].mtime_ns if before is not None else now_ns
+        file = File("", len(content), time, rules.digest(content))
+        metadata = _described(path, content, rules)
+        copies[path] = Copy(Side.WORKSPACE, path, path, Partition.LIVE, None, (file,), metadata, None)
+    return replace(workspace, copies=tuple(sorted(copies.values(), key=lambda copy: rules.format.order(copy.path))))
+
+
+def rebuild_first(board: Board, found: Snapshot) -> None:
+    """Write the steps that make the workspace as it was planned with; ``found`` is how it is."""
+    files = {copy.path: copy.files for copy in found.copies}
+    for each in board.mended:
+        if each.content is None:
+            _tidy(board, each, files.get(each.path, ()))
+        else:
+            node = board.nodes[Side.WORKSPACE][each.path]
+            wanted, node.files = node.files[""], {file.name: file for file in files.get(each.path, ())}
+            _rebuild(board, each, node, wanted)
+
+
+def rebuild_last(board: Board, workspace: Snapshot) -> None:
+    """Write the steps that make again what follows from what the plan has written, on both sides where they agree.
+
+    If any of that isn't done after all, neither are they: the next run makes them of what there is then.
+    """
+    written = _written(board)
+    done = {each.id for each in board.mended}
+    before = [index for index, action in enumerate(board.draft) if action.target.side is Side.WORKSPACE]
+    leaving = board.edits.deleted.keys() | board.edits.leaving.keys()
+    for each in due(workspace, board.policy, board.rules, written) if written else ():
+        if each.content is not None:
+            if each.path not in leaving:
+                _make_again(board, each, each.content, before)
+        elif each.id not in done:
+            _tidy(board, each)
+
+
+def _make_again(board: Board, mended: Mended, content: bytes, after: Sequence[int]) -> None:
+    node = board.present.get(mended.path) or board.nodes[Side.WORKSPACE].get(mended.path)
+    node, home = None if node is not None and node.gone else node, board.homes.get(mended.path)
+    before = node.files[""] if node is not None else None
+    time = before.mtime_ns if before is not None else board.now_ns
+    file = File("", len(content), time, board.rules.digest(content))
+    stored = [] if _places(board.rules).is_derived(mended.path) else [(Side.STORE, home)]
+    for side, known in ((Side.WORKSPACE, node), *stored):
+        at = known or Node(side, None, "", mended.path)
+        there = at.files.get("")
+        if (there and there.digest) == (before and before.digest):
+            _rebuild(board, mended, at, file, after)
+
+
+def _rebuild(board: Board, mended: Mended, node: Node, file: File, after: Sequence[int] = ()) -> None:
+    step = _step(mended)
+    put = Put(file, content=mended.content)
+    if node.files:
+        board.draft.write(step, node, [put], after=after)
+    else:
+        board.draft.create(step, node, [put], after)
+
+
+def _tidy(board: Board, mended: Mended, known: Iterable[File] = ()) -> None:
+    """Make what directories are missing, and remove what is left over: a file, or an empty directory."""
+    node = Node(Side.WORKSPACE, None, "", mended.path)
+    if mended.before is not None:
+        left = File("", len(mended.before), mended.mtime_ns, board.rules.digest(mended.before))
+        node.files = {"": next(iter(known), left)}
+        board.draft.remove(_step(mended), node, (), [""])
+    else:
+        board.draft.tidy(_step(mended), node, mended.makes, mended.clears)
+
+
+def _step(mended: Mended) -> Step:
+    return Step(
+        kind=Kind.REBUILD,
+        conversation=mended.path,
+        title=mended.path,
+        reason=Reason.REBUILT,
+        unit=METADATA,
+        words=mended.words,
+    )
+
+
+def _written(board: Board) -> dict[str, bytes | None]:
+    """Return what the plan so far changes in the workspace: the bytes of records that are files, of others nothing."""
+    contents: dict[Place | None, bytes] = {
+        copy.place: copy.metadata.content
+        for side in board.views.values()
+        for seen in (side.store, side.workspace)
+        if (copy := seen.main) is not None and isinstance(copy.metadata, Metadata)
+    }
+    found: dict[str, bytes | None] = {}
+    for action in board.draft:
+        for write in action.writes:
+            content = contents.get(write.source, b"") if write.content is None else write.content
+            contents[write.target] = content
+            if write.target.side is Side.WORKSPACE:
+                found[write.target.path] = content
+        gone = action.removes or ((action.target,) if action.kind is Kind.REMOVE_STALE else ())
+        found |= {place.path: None for place in gone}
+    return found
+
+
+def _is_file(copy: Copy) -> bool:
+    return [file.name for file in copy.files] == [""]
+
+
+def _described(path: str, content: bytes, rules: Rules) -> Metadata | Fault:
+    found = _places(rules).read_record(path, content)
+    return replace(found, file="") if isinstance(found, Fault) else found  # the copy is the file
+
+
+def _places(rules: Rules) -> Places:
+    assert rules.format.places is not None  # noqa: S101 - else nothing is mended
+    return rules.format.places
