@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from reconcile.formats.times import instant_ns
+from reconcile.formats.jp.times import instant_ns
 
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400, "y": 365 * 86400}
 

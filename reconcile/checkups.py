@@ -32,8 +32,8 @@ class Ill(Struct, frozen=True):
 def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
     from reconcile.briefs import vault_at
     from reconcile.disk.claudesidian_files import read_vault
-    from reconcile.formats.claudesidian.examine import examine
-    from reconcile.formats.claudesidian.mends import id_of
+    from reconcile.formats.claudesidian.checks.examine import examine
+    from reconcile.formats.claudesidian.derived import id_of
 
     return tuple(
         Ill(
@@ -53,7 +53,7 @@ def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
 
 def _leslie(start: str, now_ns: int) -> tuple[Ill, ...]:
     from reconcile.disk.leslie_files import project_at, read_leslie
-    from reconcile.formats.leslie.findings import examine
+    from reconcile.formats.leslie.checks.findings import examine
 
     return tuple(
         Ill(

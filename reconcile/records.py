@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.formats.claudesidian.events import read_events
-from reconcile.formats.claudesidian.items import Item, Kind, messages_of, number, read_item, sessions_of, traces_of
-from reconcile.formats.claudesidian.places import Place, Role, place_of
+from reconcile.formats.claudesidian.events.parse import read_events
+from reconcile.formats.claudesidian.layout import Place, Role, place_of
+from reconcile.formats.claudesidian.record_files import (
+    Item,
+    Kind,
+    messages_of,
+    number,
+    read_item,
+    sessions_of,
+    traces_of,
+)
 from reconcile.formats.claudesidian.union import LATEST
 from reconcile.formats.claudesidian.words import counted
 from reconcile.listing import where_is

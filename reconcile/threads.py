@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.errors import ReconcileError
-from reconcile.formats.leslie.document import (
+from reconcile.formats.leslie.log.document import (
     DIRECTORY,
     OBJECTIVES,
     RELATIONS,
@@ -17,15 +17,15 @@ from reconcile.formats.leslie.document import (
     read_relations,
     text,
 )
-from reconcile.formats.leslie.trees import cycles
+from reconcile.formats.leslie.log.graph import cycles
 from reconcile.listing import drawn
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reconcile.formats.leslie.document import Object
-    from reconcile.formats.leslie.found import Found
+    from reconcile.formats.leslie.checks.input import Found
+    from reconcile.formats.leslie.log.document import Object
 
 
 class ThreadRow(Struct, frozen=True):

@@ -10,7 +10,7 @@ from reconcile.disk.paths import is_absence
 from reconcile.disk.reading import read_each, unreadable, whole
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, read_agents
-from reconcile.formats.claudesidian.items import Kind
+from reconcile.formats.claudesidian.record_files import Kind
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles
 from reconcile.model.snapshot import Fault
 

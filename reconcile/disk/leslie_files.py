@@ -17,8 +17,16 @@ from reconcile.disk.paths import is_absence
 from reconcile.disk.reading import read_files, reason
 from reconcile.disk.tree import Directory, kind_of
 from reconcile.errors import ReconcileError
-from reconcile.formats.leslie.document import BACKUP, CONTROL, DIRECTORY, RELATIONS, THREADS, Document, read_relations
-from reconcile.formats.leslie.found import File, Found, Leftover, Lock, ThreadDirectory
+from reconcile.formats.leslie.checks.input import File, Found, Leftover, Lock, ThreadDirectory
+from reconcile.formats.leslie.log.document import (
+    BACKUP,
+    CONTROL,
+    DIRECTORY,
+    RELATIONS,
+    THREADS,
+    Document,
+    read_relations,
+)
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from reconcile.disk.posix import RENAME_NOREPLACE, rename_with
 from reconcile.disk.tree import kind_of
 from reconcile.errors import ReconcileError
-from reconcile.formats.leslie.found import LEAD, STALE_AFTER
+from reconcile.formats.leslie.checks.input import LEAD, STALE_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

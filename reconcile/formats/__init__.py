@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _jp(ignore: tuple[str, ...]) -> Format:
-    from reconcile.formats.jp import JpFormat
+    from reconcile.formats.jp.format import JpFormat
 
     return JpFormat(ignore)
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING
 
-from reconcile.formats.files import EDITOR_FILES
+from reconcile.formats.jp.files import EDITOR_FILES
 from reconcile.model.snapshot import EXTRA, METADATA, Fault, Metadata, ParentKind, ParentRef
 
 if TYPE_CHECKING:

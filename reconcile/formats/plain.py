@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from reconcile.formats import strict
-from reconcile.formats.files import BASE_FILE, EVENTS_FILE, ManagedFiles
+from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, ManagedFiles
+from reconcile.formats.json import strict
 from reconcile.model.format import Summary
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Event, Fault, Metadata, ParentKind, ParentRef, Stream

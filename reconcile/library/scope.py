@@ -9,7 +9,7 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
+from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
 from reconcile.library.errors import (
     InvalidValueError,

@@ -7,8 +7,9 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
-from reconcile.formats import strict, times
-from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, serialised
+from reconcile.formats.jp import times
+from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE, serialised
+from reconcile.formats.json import strict
 from reconcile.library.errors import InvalidValueError, UnreadableError
 from reconcile.model.snapshot import Fault
 

@@ -7,7 +7,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reconcile.formats.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
+from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
 from reconcile.library.errors import (
     BusyError,

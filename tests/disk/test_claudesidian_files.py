@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from reconcile.disk.claudesidian_files import read_surroundings, read_vault
 from reconcile.formats.claudesidian.briefing import Agent, VaultFile
-from reconcile.formats.claudesidian.examine import examine
-from reconcile.formats.claudesidian.items import Kind
+from reconcile.formats.claudesidian.checks.examine import examine
+from reconcile.formats.claudesidian.record_files import Kind
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from reconcile.disk.facts import Facts
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
-from reconcile.formats.jp import JpFormat
+from reconcile.formats.jp.format import JpFormat
 from reconcile.model.snapshot import Fault, Side
 
 if TYPE_CHECKING:

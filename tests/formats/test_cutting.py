@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.formats.cutting import turn_starts
-from reconcile.formats.times import instant_ns
+from reconcile.formats.jp.fork import turn_starts
+from reconcile.formats.jp.times import instant_ns
 from reconcile.model.format import Part
 from reconcile.model.snapshot import Stream
 

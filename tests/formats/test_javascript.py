@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconcile.formats import javascript
-from reconcile.formats.strict import InvalidContentError
+from reconcile.formats.json import javascript
+from reconcile.formats.json.strict import InvalidContentError
 
 NODE = shutil.which("node")
 ECHO = """

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.formats import get_format, ids
-from reconcile.formats.files import serialised
+from reconcile.formats import get_format
+from reconcile.formats.jp import ids
+from reconcile.formats.jp.files import serialised
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef
 
 JP = get_format("jp")

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.formats import get_format, ids
-from reconcile.formats.jp import JpFormat
+from reconcile.formats import get_format
+from reconcile.formats.jp import ids
+from reconcile.formats.jp.format import JpFormat
 
 if TYPE_CHECKING:
     from reconcile.model.format import Format

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.formats import times
+from reconcile.formats.jp import times
 
 NOON = "2026-01-31 12:00:00"
 

@@ -32,8 +32,9 @@ from reconcile.disk.own_lock import read_holder
 from reconcile.disk.posix import process_lives
 from reconcile.disk.roots import LocateError
 from reconcile.disk.sessions import active_conversations
-from reconcile.formats import FORMATS, get_format, ids, times
-from reconcile.formats.jp import JpFormat
+from reconcile.formats import FORMATS, get_format
+from reconcile.formats.jp import ids, times
+from reconcile.formats.jp.format import JpFormat
 from reconcile.formats.plain import PlainFormat
 from reconcile.model.format import Part
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream

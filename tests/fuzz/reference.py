@@ -1,6 +1,6 @@
 """A second reader of JSON, written from the rules alone, that what the formats accept is compared with.
 
-Small and slow: it is for inputs of a few kilobytes. It shares no code with `reconcile.formats.strict`, only
+Small and slow: it is for inputs of a few kilobytes. It shares no code with `reconcile.formats.json.strict`, only
 `json.loads` for the escapes inside of one string.
 """
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.formats import strict
+from reconcile.formats.json import strict
 from tests.support.world import events, write_conversation
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.formats import javascript
 from reconcile.formats.claudesidian.briefing import Surroundings
 from reconcile.formats.claudesidian.briefing import brief as brief_of
+from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Fault
 from tests.support.claudesidian import CORPUS, copied, needs_corpus, session, workspace
 from tests.support.straced import Straced, unusable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.formats import javascript
+from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Side
 from reconcile.watch.ears import Ears
 from tests.support.claudesidian import conversation, events, session, workspace

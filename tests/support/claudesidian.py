@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.formats import javascript
-from reconcile.formats.claudesidian.examine import examine
-from reconcile.formats.claudesidian.items import INDEX, Item, Kind, in_order, is_item, read_item
-from reconcile.formats.claudesidian.rebuild import rebuild
+from reconcile.formats.claudesidian.checks.examine import examine
+from reconcile.formats.claudesidian.index.rebuild import rebuild
+from reconcile.formats.claudesidian.record_files import INDEX, Item, Kind, in_order, is_item, read_item
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, VaultFiles
+from reconcile.formats.json import javascript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reconcile.formats import javascript
-from reconcile.formats.claudesidian.items import INDEX, Kind
+from reconcile.formats.claudesidian.record_files import INDEX, Kind
+from reconcile.formats.json import javascript
 from tests.support.claudesidian import conversation, events, index_of, workspace
 from tests.support.leslie import Leslie, as_bytes
 from tests.support.words import ScenarioError

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconcile.formats import javascript
-from reconcile.formats.claudesidian.items import INDEX, Kind
+from reconcile.formats.claudesidian.record_files import INDEX, Kind
+from reconcile.formats.json import javascript
 from tests.support.claudesidian import conversation, events, index_of, session, workspace
 from tests.support.world import digest_of, files, stamps
 

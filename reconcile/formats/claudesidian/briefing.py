@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from reconcile.formats import javascript
-from reconcile.formats.claudesidian.items import in_order, number, payload_of, sessions_of, states_of, traces_of
-from reconcile.formats.strict import InvalidContentError
+from reconcile.formats.claudesidian.record_files import in_order, number, payload_of, sessions_of, states_of, traces_of
+from reconcile.formats.json import javascript
+from reconcile.formats.json.strict import InvalidContentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from reconcile.formats.claudesidian.items import Value
+    from reconcile.formats.claudesidian.record_files import Value
     from reconcile.model.snapshot import Fault
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from reconcile.formats import javascript
-from reconcile.formats.claudesidian.items import Kind, messages_of, number, sessions_of, states_of, traces_of
+from reconcile.formats.claudesidian.record_files import Kind, messages_of, number, sessions_of, states_of, traces_of
+from reconcile.formats.json import javascript
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reconcile.formats.claudesidian.items import Value
+    from reconcile.formats.claudesidian.record_files import Value
 
     Choice: TypeAlias = Callable[[Any, Any], Any]
 

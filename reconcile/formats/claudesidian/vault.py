@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
 
-from reconcile.formats import javascript
-from reconcile.formats.claudesidian.compare import shape_problem
-from reconcile.formats.claudesidian.items import INDEX, Item, Kind, in_order, is_item, listed_id, read_item
-from reconcile.formats.strict import InvalidContentError
+from reconcile.formats.claudesidian.index.compare import shape_problem
+from reconcile.formats.claudesidian.record_files import INDEX, Item, Kind, in_order, is_item, listed_id, read_item
+from reconcile.formats.json import javascript
+from reconcile.formats.json.strict import InvalidContentError
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.formats.strict import quoted
+from reconcile.formats.json.strict import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.formats.leslie.document import CONTROL, DIRECTORY, THREADS
-from reconcile.formats.leslie.findings import mend_findings
-from reconcile.formats.leslie.found import File, Make, Remove, RemoveLock, Rewrite, ThreadDirectory
+from reconcile.formats.leslie.checks.findings import mend_findings
+from reconcile.formats.leslie.checks.input import File, Make, Remove, RemoveLock, Rewrite, ThreadDirectory
+from reconcile.formats.leslie.log.document import CONTROL, DIRECTORY, THREADS
 from reconcile.model.format import Mended
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from reconcile.formats.leslie.finding import Finding
-    from reconcile.formats.leslie.found import Found, Step
+    from reconcile.formats.leslie.checks.finding import Finding
+    from reconcile.formats.leslie.checks.input import Found, Step
 
 OFFERED = 16
 """Repairs on request that are worked out at a time: each holds a whole control file, and there may be thousands."""

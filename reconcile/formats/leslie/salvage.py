@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from reconcile.formats.leslie.document import Document, read_relations, written
-from reconcile.formats.leslie.rebuild import rebuild
-from reconcile.formats.leslie.replay import replay
+from reconcile.formats.leslie.log.document import Document, read_relations, written
+from reconcile.formats.leslie.log.rebuild import rebuild
+from reconcile.formats.leslie.log.replay import replay
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
-    from reconcile.formats.leslie.document import Object
+    from reconcile.formats.leslie.log.document import Object
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder(strict=True)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.formats import javascript
 from reconcile.formats.claudesidian.format import ClaudesidianFormat
-from reconcile.formats.claudesidian.items import INDEX, Kind
-from reconcile.formats.claudesidian.rebuild import rebuild
+from reconcile.formats.claudesidian.index.rebuild import rebuild
+from reconcile.formats.claudesidian.record_files import INDEX, Kind
 from reconcile.formats.claudesidian.vault import FoundVault, NexusFiles, VaultFiles
+from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Fault, Metadata
 from tests.support.claudesidian import NOW, conversation, events, files, index_of, session, vault, workspace
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconcile.formats.claudesidian.compare import Sort, compare, shape_problem
-from reconcile.formats.claudesidian.items import Kind
-from reconcile.formats.claudesidian.rebuild import rebuild
+from reconcile.formats.claudesidian.index.compare import Sort, compare, shape_problem
+from reconcile.formats.claudesidian.index.rebuild import rebuild
+from reconcile.formats.claudesidian.record_files import Kind
 from tests.support.claudesidian import NOW, conversation, session, workspace
 
 WORKSPACES = [

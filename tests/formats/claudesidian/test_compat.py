@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, brief
-from reconcile.formats.claudesidian.compat import Version, load_workspace, unknown, version_of
+from reconcile.formats.claudesidian.checks.compatibility import Version, load_workspace, unknown, version_of
 from tests.support.claudesidian import session, workspace
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.formats import javascript
-from reconcile.formats.claudesidian.compare import shape_problem
-from reconcile.formats.claudesidian.examine import examine
-from reconcile.formats.claudesidian.indexes import rebuild_of
-from reconcile.formats.claudesidian.items import Item, Kind, messages_of, sessions_of
-from reconcile.formats.claudesidian.mending import rewritten
-from reconcile.formats.claudesidian.torn import contents, salvage
+from reconcile.formats.claudesidian.checks.examine import examine
+from reconcile.formats.claudesidian.checks.indexes import rebuild_of
+from reconcile.formats.claudesidian.index.compare import shape_problem
+from reconcile.formats.claudesidian.record_files import Item, Kind, messages_of, sessions_of
+from reconcile.formats.claudesidian.repair import rewritten
+from reconcile.formats.claudesidian.salvage import contents, salvage
 from reconcile.formats.claudesidian.union import united
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, read_records
+from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Fault
 from tests.support.claudesidian import (
     NOW,

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile.disk.claudesidian_files import read_vault
-from reconcile.formats import get_format, javascript
-from reconcile.formats.claudesidian.examine import examine
+from reconcile.formats import get_format
+from reconcile.formats.claudesidian.checks.examine import examine
+from reconcile.formats.claudesidian.checks.records import LARGE
 from reconcile.formats.claudesidian.format import ClaudesidianFormat
-from reconcile.formats.claudesidian.items import INDEX, Kind, messages_of, sessions_of
-from reconcile.formats.claudesidian.places import by_path, with_written
-from reconcile.formats.claudesidian.records import LARGE
+from reconcile.formats.claudesidian.layout import by_path, with_written
+from reconcile.formats.claudesidian.record_files import INDEX, Kind, messages_of, sessions_of
 from reconcile.formats.claudesidian.vault import FoundVault, NexusFiles, SplitFiles, VaultFiles
+from reconcile.formats.json import javascript
 from reconcile.model.format import Entry, Mended
 from reconcile.model.snapshot import METADATA, Fault, Metadata
 from tests.support.claudesidian import (

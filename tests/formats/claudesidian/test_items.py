@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconcile.formats.claudesidian.items import (
+from reconcile.formats.claudesidian.record_files import (
     Item,
     Kind,
     in_order,

@@ -6,7 +6,7 @@ import json
 import random
 from typing import Any
 
-from reconcile.formats.claudesidian.items import Kind, messages_of, sessions_of, states_of, traces_of
+from reconcile.formats.claudesidian.record_files import Kind, messages_of, sessions_of, states_of, traces_of
 from reconcile.formats.claudesidian.union import united
 from tests.support.claudesidian import conversation, session, workspace
 

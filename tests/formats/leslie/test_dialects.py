@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from reconcile.formats.leslie.document import RELATIONS, Document, read_relations
-from reconcile.formats.leslie.finding import Kind
-from reconcile.formats.leslie.findings import examine, mend
-from reconcile.formats.leslie.found import File, Found, ThreadDirectory
-from reconcile.formats.leslie.replay import Replayed, replay
+from reconcile.formats.leslie.checks.finding import Kind
+from reconcile.formats.leslie.checks.findings import examine, mend
+from reconcile.formats.leslie.checks.input import File, Found, ThreadDirectory
+from reconcile.formats.leslie.log.document import RELATIONS, Document, read_relations
+from reconcile.formats.leslie.log.replay import Replayed, replay
 from tests.support.leslie import Leslie, Step, as_bytes, read
 
 FIRST, SECOND = "thread-00000000", "thread-9e3779b1"

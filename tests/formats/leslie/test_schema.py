@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconcile.formats.leslie import schema
-from reconcile.formats.leslie.document import Dialect, Document, is_safe, read_relations
+from reconcile.formats.leslie.log import schema
+from reconcile.formats.leslie.log.document import Dialect, Document, is_safe, read_relations
 from tests.support.leslie import Leslie, as_bytes
 
 TIMES = [

@@ -1,0 +1,1 @@
+"""Everything that can be wrong in a vault."""

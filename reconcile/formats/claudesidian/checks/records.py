@@ -1,0 +1,255 @@
+"""Findings about the records themselves (docs/design/formats/claudesidian.md#failures)."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from reconcile.formats.claudesidian.finding import Finding, Repair, error, note, warning
+from reconcile.formats.claudesidian.record_files import (
+    SUFFIX,
+    Item,
+    Kind,
+    is_item,
+    is_listed,
+    listed_id,
+    messages_of,
+    read_item,
+    sessions_of,
+)
+from reconcile.formats.claudesidian.repair import (
+    completed,
+    embedded,
+    lacking,
+    pruned,
+    rewritten,
+    with_count,
+)
+from reconcile.formats.claudesidian.salvage import contents, salvage
+from reconcile.formats.claudesidian.union import united, with_sessions_of
+from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, event_file
+from reconcile.formats.claudesidian.words import counted, some
+from reconcile.formats.json import javascript
+from reconcile.formats.json.strict import quoted
+from reconcile.model.snapshot import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from reconcile.formats.claudesidian.record_files import Value
+    from reconcile.formats.claudesidian.vault import Records
+
+LARGE = 1 << 20
+"""Bytes from which on a file is worth a word about its states' copies (docs/design/formats/claudesidian.md#c7)."""
+_NO_NAME = re.compile(r"[/\0\ud800-\udfff]")
+_LONGEST = 255
+"""Bytes of a file's name that every file system takes."""
+_FALLBACK_SESSIONS = frozenset({"default-session", "current"})
+"""What the program calls a session where there is none (docs/design/formats/claudesidian.md#ids)."""
+
+
+def check_invalid(records: Records, event_files: Iterable[str] = ()) -> Iterator[Finding]:
+    """The program says "not found", and creating the same id overwrites the file.
+
+    See docs/design/formats/claudesidian.md#c2. ``event_files`` are the names of the hybrid era's files of the same
+    kind, which may hold the same records.
+    """
+    known = set(event_files)
+    return (_invalid(records, fault, known) for fault in records.faults)
+
+
+def check_records(records: Records) -> Iterator[Finding]:
+    """What is wrong with the files of one directory that can be read, without looking at its index."""
+    yield from _names(records)
+    yield from _versions(records)
+    for item in records.items:
+        content = records.contents[item.name]
+        if isinstance(content, bytes):
+            yield from (_workspace if item.kind is Kind.WORKSPACE else _conversation)(item, content)
+
+
+def check_sessions(workspaces: Records, conversations: Records) -> Iterator[Finding]:
+    """Conversations that name a session which their workspace doesn't have.
+
+    See docs/design/formats/claudesidian.md#c14.
+    """
+    known = {id_: item.value for id_, item in workspaces.current.items()}
+    for item in conversations.items:
+        settings = (_object(item.value.get("metadata"))).get("chatSettings")
+        workspace, session = (_object(settings).get(name) for name in ("workspaceId", "sessionId"))
+        if not isinstance(workspace, str) or not isinstance(session, str) or session in _FALLBACK_SESSIONS:
+            continue
+        if workspace in workspaces.unread or (workspace in known and session in sessions_of(known[workspace])):
+            continue
+        where = f"workspace {workspace}" if workspace in known else f"{workspace}, which is no workspace here"
+        found = f"session {quoted(session)} in its chatSettings, unknown in {where}"
+        yield note("C14", item.path, found, "nothing, if the session was deleted; else see what was lost")
+
+
+def _invalid(records: Records, fault: Fault, event_files: Collection[str]) -> Finding:
+    place, id_ = records.place(fault.file), listed_id(fault.file)
+    found = f"{fault.found}, expected {fault.expected}"
+    if entry := _entry_of(records, id_):
+        found += f"; the index calls it {entry}"
+    for name, old, backup in _backups(records, fault.file):
+        mend = f"take the backup {records.kind.directory}/{BACKUPS}/{name} ({contents(backup)})"
+        return error("C2", place, found, mend, Repair(place, old), on_request=True)
+    if (other := records.current.get(id_)) is not None:
+        repair = Repair(place, javascript.stringify(other.value))
+        return error("C2", place, found, f"take {other.path} ({contents(other)})", repair, on_request=True)
+    mend = "put a copy from elsewhere in its place"
+    if (events := event_file(records.kind, id_)) in event_files:
+        mend = f"read it in {NEXUS}/{records.kind}s/{events}, to which it was migrated, or {mend}"
+    content = records.contents[fault.file]
+    left = salvage(records.kind, fault.file, content) if isinstance(content, bytes) else None
+    if left is None or not (sessions_of(left.value) or messages_of(left.value)):
+        return error("C2", place, found, mend)
+    mend += f"; of what is torn {contents(left)} can be read"
+    return error("C2", place, found, mend, Repair(place, javascript.stringify(left.value)), on_request=True)
+
+
+def _entry_of(records: Records, id_: str) -> str | None:
+    block = (records.index or {}).get(f"{records.kind}s", {})
+    name = block.get(id_, {}).get("name" if records.kind is Kind.WORKSPACE else "title")
+    return quoted(name) if isinstance(name, str) else None
+
+
+def _backups(records: Records, name: str) -> Iterator[tuple[str, bytes, Item]]:
+    """The backups of a file that can be read, the newest first: their names end in the time."""
+    for backup in sorted(records.backups, reverse=True):
+        old = records.backups[backup]
+        if isinstance(old, Fault) or not backup.startswith(name.removesuffix(SUFFIX) + "-"):
+            continue
+        item = read_item(records.kind, backup, old)
+        if isinstance(item, Item) and item.id == listed_id(name):
+            yield backup, old, item
+
+
+def _names(records: Records) -> Iterator[Finding]:
+    """What the program lists and is no record, and what is one and isn't listed.
+
+    See docs/design/formats/claudesidian.md#c13 and docs/design/formats/claudesidian.md#edge-case-9.
+    """
+    for name in sorted(records.contents):
+        if is_listed(name) and not is_item(name):
+            found = "a file that the program's own rebuild takes for a record, and fails at"
+            yield note("C13", records.place(name), found, "nothing: reconcile leaves it out")
+        elif is_item(name) and not is_listed(name):
+            found = "a name that the program leaves out of its listings"
+            yield note("C4", records.place(name), found, "nothing: the program can load it by its id")
+
+
+def _versions(records: Records) -> Iterator[Finding]:
+    """Several files of one record, or a file under another name (docs/design/formats/claudesidian.md#c10)."""
+    files: dict[str, list[Item]] = {}
+    for item in records.items:
+        files.setdefault(item.id, []).append(item)
+    for id_, items in files.items():
+        own = f"{id_}{SUFFIX}"
+        if len(items) == 1:
+            if not items[0].is_named_by_id:
+                yield _misnamed(records, items[0], own)
+            continue
+        *others, last = items
+        names = some(item.name for item in items)
+        if all(item.value == last.value for item in others):
+            found = f"{len(items)} files of {id_} with the same content: {names}"
+        else:
+            found = f"{len(items)} versions of {id_}: {names}; the index has that of {last.name}"
+        together = last.value
+        for item in others:
+            together = united(records.kind, together, item.value)
+        if not _can_be_name(own):
+            yield warning("C10", items[0].path, found, "give one of them another id")
+            continue
+        whole = Repair(records.place(own), javascript.stringify(together))
+        gone = [Repair(item.path, None) for item in items if item.name != own]
+        mend = f"keep both until you have looked; on request all that they hold goes into {own}"
+        yield warning("C10", items[0].path, found, mend, whole, *gone, on_request=True)
+
+
+def _misnamed(records: Records, item: Item, own: str) -> Finding:
+    found = f"the id {quoted(item.id)} inside, which the program looks for in {quoted(own)}"
+    content = records.contents[item.name]
+    if own in records.contents or not _can_be_name(own) or not isinstance(content, bytes):
+        return warning("C10", item.path, found, "give the file the name of its id, or another id")
+    repairs = Repair(records.place(own), content), Repair(item.path, None)
+    return warning("C10", item.path, found, f"rename it to {quoted(own)}", *repairs, on_request=True)
+
+
+def _can_be_name(name: str) -> bool:
+    """Tell whether a record may get this name, which is made of an id: `index` would be written over the index."""
+    return is_item(name) and _NO_NAME.search(name) is None and len(name.encode()) <= _LONGEST
+
+
+def _workspace(item: Item, content: bytes) -> Iterator[Finding]:
+    yield from _incomplete(item, content)
+    yield from _overwritten(item, content)
+    if len(content) < LARGE:
+        return
+    smaller = javascript.stringify(pruned(item.value))
+    share = 1 - len(smaller) / len(content)
+    if share > 0.5:
+        found = f"{len(content) / 1e6:.1f} MB, of which {share:.0%} are copies of itself inside its states"
+        mend = f"on request the copies are taken out, which leaves {len(smaller) / 1e6:.1f} MB; they are a backup too"
+        kept = rewritten(content, item.value, pruned(item.value))
+        yield note("C7", item.path, found, mend, *_repair(item, kept), on_request=True)
+
+
+def _incomplete(item: Item, content: bytes) -> Iterator[Finding]:
+    """The program's rebuild goes through these without looking whether they are there.
+
+    See docs/design/formats/claudesidian.md#c13.
+    """
+    lacks = [] if isinstance(item.value.get("sessions"), dict) else ["sessions"]
+    for key, session in sessions_of(item.value).items():
+        lacks += [f"{each} of {key}" for each in ("memoryTraces", "states") if not isinstance(session.get(each), dict)]
+    if lacks:
+        changed = rewritten(content, item.value, completed(item.value))
+        found = f"no {', no '.join(lacks)}: the program's own rebuild fails at it"
+        yield note("C13", item.path, found, "add what is missing, empty", *_repair(item, changed))
+
+
+def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
+    """What the copies in the states have, and the workspace hasn't any more.
+
+    See docs/design/formats/claudesidian.md#c6.
+    """
+    together: Value = item.value
+    gone: dict[str, dict[str, None]] = {}
+    for _, copy in embedded(item.value):
+        missing = lacking(item.value, copy)
+        for what, ids in missing.items():
+            gone.setdefault(what, {}).update(dict.fromkeys(ids))
+        if missing:
+            together = with_sessions_of(together, copy)
+    if gone:
+        told = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in gone.items())
+        found = f"states that hold what the workspace lacks: {told}"
+        changed = rewritten(content, item.value, together)
+        mend = "nothing, if they were deleted; on request they are put back from the states"
+        yield warning("C6", item.path, found, mend, *_repair(item, changed), on_request=True)
+
+
+def _conversation(item: Item, content: bytes) -> Iterator[Finding]:
+    messages = messages_of(item.value)
+    if item.value.get("message_count") != len(messages):
+        said = item.value.get("message_count")
+        changed = rewritten(content, item.value, with_count(item.value))
+        found = f"{'no' if said is None else said} as message_count, and {counted(len(messages), 'message')}"
+        yield warning("C8", item.path, found, "count them again", *_repair(item, changed))
+    for before, after in pairwise(messages):
+        same = all(before.get(each) == after.get(each) for each in ("role", "content"))
+        if same and after.get("content") and before.get("id") != after.get("id"):
+            ids = f"{before.get('id') or 'one without an id'} and {after.get('id') or 'one without an id'}"
+            found = f"the same message twice in a row: {ids}, {quoted(str(after['content']))}"
+            yield warning("C9", item.path, found, "delete one, if it was sent twice by a retry; reconcile never does")
+
+
+def _repair(item: Item, content: bytes | None) -> tuple[Repair, ...]:
+    return () if content is None else (Repair(item.path, content),)
+
+
+def _object(value: object) -> Value:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,1 @@
+"""The event files of the hybrid era."""

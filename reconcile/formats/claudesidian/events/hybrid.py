@@ -1,0 +1,176 @@
+"""Findings about `.nexus/` (docs/design/formats/claudesidian.md#c11,
+docs/design/formats/claudesidian.md#c12), and what its replay passes over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import NAMESPACE_OID, uuid5
+
+from reconcile.formats.claudesidian.events.parse import compact, joined, line, read_events
+from reconcile.formats.claudesidian.events.replay import parsed
+from reconcile.formats.claudesidian.finding import Finding, Repair, Severity, error, note, warning
+from reconcile.formats.claudesidian.record_files import Item, Kind, sessions_of, states_of
+from reconcile.formats.claudesidian.vault import NEXUS
+from reconcile.formats.claudesidian.words import counted, some
+from reconcile.formats.json.strict import quoted
+from reconcile.model.snapshot import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from reconcile.formats.claudesidian.events.parse import Event, EventFile, Unreadable
+    from reconcile.formats.claudesidian.events.replay import Cache
+    from reconcile.formats.claudesidian.record_files import Value
+    from reconcile.formats.claudesidian.vault import NexusFiles
+
+
+_LAST_MS = 2**53 - 2
+"""Beyond, a number of the program's can't be counted up by one."""
+
+
+def read_nexus(nexus: NexusFiles) -> dict[Kind, dict[str, EventFile]]:
+    """Parse the event files that can be read."""
+    return {
+        kind: {name: read_events(content) for name, content in files.items() if isinstance(content, bytes)}
+        for kind, files in nexus.events.items()
+    }
+
+
+def place(kind: Kind, name: str) -> str:
+    """The path of an event file in the vault."""
+    return f"{NEXUS}/{kind}s/{name}"
+
+
+def check_events(
+    nexus: NexusFiles,
+    files: Mapping[Kind, Mapping[str, EventFile]],
+    cache: Cache,
+    older: Mapping[str, Item],
+) -> Iterator[Finding]:
+    """Everything that is wrong with the event files; ``older`` are the workspaces of the split era by id."""
+    for kind in Kind:
+        for name, content in sorted(nexus.events.get(kind, {}).items()):
+            if isinstance(content, Fault):
+                found = f"{content.found}, expected {content.expected}"
+                yield error("C12", place(kind, name), found, "put a copy from elsewhere in its place")
+            else:
+                yield from _Checking(place(kind, name), content, files[kind][name], older).findings()
+    for remark in cache.remarks:
+        where = f"line {', '.join(map(str, remark.lines))}"
+        mend = "nothing is lost in the file; write it again in the program, if it matters"
+        if remark.severity is Severity.NOTE:
+            mend = "nothing"
+        yield Finding("C12", remark.severity, place(remark.kind, remark.file), f"{remark.words} ({where})", mend)
+    yield from _names(cache)
+
+
+class _Checking:
+    """One event file. What can be mended without asking is mended in one go: there is one repair of a file."""
+
+    def __init__(self, path: str, content: bytes, file: EventFile, older: Mapping[str, Item]) -> None:
+        self._path = path
+        self._content = content
+        self._file = file
+        self._older = older
+        first: dict[str | bytes, Event] = {}
+        again = [event for event in file.events if first.setdefault(event.key, event) is not event]
+        self._same = [event for event in again if event.text == first[event.key].text]
+        self._differing = [event for event in again if event.text != first[event.key].text]
+        self._empty = _without_content(file)
+        saved = [(event, _saved_again(event, older)) for event in self._empty]
+        self._saved = [(event, text) for event, text in saved if text is not None]
+
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong with the lines (docs/design/formats/claudesidian.md#c12) and with states."""
+        if self._empty:
+            yield self._payloads()
+        for each in self._file.unreadable:
+            yield self._unreadable(each)
+        if self._differing:
+            found = f"events that share an id and differ: {some(str(event.id) for event in self._differing)}"
+            yield warning("C12", self._path, found, "keep both, and see which is right")
+        if self._same:
+            found = f"events that are there already, in line {', '.join(str(event.number) for event in self._same)}"
+            yield warning("C12", self._path, found, "keep the first of each", self._mended())
+
+    def _payloads(self) -> Finding:
+        """States of which only the name was migrated, once their content was called `snapshot`.
+
+        See docs/design/formats/claudesidian.md#c11.
+        """
+        found = f"{counted(len(self._empty), 'state')} without content, which can't be opened: "
+        found += some(str(event.made) for event in self._empty)
+        if not self._saved:
+            mend = "look for the .workspaces/ that they were migrated from: it has the content"
+            return error("C11", self._path, found, mend)
+        which = "them" if len(self._saved) == len(self._empty) else f"{len(self._saved)} of them"
+        first, _ = self._saved[0]
+        where = self._older[first.named("workspaceId")].path
+        mend = f"save {which} again with the content that {where} has"
+        return error("C11", self._path, found, mend, self._mended())
+
+    def _unreadable(self, line: Unreadable) -> Finding:
+        if line.torn and not self._file.events:
+            found = f"nothing but a torn line ({line.found}), which the program skips"
+            return error("C12", self._path, found, "put a copy from elsewhere in its place")
+        if line.torn:
+            found = f"a torn last line ({line.found}), which the program skips"
+            mend = "set it aside: the next event would be written behind it"
+            return warning("C12", self._path, found, mend, self._mended())
+        found = f"no event in line {line.number} ({line.found}), which the program skips"
+        mend = "see what it should be: on request every such line is set aside"
+        return warning("C12", self._path, found, mend, self._mended(broken=True), on_request=True)
+
+    def _mended(self, *, broken: bool = False) -> Repair:
+        """The file without its torn end and repeated events, and with the states that are saved again.
+
+        ``broken``: also without the lines in between that are no events.
+        """
+        gone = {event.number for event in self._same}
+        gone |= {line.number for line in self._file.unreadable if line.torn or broken}
+        lines = self._content.removesuffix(b"\n").split(b"\n")
+        kept = [line for number, line in enumerate(lines, 1) if number not in gone]
+        return Repair(self._path, joined([*kept, *(text for _, text in self._saved)]))
+
+
+def _without_content(file: EventFile) -> list[Event]:
+    """The events by which states were saved last, if those have nothing in them."""
+    latest: dict[str, Event] = {}
+    for event in sorted(file.events, key=lambda each: each.timestamp):
+        if event.type == "state_saved" and event.made is not None:
+            latest[event.made] = event
+        elif event.type == "state_deleted":
+            latest.pop(event.named("stateId"), None)
+    return [event for event in latest.values() if parsed(event.data.get("stateJson")) is None]
+
+
+def _saved_again(event: Event, older: Mapping[str, Item]) -> bytes | None:
+    """The event that a migration without the fault would have written, after the one that lacks the content.
+
+    Two worktrees that are mended apart must get the same event: nothing in it is of the time of the mending.
+    """
+    item = older.get(event.named("workspaceId"))
+    session = sessions_of(item.value).get(event.named("sessionId")) if item else None
+    state = states_of(session).get(str(event.made)) if session else None
+    payload = state.get("state", state.get("snapshot")) if state else None
+    if not isinstance(payload, dict):
+        return None
+    changed: Value = {
+        **event.value,
+        "data": {**event.data, "stateJson": compact(payload)},
+        "id": str(uuid5(NAMESPACE_OID, f"{event.key!r} with its content")),
+        "timestamp": int(min(event.timestamp, _LAST_MS)) + 1,
+    }
+    return line(changed)
+
+
+def _names(cache: Cache) -> Iterator[Finding]:
+    """The program's cache holds one workspace of a name (docs/design/formats/claudesidian.md#contradictions)."""
+    by_name: dict[str, list[str]] = {}
+    for id_, row in cache.workspaces.items():
+        by_name.setdefault(str(row.get("name") or "(unnamed)"), []).append(id_)
+    for name, ids in by_name.items():
+        if len(ids) > 1:
+            found = f"{len(ids)} workspaces called {quoted(name)}, of which the program shows the last: {some(ids)}"
+            yield note("C12", f"{NEXUS}/workspaces", found, "rename one of them")

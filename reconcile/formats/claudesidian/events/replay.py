@@ -1,0 +1,258 @@
+"""The event files of the hybrid era played back, as the program does when it fills its cache anew
+(docs/design/formats/claudesidian.md#replay).
+
+Each file's events go in the order of their time, those of one time in the order of the file. What the program does
+without a word is a `Remark`: an update of what isn't there, a message that is counted twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from reconcile.formats.claudesidian.finding import Severity
+from reconcile.formats.claudesidian.record_files import Kind
+from reconcile.formats.json import javascript
+from reconcile.formats.json.strict import InvalidContentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from reconcile.formats.claudesidian.events.parse import Event, EventFile
+    from reconcile.formats.claudesidian.record_files import Value
+
+
+class Remark(Struct, frozen=True):
+    """What the replay of a file passes over; ``lines`` are those of the file."""
+
+    kind: Kind
+    file: str
+    severity: Severity
+    words: str
+    lines: tuple[int, ...]
+
+
+class Cache(Struct):
+    """What the program's cache holds after a rebuild, by id. Columns have the names of the events' members."""
+
+    workspaces: dict[str, Value] = field(default_factory=dict)
+    sessions: dict[str, Value] = field(default_factory=dict)
+    states: dict[str, Value] = field(default_factory=dict)
+    traces: dict[str, Value] = field(default_factory=dict)
+    conversations: dict[str, Value] = field(default_factory=dict)
+    messages: dict[str, Value] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
+
+    def workspace(self, id_: str) -> Value:
+        """One workspace in the form that its file had in the split era."""
+        row = self.workspaces[id_]
+        value: Value = {
+            name: row[name] for name in ("id", "name", "description", "rootFolder", "created") if name in row
+        }
+        value |= {"lastAccessed": row.get("lastAccessed"), "isActive": row.get("isActive"), "sessions": {}}
+        if (context := parsed(row.get("contextJson"))) is not None:
+            value["context"] = context
+        for key, session in self.sessions.items():
+            if session["workspaceId"] == id_:
+                own = {name: each for name, each in session.items() if name != "workspaceId"}
+                value["sessions"][key] = {**own, "memoryTraces": {}, "states": {}}
+        for key, trace in self.traces.items():
+            if trace["workspaceId"] == id_ and trace["sessionId"] in value["sessions"]:
+                value["sessions"][trace["sessionId"]]["memoryTraces"][key] = _trace(trace)
+        for key, state in self.states.items():
+            if state["workspaceId"] == id_ and state["sessionId"] in value["sessions"]:
+                value["sessions"][state["sessionId"]]["states"][key] = _state(state)
+        return value
+
+
+def parsed(text: object) -> Value | None:
+    """The object in a `*Json` member, which is JSON inside a text."""
+    if not isinstance(text, str):
+        return None
+    try:
+        value = javascript.parse(text.encode("utf-8", "surrogatepass"))
+    except InvalidContentError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def replay(files: Mapping[Kind, Mapping[str, EventFile]]) -> Cache:
+    """The cache of these files, each kind's in the order of their names."""
+    cache = Cache()
+    for kind in Kind:
+        for name in sorted(files.get(kind, {})):
+            _Replaying(cache, kind, name).run(files[kind][name])
+    return cache
+
+
+class _Replaying:
+    """The replay of one file."""
+
+    def __init__(self, cache: Cache, kind: Kind, name: str) -> None:
+        self._cache = cache
+        self._kind = kind
+        self._name = name
+        self._seen: dict[tuple[str, str], Event] = {}
+        self._told: dict[tuple[Severity, str], list[int]] = {}
+        self._made: set[tuple[str, str | None]] = set()
+
+    def run(self, file: EventFile) -> None:
+        """Apply the events, and keep what is to be said of them."""
+        apply: dict[str, Callable[[Event], None]] = {
+            "workspace_created": self._workspace_created,
+            "workspace_updated": self._workspace_updated,
+            "workspace_deleted": self._workspace_deleted,
+            "session_created": self._session_created,
+            "session_updated": self._session_updated,
+            "state_saved": self._state_saved,
+            "state_deleted": self._state_deleted,
+            "trace_added": self._trace_added,
+            "metadata": self._conversation_created,
+            "conversation_updated": self._conversation_updated,
+            "message": self._message,
+            "message_updated": self._message_updated,
+        }
+        self._made = {(_MAKES[event.type], event.made) for event in file.events if event.type in _MAKES}
+        for event in sorted(file.events, key=lambda each: each.timestamp):
+            if event.type in apply:
+                apply[event.type](event)
+            else:
+                what = f"of the unknown type {event.type}" if event.type else "without a type"
+                self._tell(event, Severity.NOTE, f"an event {what}, which the program skips")
+        remarks = (
+            Remark(self._kind, self._name, severity, words, tuple(sorted(lines)))
+            for (severity, words), lines in self._told.items()
+        )
+        self._cache.remarks = (*self._cache.remarks, *remarks)
+
+    def _tell(self, event: Event, severity: Severity, words: str) -> None:
+        self._told.setdefault((severity, words), []).append(event.number)
+
+    def _make(self, event: Event, table: dict[str, Value], row: Value) -> None:
+        """INSERT OR REPLACE: of what is made twice the later event counts."""
+        id_ = event.made
+        if id_ is None:
+            self._tell(event, Severity.WARNING, f"a {event.type} without an id")
+            return
+        what = _MAKES[event.type]
+        before = self._seen.get((what, id_))
+        if before is not None and before.id != event.id and not _completes(before, event):
+            counted = ", which the program counts each time" if what == "message" else ""
+            self._tell(event, Severity.NOTE, f"{what} {id_} again: the last by time is taken{counted}")
+        self._seen[what, id_] = event
+        members = {name: value for name, value in event.data.items() if value is not None}
+        table.pop(id_, None)
+        table[id_] = {"id": id_, **members, **row}
+
+    def _update(self, event: Event, table: dict[str, Value], id_: str, changes: Value) -> None:
+        row = table.get(id_)
+        if row is not None:
+            row.update(changes)
+            return
+        what = event.type.partition("_")[0]
+        if (what, id_) in self._made and (what, id_) not in self._seen:
+            words = f"{event.type} before the {what} {id_} was made, by time: the program ignores it"
+            self._tell(event, Severity.WARNING, words)
+        else:
+            self._tell(event, Severity.NOTE, f"{event.type} of the {what} {id_}, which isn't there: it does nothing")
+
+    def _belong(self, event: Event, what: str, table: Mapping[str, Value], id_: str) -> None:
+        """An event makes something of an owner; the program doesn't look whether there is one."""
+        if id_ in table:
+            return
+        known = (what, id_) in self._made
+        severity = Severity.NOTE if known else Severity.WARNING
+        gone = "is deleted" if (what, id_) in self._seen else "isn't made yet" if known else "was never made"
+        self._tell(event, severity, f"{event.type} of the {what} {id_}, which {gone}: it is shown nowhere")
+
+    def _workspace_created(self, event: Event) -> None:
+        created = event.data.get("created", event.timestamp)
+        row = {"created": created, "lastAccessed": created, "isActive": False}
+        self._make(event, self._cache.workspaces, {"rootFolder": event.data.get("rootFolder", ""), **row})
+
+    def _workspace_updated(self, event: Event) -> None:
+        self._update(event, self._cache.workspaces, event.named("workspaceId"), event.data)
+
+    def _workspace_deleted(self, event: Event) -> None:
+        self._cache.workspaces.pop(event.named("workspaceId"), None)
+
+    def _session_created(self, event: Event) -> None:
+        workspace = self._workspace_of(event)
+        self._make(event, self._cache.sessions, {"workspaceId": workspace, "isActive": True})
+
+    def _session_updated(self, event: Event) -> None:
+        self._update(event, self._cache.sessions, event.named("sessionId"), event.data)
+
+    def _state_saved(self, event: Event) -> None:
+        self._make(event, self._cache.states, self._in_session(event))
+
+    def _state_deleted(self, event: Event) -> None:
+        self._cache.states.pop(event.named("stateId"), None)
+
+    def _trace_added(self, event: Event) -> None:
+        self._make(event, self._cache.traces, {**self._in_session(event), "timestamp": event.timestamp})
+
+    def _workspace_of(self, event: Event) -> str:
+        workspace = event.named("workspaceId")
+        self._belong(event, "workspace", self._cache.workspaces, workspace)
+        return workspace
+
+    def _in_session(self, event: Event) -> Value:
+        workspace, session = self._workspace_of(event), event.named("sessionId")
+        if workspace in self._cache.workspaces:
+            self._belong(event, "session", self._cache.sessions, session)
+        return {"workspaceId": workspace, "sessionId": session}
+
+    def _conversation_created(self, event: Event) -> None:
+        row = {"updated": event.data.get("created"), "message_count": 0}
+        self._make(event, self._cache.conversations, row)
+
+    def _conversation_updated(self, event: Event) -> None:
+        changes = {"updated": event.timestamp, **event.data}
+        self._update(event, self._cache.conversations, event.named("conversationId"), changes)
+
+    def _message(self, event: Event) -> None:
+        conversation = event.named("conversationId")
+        self._belong(event, "conversation", self._cache.conversations, conversation)
+        own = {"conversationId": conversation, "timestamp": event.timestamp}
+        self._make(event, self._cache.messages, {"state": event.data.get("state", "complete"), **own})
+        row = self._cache.conversations.get(conversation)
+        if row is not None:
+            row.update(message_count=row["message_count"] + 1, updated=event.timestamp)
+
+    def _message_updated(self, event: Event) -> None:
+        self._update(event, self._cache.messages, event.named("messageId"), event.data)
+
+
+_MAKES = {
+    "workspace_created": "workspace",
+    "session_created": "session",
+    "state_saved": "state",
+    "trace_added": "trace",
+    "metadata": "conversation",
+    "message": "message",
+}
+"""What a type of event makes."""
+
+
+def _completes(before: Event, event: Event) -> bool:
+    """A state saved again with the content that it lacked (docs/design/formats/claudesidian.md#c11)."""
+    return event.type == "state_saved" and "stateJson" not in before.data and "stateJson" in event.data
+
+
+def _trace(row: Mapping[str, Any]) -> Value:
+    metadata = parsed(row.get("metadataJson"))
+    found = {
+        "id": row["id"],
+        "timestamp": row["timestamp"],
+        "type": row.get("traceType"),
+        "content": row.get("content"),
+    }
+    return found if metadata is None else {**found, "metadata": metadata}
+
+
+def _state(row: Mapping[str, Any]) -> Value:
+    found: Value = {name: row[name] for name in ("id", "name", "description", "created", "tags") if name in row}
+    content = parsed(row.get("stateJson"))
+    return found if content is None else {**found, "state": content}

@@ -1,0 +1,1 @@
+"""The two indexes, which follow from the records."""

@@ -1,0 +1,116 @@
+"""Values of records made better: what is counted, what is missing, the copies that states hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reconcile.formats.claudesidian.record_files import (
+    Kind,
+    messages_of,
+    payload_of,
+    sessions_of,
+    states_of,
+    traces_of,
+)
+from reconcile.formats.json import javascript
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from reconcile.formats.claudesidian.record_files import Item, Value
+
+
+def rewritten(content: bytes, value: Value, changed: Value) -> bytes | None:
+    """The bytes of a changed value, if the unchanged one gives the file's (docs/design/decisions.md#rule-18)."""
+    return javascript.stringify(changed) if javascript.stringify(value) == content else None
+
+
+def with_count(value: Value) -> Value:
+    """A conversation whose `message_count` is the number of its messages."""
+    return {**value, "message_count": len(messages_of(value))}
+
+
+def completed(value: Value) -> Value:
+    """A workspace in which nothing is missing that the program's rebuild goes through.
+
+    See docs/design/formats/claudesidian.md#edge-case-13.
+    """
+    sessions = {
+        key: {**session, "memoryTraces": traces_of(session), "states": states_of(session)}
+        for key, session in sessions_of(value).items()
+    }
+    return {**value, "sessions": sessions}
+
+
+def mended(item: Item) -> Value:
+    """The record as the index is derived from it."""
+    return with_count(item.value) if item.kind is Kind.CONVERSATION else completed(item.value)
+
+
+def embedded(value: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    """The copies of the workspace that its own states hold, by the state's id.
+
+    Only the first level: a copy's states hold earlier copies, to a depth of dozens and 2 ** n of them
+    (docs/design/formats/claudesidian.md#edge-case-16).
+    """
+    for session in sessions_of(value).values():
+        for id_, state in states_of(session).items():
+            copy = _copy_in(state)
+            if copy is not None and copy.get("id") == value["id"]:
+                yield id_, copy
+
+
+def pruned(value: Value) -> Value:
+    """The workspace without the sessions of the copies that its states hold."""
+    return {**value, "sessions": {key: _pruned_session(each) for key, each in sessions_of(value).items()}}
+
+
+def lacking(value: Value, other: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The ids of sessions, traces and states of another version of a workspace that this one lacks."""
+    found: dict[str, list[str]] = {"session": [], "trace": [], "state": []}
+    mine = sessions_of(value)
+    for key, session in sessions_of(other).items():
+        if key not in mine:
+            found["session"].append(key)
+        own = mine.get(key, {})
+        for what, part in (("trace", traces_of), ("state", states_of)):
+            known = part(own)
+            found[what] += [each for each in part(session) if each not in known]
+    return {what: ids for what, ids in found.items() if ids}
+
+
+def _copy_in(state: Mapping[str, Any]) -> Value | None:
+    inner = (payload_of(state) or {}).get("state")
+    copy = inner.get("workspace") if isinstance(inner, dict) else None
+    if not isinstance(copy, dict) or not _can_be_gone_through(copy):
+        return None
+    return copy
+
+
+def _can_be_gone_through(copy: Value) -> bool:
+    """Nobody has checked a copy in a state as `read_item` checks a file."""
+    sessions = copy.get("sessions") or {}
+    if not isinstance(sessions, dict):
+        return False
+    return all(
+        isinstance(session, dict)
+        and all(isinstance(session.get(member) or {}, dict) for member in ("memoryTraces", "states"))
+        for session in sessions.values()
+    )
+
+
+def _pruned_session(session: Value) -> Value:
+    states = states_of(session)
+    if not any(_copy_in(state) is not None for state in states.values()):
+        return session
+    return {**session, "states": {key: _pruned_state(state) for key, state in states.items()}}
+
+
+def _pruned_state(state: Value) -> Value:
+    copy = _copy_in(state)
+    if copy is None:
+        return state
+    member = "state" if "state" in state else "snapshot"
+    envelope = state[member]
+    inner = {**envelope["state"], "workspace": {**copy, "sessions": {}}}
+    return {**state, member: {**envelope, "state": inner}}

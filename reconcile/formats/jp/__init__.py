@@ -1,0 +1,1 @@
+"""JP's own format."""

@@ -1,0 +1,1 @@
+"""JSON: strict reading, streams larger than memory, and the bytes that JavaScript writes."""

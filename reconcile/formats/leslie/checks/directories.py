@@ -1,0 +1,217 @@
+"""What is wrong with the directories of threads and with locks (docs/design/formats/leslie.md#failures)."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.formats.leslie.checks.control_files import duration, known_elsewhere, listed
+from reconcile.formats.leslie.checks.finding import Finding, Kind, Repair, Severity
+from reconcile.formats.leslie.checks.input import LEAD, LIVE, STALE_AFTER, STANDARD, Found, Make, RemoveLock, Rewrite
+from reconcile.formats.leslie.log.document import (
+    BACKUP,
+    RELATIONS,
+    THREADS,
+    Dialect,
+    Document,
+    is_safe,
+    read_relations,
+    texts,
+    written,
+)
+from reconcile.formats.leslie.log.operations import Operation
+from reconcile.formats.leslie.log.rebuild import rebuild, storage_path
+from reconcile.formats.leslie.log.replay import replay
+from reconcile.formats.leslie.union import unite
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from reconcile.formats.leslie.checks.input import ThreadDirectory
+    from reconcile.formats.leslie.log.document import Object, ObjectivesDocument
+    from reconcile.formats.leslie.log.replay import Replayed
+
+_TRANSCRIPT = re.compile(r"\.meta/transcripts/[0-9]{8}-[0-9]{4}-(?P<query>.+)\.txt")
+_ASKS = "where it came from is not known, and a running scheduler starts an agent for it"
+
+
+def place_findings(
+    found: Found,
+    document: Document,
+    replayed: Replayed,
+    objectives: ObjectivesDocument | None,
+    wanted: Collection[str],
+) -> Iterator[Finding]:
+    """Directories and records that lack each other."""
+    yield from _orphans(found, document, replayed, objectives, wanted)
+    if found.blocked:
+        words = f"found {found.blocked}, expected a directory"
+        yield Finding(Kind.LINK, Severity.ERROR, THREADS, words, "put the directory itself there")
+        return
+    for thread, record in document.threads.items():
+        if not is_safe(thread):
+            continue
+        what = found.threads[thread].what if thread in found.threads else None
+        if what not in (None, "a directory"):
+            words, advice = f"found {what}, expected a directory", "put the directory itself there"
+            yield Finding(Kind.NO_DIRECTORY, Severity.WARNING, f"{THREADS}/{thread}", words, advice, thread)
+        elif what is not None:
+            yield from _copies(found.threads[thread], thread, replayed)
+        elif str(record.get("storage_path")).removesuffix("/") not in found.storage:
+            step = Make(tuple(f"{THREADS}/{thread}/{name}" for name in STANDARD))
+            repair = Repair.of(step, f"{THREADS}/{thread} made, empty")
+            words = "found no directory, expected that of a record"
+            advice = "make it, empty; what was in it comes from the durable copy (reconcile recover), or from git"
+            yield Finding(Kind.NO_DIRECTORY, Severity.NOTE, f"{THREADS}/{thread}", words, advice, thread, repair)
+
+
+def lock_findings(found: Found) -> Iterator[Finding]:
+    """Locks that nobody holds or can remove (docs/design/formats/leslie.md#f13).
+
+    See docs/design/formats/leslie.md#edge-case-20 and docs/design/formats/leslie.md#edge-case-21.
+    """
+    for place, lock in found.locks.items():
+        age = f"{duration(lock.age)} old" if lock.age >= 0 else f"{duration(-lock.age)} ahead of the clock"
+        kind, severity = Kind.LOCK, Severity.WARNING
+        if lock.what != "a directory":
+            words = f"found {lock.what} in the place of a lock, {age}, expected nothing or an empty directory"
+            yield Finding(kind, severity, place, words, "remove it by hand: Leslie can't")
+        elif lock.is_live and not lock.names:
+            words = f"found a lock that is held, {age}"
+            yield Finding(kind, Severity.NOTE, place, words, "wait until the command that holds it is done")
+        elif lock.names:
+            words = f"found a lock, {age}, with {listed(lock.names)} in it, expected it empty"
+            yield Finding(kind, severity, place, words, "see whose that is, and remove it by hand: Leslie can't")
+        elif lock.age < -LEAD:
+            words = f"found a lock that is {age}, expected at most {LEAD} seconds"
+            yield Finding(kind, severity, place, words, "see to the clock; nobody ever takes over such a lock")
+        else:
+            words = f"found a lock, {age} and empty, expected one not older than {STALE_AFTER:.0f} seconds"
+            repair = Repair.of(RemoveLock(place), f"{place} removed")
+            yield Finding(kind, severity, place, words, "remove it: its holder is gone", repair=repair)
+
+
+def _orphans(
+    found: Found,
+    document: Document,
+    replayed: Replayed,
+    objectives: ObjectivesDocument | None,
+    wanted: Collection[str],
+) -> Iterator[Finding]:
+    """Threads without a record (docs/design/formats/leslie.md#f3). Those that are wanted are adopted together."""
+    orphans = {
+        thread: _aims(thread, objectives)
+        for thread in known_elsewhere(found)
+        if thread not in document.threads and thread not in replayed.courses
+    }
+    homes = {thread: aims or _only_aim(objectives) for thread, aims in orphans.items()}
+    saved = _saved(found, document, orphans)
+    able = document.dialect is Dialect.PROGRAM and found.now
+    adoptable = {thread: aims[0] for thread, aims in homes.items() if aims and is_safe(thread) and able}
+    chosen = {thread: aim for thread, aim in adoptable.items() if f"{Kind.ORPHAN.number}:{thread}" in wanted}
+    for thread, aims in orphans.items():
+        directory = found.threads.get(thread)
+        seen = [_content(directory)] if directory is not None else []
+        seen += [f"the objective {aim} lists it" for aim in aims]
+        words = f"found no record, but {' and '.join(seen)}; expected a record, or nothing of it"
+        place = f"{THREADS}/{thread}"
+        severity = Severity.NOTE if not aims and _is_transcripts(directory) else Severity.WARNING
+        repair, advice = None, "look at it, and move it away"
+        if saved is not None and thread in saved.threads:
+            step = Rewrite(RELATIONS, document.content, saved.content)
+            asks = "it has gone from the file at some time, and comes back as it was, active or not"
+            repair = replace(Repair.of(step, f"{RELATIONS} united with {RELATIONS}{BACKUP}"), on_request=asks)
+            advice = f"take its record and operations from {RELATIONS}{BACKUP}, on request: {asks}"
+        elif thread in adoptable:
+            adopted = chosen if thread in chosen else {thread: adoptable[thread]}
+            told = tuple(f"{each}: adopted for {aim}, by a spawn of the system" for each, aim in adopted.items())
+            asks = "" if thread in chosen else _ASKS
+            repair = Repair(partial(_adopted, found, document, adopted), told, on_request=asks)
+            advice = f"adopt it, on request: {_ASKS}"
+        yield Finding(Kind.ORPHAN, severity, place, words, advice, thread, repair)
+
+
+def _saved(found: Found, document: Document, orphans: Collection[str]) -> Document | None:
+    """The file united with its backup, where that still has what is missed here; None: it hasn't.
+
+    So it is after the file was gone and a command, also a reading one, has made an empty one
+    (docs/design/formats/leslie.md#backup).
+    """
+    content = found.backup(RELATIONS).content
+    backup = None if content is None else read_relations(content)
+    if not isinstance(backup, Document) or backup.damage or backup.threads.keys().isdisjoint(orphans):
+        return None
+    united = unite(document, backup).content
+    whole = None if united is None else read_relations(united)
+    return whole if isinstance(whole, Document) and not whole.damage else None
+
+
+def _is_transcripts(directory: ThreadDirectory | None) -> bool:
+    """Leslie writes those for any id, also one that never was (docs/design/formats/leslie.md#edge-case-23)."""
+    return directory is not None and bool(directory.files) and all(map(_TRANSCRIPT.fullmatch, directory.files))
+
+
+def _content(directory: ThreadDirectory) -> str:
+    return f"a directory with {listed(sorted(directory.files))}" if directory.files else "an empty directory"
+
+
+def _aims(thread: str, objectives: ObjectivesDocument | None) -> list[str]:
+    """The objectives that list a thread."""
+    records = objectives.objectives if objectives is not None else {}
+    return [objective for objective, record in records.items() if thread in texts(record.get("thread_ids"))]
+
+
+def _only_aim(objectives: ObjectivesDocument | None) -> list[str]:
+    return list(objectives.objectives) if objectives is not None and len(objectives.objectives) == 1 else []
+
+
+def _adopted(found: Found, document: Document, orphans: Mapping[str, str]) -> tuple[Rewrite]:
+    """A spawn of each by the system at the end of the log, and what follows from it; no parent is known."""
+    threads, operations = dict(document.threads), list(document.operations)
+    taken = {Operation(entry).id for entry in operations}
+    for thread, aim in orphans.items():
+        intent = _intent(thread, found.threads.get(thread))
+        params = {"thread_id": thread, "parent_id": None, "intent": intent, "objective": aim, "inherit": "none"}
+        entry: Object = {"id": _new_id(thread, taken), "timestamp": found.now, "command": "spawn"}
+        operations.append(entry | {"operator": "system", "params": params | {"inherit_scope": [], "recovered": True}})
+        record: Object = {"id": thread, "title": intent, "objective": aim, "created_at": found.now, "status": "active"}
+        record |= {"parent_id": None, "storage_path": storage_path(thread, Dialect.PROGRAM), "executor": "agent"}
+        threads[thread] = record | {"updated_at": found.now}
+    value = {**document.value, "threads": threads, "operations": operations}
+    made = type(document)(written(value), value, document.dialect, ())
+    return (Rewrite(RELATIONS, document.content, rebuild(made, replay(made), found.threads).content),)
+
+
+def _intent(thread: str, directory: ThreadDirectory | None) -> str:
+    """What the first transcript is called after."""
+    names = sorted(directory.files) if directory is not None else []
+    queries = (match["query"] for name in names if (match := _TRANSCRIPT.fullmatch(name)))
+    return next(queries, f"recovered {thread}")
+
+
+def _new_id(thread: str, taken: set[str]) -> str:
+    """An id that is the same each time: made of the thread's."""
+    base = found = f"op-{thread.removeprefix('thread-')}"
+    number = 1
+    while found in taken:
+        number += 1
+        found = f"{base}-{number}"
+    taken.add(found)
+    return found
+
+
+def _copies(directory: ThreadDirectory, thread: str, replayed: Replayed) -> Iterator[Finding]:
+    """F16: every frozen reference has made a directory, be it empty.
+
+    Nobody ever writes into ``context/live``: where that is missing, git has carried the thread, without what is empty.
+    """
+    severity = Severity.WARNING if directory.has(LIVE) else Severity.NOTE
+    for target in replayed.frozen.get(thread, ()):
+        copy = f"context/inherited/{target}"
+        if is_safe(target) and not directory.has(copy):
+            words = f"found no {copy}, expected the frozen copy of a reference"
+            advice = f"leslie reference --from {thread} --target {target} copies what is there today"
+            yield Finding(Kind.NO_COPY, severity, f"{THREADS}/{thread}", words, advice, f"{thread}>{target}")

@@ -1,0 +1,185 @@
+"""What is wrong with records, relations and the log itself (docs/design/formats/leslie.md#failures)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.formats.jp import times
+from reconcile.formats.leslie.checks.control_files import listed
+from reconcile.formats.leslie.checks.finding import Finding, Kind, Repair, Severity
+from reconcile.formats.leslie.checks.input import Found, Rewrite
+from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS, Dialect, Document, is_safe, text, written
+from reconcile.formats.leslie.log.graph import cycles
+from reconcile.formats.leslie.log.objectives import rebuild_objectives
+from reconcile.formats.leslie.log.operations import Operation
+from reconcile.formats.leslie.log.rebuild import Subject, rebuild, storage_path
+from reconcile.formats.leslie.log.replay import Oddity, Replayed
+from reconcile.formats.leslie.log.schema import unknown_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from reconcile.formats.leslie.log.document import ObjectivesDocument
+
+_SECOND = 10**9
+_KINDS = {
+    Subject.RECORD: Kind.NO_RECORD,
+    Subject.STATUS: Kind.STATE,
+    Subject.FIELD: Kind.STATE,
+    Subject.RELATIONS: Kind.RELATIONS,
+    Subject.COUNT: Kind.RELATIONS,
+}
+_ASKABLE = (Kind.STATE.number, Kind.NO_RECORD.number)
+_FROM_THE_LOG = "rebuild it from the log"
+
+
+def record_findings(found: Found, document: Document, replayed: Replayed, wanted: Collection[str]) -> Iterator[Finding]:
+    """Everything about one relations file that can be read."""
+    yield from _derived(found, document, replayed, wanted)
+    yield from _trees(document, replayed)
+    yield from _twice(document)
+    yield from _places(found, document)
+    yield from _notes(document, replayed)
+
+
+def objective_findings(
+    document: Document, replayed: Replayed, objectives: ObjectivesDocument | None
+) -> Iterator[Finding]:
+    """What ``objectives.json`` says of the threads (docs/design/formats/leslie.md#f8)."""
+    if objectives is not None:
+        rebuilt = rebuild_objectives(objectives, document.threads, replayed.refreshed)
+        repair = Repair.of(Rewrite(OBJECTIVES, objectives.content, rebuilt.content), *rebuilt.differences)
+        for words in rebuilt.differences:
+            advice, subject = "work it out from the threads again", words.partition(":")[0]
+            yield Finding(Kind.OBJECTIVE, Severity.WARNING, OBJECTIVES, words, advice, subject, repair)
+        for words in rebuilt.lagging:
+            yield Finding(Kind.LAG, Severity.NOTE, OBJECTIVES, words, "", words.partition(":")[0])
+    elif document.dialect is Dialect.TEXT:
+        return  # there an objective is a text of its own
+    known = objectives.objectives if objectives is not None else {}
+    missing: dict[str, list[str]] = {}
+    for thread, record in document.threads.items():
+        if (objective := text(record.get("objective"))) is not None and objective not in known:
+            missing.setdefault(objective, []).append(thread)
+    for objective, threads in missing.items():
+        words = f"found no objective {objective}, expected the one of {listed(threads)}"
+        yield Finding(
+            Kind.NO_OBJECTIVE,
+            Severity.WARNING,
+            OBJECTIVES,
+            words,
+            f"put {OBJECTIVES} back, if there is a copy",
+            objective,
+        )
+
+
+def _derived(found: Found, document: Document, replayed: Replayed, wanted: Collection[str]) -> Iterator[Finding]:
+    """Each difference from the log for itself (docs/design/formats/leslie.md#f5).
+
+    One rewriting mends what needs no question, or was asked for.
+    """
+    asked = {subject for kind, _, subject in (each.partition(":") for each in wanted) if kind in _ASKABLE}
+    rebuilt = rebuild(document, replayed, found.threads, asked)
+    done = tuple(each.words for each in rebuilt.done)
+    together = Repair.of(Rewrite(RELATIONS, document.content, rebuilt.content), *done)
+    for each in rebuilt.differences:
+        repair, advice = together, _FROM_THE_LOG
+        if each.asks and each.thread is not None and each.thread not in asked:
+            alone = partial(_for_one, found, document, replayed, each.thread)
+            repair = Repair(alone, (each.words,), on_request=each.asks)
+            advice = f"{_FROM_THE_LOG}, on request: {each.asks}"
+        subject = each.thread or each.subject.value
+        yield Finding(_KINDS[each.subject], Severity.WARNING, RELATIONS, each.words, advice, subject, repair)
+
+
+def _for_one(found: Found, document: Document, replayed: Replayed, thread: str) -> tuple[Rewrite]:
+    rebuilt = rebuild(document, replayed, found.threads, {thread})
+    return (Rewrite(RELATIONS, document.content, rebuilt.content),)
+
+
+def _trees(document: Document, replayed: Replayed) -> Iterator[Finding]:
+    parents = {thread: text(record.get("parent_id")) for thread, record in document.threads.items()}
+    for thread, parent in parents.items():
+        if parent is not None and parent not in parents and parent not in replayed.courses:
+            words = f"{thread}: found the parent {parent}, expected one that there is"
+            yield Finding(
+                Kind.TREE, Severity.WARNING, RELATIONS, words, "look for the lost thread; it stays as it is", thread
+            )
+    above = {thread: [parent] if parent is not None else [] for thread, parent in parents.items()}
+    references = {thread: entry["references_to"] for thread, entry in replayed.relations.items()}
+    for what, edges in (("parents", above), ("references", references)):
+        for cycle in cycles(edges):
+            words = f"found {what} that go round: {' > '.join((*cycle, cycle[0]))}, expected them to end"
+            advice = "decide which of them is wrong; nothing is broken up by itself"
+            yield Finding(Kind.TREE, Severity.WARNING, RELATIONS, words, advice, cycle[0])
+
+
+def _twice(document: Document) -> Iterator[Finding]:
+    entries = document.operations
+    counts = Counter(Operation(entry).id for entry in entries)
+    for operation in (each for each, count in counts.items() if each and count > 1):
+        places = [number for number, entry in enumerate(entries) if Operation(entry).id == operation]
+        same = all(entries[number] == entries[places[0]] for number in places)
+        words = f"{operation}: found {len(places)} operations with this id, expected one"
+        if not same:
+            advice = "they differ: decide which is right, and give the other one an id of its own"
+            yield Finding(Kind.TWICE, Severity.WARNING, RELATIONS, words, advice, operation)
+            continue
+        if places[-1] - places[0] + 1 != len(places):
+            advice = "they are the same but not neighbours; one counts, the others are left"
+            yield Finding(Kind.TWICE, Severity.WARNING, RELATIONS, words, advice, operation)
+            continue
+        kept = [entry for number, entry in enumerate(entries) if number not in places[1:]]
+        step = Rewrite(RELATIONS, document.content, written({**document.value, "operations": kept}))
+        asks = "only a merge leaves copies, and nobody knows whether there was one"
+        repair = replace(Repair.of(step, f"{operation} once"), on_request=asks)
+        yield Finding(
+            Kind.TWICE, Severity.WARNING, RELATIONS, words, f"keep one, on request: {asks}", operation, repair
+        )
+
+
+def _places(found: Found, document: Document) -> Iterator[Finding]:
+    """Ids that are no names, and records that say another place than theirs.
+
+    See docs/design/formats/leslie.md#edge-case-14.
+    """
+    for thread, record in document.threads.items():
+        if not is_safe(thread):
+            words = f"found the thread id {thread!r}, expected one that can be the name of a directory"
+            yield Finding(Kind.UNSAFE, Severity.ERROR, RELATIONS, words, "it is not followed; rename it", thread)
+            continue
+        stored = text(record.get("storage_path")) or ""
+        expected = storage_path(thread, document.dialect)
+        if stored.removesuffix("/") != expected.removesuffix("/") and stored.removesuffix("/") not in found.storage:
+            words = f"{thread}: found storage_path {stored}, which isn't there, expected {expected}"
+            yield Finding(
+                Kind.STORAGE, Severity.WARNING, RELATIONS, words, "set it right, or put the directory there", thread
+            )
+
+
+def _notes(document: Document, replayed: Replayed) -> Iterator[Finding]:
+    """What is worth a word and needs nothing."""
+
+    def note(kind: Kind, words: str, subject: str = "", advice: str = "") -> Finding:
+        return Finding(kind, Severity.NOTE, RELATIONS, words, advice, subject)
+
+    for each in replayed.notes:
+        kind = Kind.HOLE if each.oddity is Oddity.HOLE else Kind.UNKNOWN
+        yield note(kind, f"operation {each.operation}: {each.words}", each.operation)
+    unspawned = [thread for thread, course in replayed.courses.items() if course.spawn is None]
+    if unspawned:
+        yield note(Kind.UNSPAWNED, f"found no spawn of {listed(unspawned)}")
+    for thread, other in replayed.tolerated:
+        yield note(Kind.UNEXPLAINED, f"{thread}: depends_on {other}", thread)
+    if extra := unknown_keys(document.value):
+        yield note(Kind.EXTRA, f"found keys that Leslie doesn't know: {listed(extra)}", advice="move them into params")
+    for thread, record in document.threads.items():
+        course, updated = replayed.courses[thread], text(record.get("updated_at"))
+        last, stored = times.instant_ns(course.last), times.instant_ns(updated or "")
+        if last is not None and stored is not None and stored < last - _SECOND:
+            words = f"{thread}: found updated_at {updated}, expected at least {course.last}, its last operation"
+            yield note(Kind.CLOCK, words, thread)

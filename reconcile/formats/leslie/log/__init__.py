@@ -1,0 +1,1 @@
+"""Leslie's control files: the log, and what follows from it."""

@@ -1,0 +1,222 @@
+"""What of ``thread_relations.json`` differs from its log, in words, and the file as it should be.
+
+The log wins (docs/design/formats/leslie.md#f6). Where that would make a thread active, or where the log doesn't cover
+the thread, the difference is named and carried out only for threads that were asked for
+(docs/design/formats/leslie.md#f7).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from reconcile.formats.json import strict
+from reconcile.formats.leslie.log.document import DIRECTORY, THREADS, Dialect, written
+from reconcile.formats.leslie.log.schema import RELATION
+from reconcile.formats.leslie.log.states import status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from reconcile.formats.leslie.log.document import Document, Object
+    from reconcile.formats.leslie.log.replay import Course, Entry, Replayed
+
+WOULD_START = "it becomes active, and a running scheduler starts an agent for it"
+NOT_COVERED = "the log doesn't cover the whole of it"
+NO_DIRECTORY = "its directory is missing too"
+
+
+class Subject(StrEnum):
+    """What differs."""
+
+    RECORD = "record"
+    STATUS = "status"
+    FIELD = "field"
+    RELATIONS = "relations"
+    COUNT = "count"
+
+
+class Difference(Struct, frozen=True):
+    """One thing that isn't as the log says. ``asks`` says why it is only done on request, empty: it needs none."""
+
+    subject: Subject
+    words: str
+    thread: str | None = None
+    asks: str = ""
+
+
+class Rebuilt(Struct, frozen=True):
+    """The file as it should be; its own bytes where nothing is to be done. ``done`` are the differences mended."""
+
+    content: bytes
+    differences: tuple[Difference, ...]
+    done: tuple[Difference, ...]
+
+
+def rebuild(
+    document: Document, replayed: Replayed, directories: Collection[str], wanted: Collection[str] = ()
+) -> Rebuilt:
+    """Compare a file with what follows from its log, field by field, and write it anew.
+
+    ``directories`` are those below ``threads/``; for the threads in ``wanted``, also what is done on request only.
+    """
+    builder = _Builder(document, replayed, directories, wanted)
+    records = builder.records()
+    relations = builder.relations(records)
+    value = dict(document.value)
+    value["threads"], value["relations"] = records, relations
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("thread_count") != len(records):
+        builder.differ(Subject.COUNT, f"thread_count {_shown(metadata.get('thread_count'))} -> {len(records)}")
+        value["metadata"] = {**metadata, "thread_count": len(records)}
+    done = tuple(each for each in builder.differences if not each.asks or each.thread in wanted)
+    return Rebuilt(written(value) if done else document.content, tuple(builder.differences), done)
+
+
+def storage_path(thread: str, dialect: Dialect) -> str:
+    """Where the directory of a thread is, as a record says it."""
+    return f"{DIRECTORY}/{THREADS}/{thread}" + ("/" if dialect is Dialect.TEXT else "")
+
+
+class _Builder:
+    def __init__(
+        self, document: Document, replayed: Replayed, directories: Collection[str], wanted: Collection[str]
+    ) -> None:
+        self._document = document
+        self._replayed = replayed
+        self._directories = directories
+        self._wanted = wanted
+        self.differences: list[Difference] = []
+
+    def differ(self, subject: Subject, words: str, thread: str | None = None, asks: str = "") -> bool:
+        """Keep a difference, and tell whether it is to be mended."""
+        self.differences.append(Difference(subject, words, thread, asks))
+        return not asks or thread in self._wanted
+
+    def records(self) -> dict[str, Object]:
+        """The threads, those in which nothing differs as they are."""
+        found = {}
+        missing = [thread for thread in self._replayed.courses if thread not in self._document.threads]
+        for thread, record in self._document.threads.items():
+            found[thread] = self._mended(thread, record, self._replayed.courses[thread])
+        for thread in missing:
+            record = self._recreated(thread, self._replayed.courses[thread])
+            asks = WOULD_START if record["status"] == "active" else ""
+            asks = NO_DIRECTORY if thread not in self._directories else asks
+            lost = "its tags, its session and an executor given at the spawn are lost"
+            if self.differ(Subject.RECORD, f"{thread}: + record ({record['status']}); {lost}", thread, asks):
+                found[thread] = record
+        if any(thread in found for thread in missing):
+            order = [*self._replayed.relations, *found]
+            found = {thread: found[thread] for thread in dict.fromkeys(order) if thread in found}
+        return found
+
+    def relations(self, records: Collection[str]) -> Object:
+        """The relations: every entry of a thread that has a record, and what is stored of those to be asked for."""
+        stored = self._document.relations
+        raw = self._document.value.get("relations")
+        raw = raw if isinstance(raw, dict) else {}
+        kept = self._kept()
+        found: Object = {}
+        for thread, entry in self._replayed.relations.items():
+            if thread in records or thread in stored:
+                found[thread] = self._entry(thread, entry, raw.get(thread), kept)
+        for thread in raw:
+            if thread not in found:
+                if thread in kept:
+                    found[thread] = raw[thread]
+                else:
+                    self.differ(Subject.RELATIONS, f"{thread}: - entry, there is no such thread", thread)
+        if list(found) != [thread for thread in raw if thread in found] and set(found) <= set(raw):
+            self.differ(Subject.RELATIONS, "entries in the order of the log")
+        return found
+
+    def _kept(self) -> set[str]:
+        """Entries without a thread that one without a spawn refers to: no log says that they are wrong.
+
+        See docs/design/formats/leslie.md#edge-case-28.
+        """
+        genesis = [thread for thread, course in self._replayed.courses.items() if course.spawn is None]
+        named = {
+            other
+            for thread in genesis
+            for name in RELATION
+            for other in self._document.relations.get(thread, {}).get(name, ())
+        }
+        return {thread for thread in self._document.relations if thread not in self._replayed.courses} & named
+
+    def _entry(self, thread: str, entry: Entry, stored: Any, kept: Collection[str]) -> Object:
+        if self._replayed.courses[thread].spawn is None and kept:
+            before = self._document.relations.get(thread, {})
+            entry = {
+                name: members + [each for each in before.get(name, ()) if each in kept]
+                for name, members in entry.items()
+            }
+        if not isinstance(stored, dict):
+            filled = "; ".join(f"{name} {', '.join(members)}" for name, members in entry.items() if members)
+            self.differ(Subject.RELATIONS, f"{thread}: + entry" + (f" ({filled})" if filled else ""), thread)
+            return dict(entry)
+        for name, members in entry.items():
+            if stored.get(name) != members:
+                for words in _changes(self._document.relations[thread][name], members):
+                    self.differ(Subject.RELATIONS, f"{thread}: {name} {words}", thread)
+        return {**stored, **entry}
+
+    def _mended(self, thread: str, record: Object, course: Course) -> Object:
+        changed = {}
+        for key, value in ({"id": thread} | course.fields).items():
+            stored = record.get(key)
+            if stored == value or (key == "tags" and not stored and not value):
+                continue
+            if key == "status" and status_of(stored) == value:
+                continue
+            subject = Subject.STATUS if key == "status" else Subject.FIELD
+            asks = ""
+            if course.spawn is None or (subject is Subject.STATUS and thread in self._replayed.holes):
+                asks = NOT_COVERED
+            elif subject is Subject.STATUS and value == "active":
+                asks = WOULD_START
+            if self.differ(subject, f"{thread}: {key} {_shown(stored)} -> {_shown(value)}", thread, asks):
+                changed[key] = value
+        return {**record, **changed} if changed else record
+
+    def _recreated(self, thread: str, course: Course) -> Object:
+        """A record from the log alone (docs/design/formats/leslie.md#f7)."""
+        assert course.spawn is not None  # noqa: S101 - it has no record, so it is known by its spawn
+        fields, dialect = course.fields, self._document.dialect
+        aim = course.spawn.text("objective") or thread
+        record = {
+            "id": thread,
+            "title": fields.get("title", aim if course.spawn.older else thread),
+            "objective": fields.get("objective", aim),
+            "created_at": course.spawn.timestamp,
+            "status": fields["status"],
+            "tags": fields.get("tags"),
+            "parent_id": fields["parent_id"],
+            "storage_path": storage_path(thread, dialect),
+        }
+        if dialect is Dialect.PROGRAM:
+            record |= {"executor": fields.get("executor", "agent"), "updated_at": course.last}
+        return {key: value for key, value in record.items() if key != "tags" or value is not None}
+
+
+def _changes(before: list[str], after: list[str]) -> Iterator[str]:
+    """How a list of ids becomes another, in words."""
+    old, new = set(before), set(after)
+    added = [each for each in after if each not in old]
+    removed = [each for each in before if each not in new]
+    for sign, members in (("+", added), ("-", removed)):
+        for each in members:
+            yield f"{sign} {each}"
+    if not added and not removed:
+        yield f"in the order {', '.join(after)}" if after else "without what is no id"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return strict.quoted(value) if " " in value or not value else value
+    if isinstance(value, (int, float)):
+        return str(value)
+    return f"[{', '.join(map(_shown, value))}]" if isinstance(value, list) else strict.kind(value)

@@ -1,0 +1,324 @@
+"""What follows from the log: relations, and what of each thread it carries (docs/design/formats/leslie.md#replay).
+
+Operations are gone through in the order of the array, which is the order of the lock; their times are not in order.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from reconcile.formats.json import javascript
+from reconcile.formats.leslie.log.document import text, texts
+from reconcile.formats.leslie.log.operations import Command, Operation, spawned
+from reconcile.formats.leslie.log.schema import EXECUTORS, RELATION
+from reconcile.formats.leslie.log.states import FINISHED, turned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reconcile.formats.leslie.log.document import Document
+
+    Entry = dict[str, list[str]]
+
+
+class Oddity(StrEnum):
+    """What of an operation is worth a word."""
+
+    HOLE = "hole"
+    """It can't follow what comes before it: the log is damaged, or something is missing in it.
+
+    See docs/design/formats/leslie.md#edge-case-9.
+    """
+    UNKNOWN = "unknown"
+    """A command that nobody knows (docs/design/formats/leslie.md#edge-case-26)."""
+
+
+class Note(Struct, frozen=True):
+    """A word about one operation."""
+
+    oddity: Oddity
+    operation: str
+    thread: str | None
+    words: str
+
+
+class Course(Struct):
+    """What the log says of one thread. ``fields`` holds what it carries; what is missing there, it doesn't know.
+
+    ``spawn`` is None for a thread that no operation has spawned; ``last`` is the time of the last operation that
+    touches ``updated_at``.
+    """
+
+    spawn: Operation | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    last: str = ""
+
+
+class Replayed(Struct):
+    """What follows from a log and from what it doesn't carry. ``relations`` has the order that the file should have.
+
+    ``refreshed`` is the status of each objective as the program last wrote it; ``tolerated`` are the entries of
+    ``depends_on`` that no operation explains and that are kept; ``frozen`` are the targets of each thread's frozen
+    references that were there at the time.
+    """
+
+    courses: dict[str, Course]
+    relations: dict[str, Entry]
+    refreshed: dict[str, str]
+    notes: list[Note]
+    tolerated: list[tuple[str, str]]
+    frozen: dict[str, list[str]]
+
+    @property
+    def holes(self) -> set[str]:
+        """Threads of which the log lacks something."""
+        return {note.thread for note in self.notes if note.oddity is Oddity.HOLE and note.thread is not None}
+
+
+def replay(document: Document) -> Replayed:
+    """Go through the log of a file. What the log doesn't carry is taken over from the file itself."""
+    player = _Player(document)
+    player.seed()
+    seen: dict[str, Any] = {}
+    for entry in document.operations:
+        operation = Operation(entry)
+        # The same operation a second time is a copy of it (docs/design/formats/leslie.md#f12), not another one.
+        if operation.id and seen.setdefault(operation.id, entry) == entry and seen[operation.id] is not entry:
+            continue
+        player.play(operation)
+    return player.finish()
+
+
+class _Player:
+    def __init__(self, document: Document) -> None:
+        self._stored = document.threads
+        self._before = document.relations
+        self._spawned = spawned(document.operations)
+        self._courses: dict[str, Course] = {}
+        self._relations: dict[str, Entry] = {}
+        self._notes: list[Note] = []
+        self._unfinished: dict[str, set[str]] = {}
+        self._refreshed: dict[str, str] = {}
+        self._frozen: dict[str, list[str]] = {}
+        self._edges: set[tuple[str, str, str]] = set()
+
+    def seed(self) -> None:
+        """Threads without a spawn are there from the beginning, with the references between them.
+
+        See docs/design/formats/leslie.md#threads-without-a-spawn and docs/design/formats/leslie.md#edge-case-29.
+        """
+        genesis = [thread for thread in self._stored if thread not in self._spawned]
+        for thread in genesis:
+            parent = text(self._stored[thread].get("parent_id"))
+            self._courses[thread] = Course()
+            self._relations[thread] = _entry(parent)
+            self._settle(thread)
+        for thread in genesis:
+            self._adopt(thread)
+            for other in self._before.get(thread, {}).get("references_to", ()):
+                self._refer(thread, other)
+            for other in self._before.get(thread, {}).get("referenced_by", ()):
+                self._refer(other, thread)
+
+    def play(self, operation: Operation) -> None:
+        """One operation."""
+        if not operation.is_known:
+            self._note(
+                Oddity.UNKNOWN, operation, f"the command {operation.command!r} is not known, it is kept as it is"
+            )
+            return
+        if operation.command in (Command.MERGE, Command.INJECT):
+            return
+        thread = operation.thread
+        if thread is None:
+            said = "it spawns no thread" if operation.command == Command.SPAWN else "it names no thread"
+            self._note(Oddity.HOLE, operation, said)
+        elif operation.command == Command.SPAWN:
+            self._spawn(operation, thread)
+        elif thread in self._courses:
+            self._change(operation, thread)
+        else:
+            self._note(Oddity.HOLE, operation, f"it names the thread {thread}, which there isn't at this point")
+
+    def _change(self, operation: Operation, thread: str) -> None:
+        """What an operation does to a thread that is there, and to those that it refers to."""
+        if operation.command == Command.REFERENCE:
+            target = operation.text("to_id")
+            self._refer(thread, target)
+            if target in self._relations and operation.text("binding") == "frozen":
+                self._frozen.setdefault(thread, []).append(target)
+            return
+        course = self._courses[thread]
+        course.last = operation.timestamp
+        if operation.command == Command.TRANSFER:
+            self._transfer(course, operation)
+        elif operation.command == Command.UPDATE:
+            self._update(thread, course, operation)
+        else:
+            self._turn(thread, course, operation)
+        self._settle(thread)
+        if operation.command == Command.LIFECYCLE:
+            self._refresh(thread)
+
+    def finish(self) -> Replayed:
+        """What the log doesn't carry is taken over, and everything is put in order."""
+        for thread in self._courses:
+            self._adopt(thread)
+        tolerated = []
+        for thread, entry in self._relations.items():
+            for other in self._before.get(thread, {}).get("depends_on", ()):
+                if other not in entry["depends_on"]:
+                    entry["depends_on"].append(other)
+                    tolerated.append((thread, other))
+        order = javascript.keys(_order(list(self._spawned), list(self._stored)))
+        relations = {thread: self._as_stored(thread) for thread in order if thread in self._relations}
+        frozen = {thread: list(dict.fromkeys(targets)) for thread, targets in self._frozen.items()}
+        return Replayed(self._courses, relations, self._refreshed, self._notes, tolerated, frozen)
+
+    def _spawn(self, operation: Operation, thread: str) -> None:
+        if thread in self._courses:
+            self._note(Oddity.HOLE, operation, "it spawns a thread that is there already")
+            return
+        parent = operation.text("parent_id")
+        fields: dict[str, Any] = {"id": thread, "parent_id": parent, "status": "active"}
+        if operation.older:
+            self._relations[thread] = _entry(None)
+            self._relations[thread]["depends_on"] += texts(operation.params.get("depends_on"))
+        else:
+            title, objective = operation.text("intent"), operation.text("objective")
+            carried = {"title": title, "objective": objective, "created_at": operation.timestamp}
+            fields |= {key: value for key, value in carried.items() if value}
+            self._relations[thread] = _entry(parent)
+        self._courses[thread] = Course(operation, fields, operation.timestamp)
+        self._adopt(thread)
+        if operation.older and parent is not None and self._shares(operation, thread, parent):
+            self._refer(thread, parent)
+        self._settle(thread)
+        self._refresh(thread)
+
+    def _shares(self, operation: Operation, thread: str, parent: str) -> bool:
+        """Three documents derive three things from the same spawn: a reference that either side shows is meant."""
+        return (
+            bool(operation.params.get("shared_assets"))
+            or parent in self._before.get(thread, {}).get("references_to", ())
+            or thread in self._before.get(parent, {}).get("referenced_by", ())
+        )
+
+    def _refer(self, source: str, target: str | None) -> None:
+        """An edge, if the target is there at this point; nothing otherwise, as in the program.
+
+        See docs/design/formats/leslie.md#f11.
+        """
+        if target is None or source not in self._relations or target not in self._relations:
+            return
+        for thread, name, other in ((source, "references_to", target), (target, "referenced_by", source)):
+            self._add(thread, name, other)
+
+    def _transfer(self, course: Course, operation: Operation) -> None:
+        direction = operation.text("direction")
+        if direction == "request_approval":
+            course.fields["status"] = "waiting_human"
+        elif direction in ("delegate", "handoff"):
+            if (executor := operation.text("target_executor")) in EXECUTORS:
+                course.fields["executor"] = executor
+            if course.fields.get("status") == "waiting_human":
+                course.fields["status"] = "active"
+        else:
+            words = "it says no direction" if direction is None else f"the direction {direction!r} is not known"
+            self._note(Oddity.HOLE, operation, words)
+
+    def _turn(self, thread: str, course: Course, operation: Operation) -> None:
+        """A lifecycle of the program, or the design text's freeze and archive."""
+        before = course.fields.get("status")
+        action = (operation.text("action") or "") if operation.command == Command.LIFECYCLE else operation.command
+        target, allowed = turned(operation.command, action, before)
+        if target is None:
+            self._note(Oddity.HOLE, operation, f"the action {action!r} is not known" if action else "it says no action")
+            return
+        if not allowed:
+            self._note(Oddity.HOLE, operation, f"{action} of {thread}, which is {before} at this point")
+        course.fields["status"] = target
+
+    def _update(self, thread: str, course: Course, operation: Operation) -> None:
+        changes = operation.changes
+        if "parent_id" in changes:
+            for above, entry in self._relations.items():
+                if thread in entry["children"]:
+                    entry["children"].remove(thread)
+                    self._edges -= {(above, "children", thread)}
+            course.fields["parent_id"] = changes["parent_id"]
+            self._adopt(thread)
+        course.fields |= changes
+
+    def _adopt(self, thread: str) -> None:
+        """The thread is among the children of its parent."""
+        fields = self._courses[thread].fields
+        parent = fields["parent_id"] if "parent_id" in fields else text(self._stored[thread].get("parent_id"))
+        if parent is not None and parent in self._relations:
+            self._add(parent, "children", thread)
+
+    def _add(self, thread: str, name: str, other: str) -> None:
+        """Each id is once in a list."""
+        if (thread, name, other) not in self._edges:
+            self._edges.add((thread, name, other))
+            self._relations[thread][name].append(other)
+
+    def _settle(self, thread: str) -> None:
+        """Whether its objective still waits for it."""
+        fields, stored = self._courses[thread].fields, self._stored.get(thread, {})
+        objective = text(fields.get("objective", stored.get("objective")))
+        if objective is None:
+            return
+        waiting = self._unfinished.setdefault(objective, set())
+        if fields.get("status", stored.get("status")) in FINISHED:
+            waiting.discard(thread)
+        else:
+            waiting.add(thread)
+
+    def _refresh(self, thread: str) -> None:
+        fields, stored = self._courses[thread].fields, self._stored.get(thread, {})
+        objective = text(fields.get("objective", stored.get("objective")))
+        if objective is not None:
+            self._refreshed[objective] = "active" if self._unfinished[objective] else "completed"
+
+    def _as_stored(self, thread: str) -> Entry:
+        """An entry; where only threads without a spawn stand elsewhere in it, the stored order is as good as any."""
+        found = dict(self._relations[thread])
+        for name, members in found.items():
+            stored = self._before.get(thread, {}).get(name, [])
+            if members == stored or len(members) != len(stored) or set(members) != set(stored):
+                continue
+            if [each for each in members if each in self._spawned] == [
+                each for each in stored if each in self._spawned
+            ]:
+                found[name] = list(stored)
+        return found
+
+    def _note(self, oddity: Oddity, operation: Operation, words: str) -> None:
+        self._notes.append(Note(oddity, operation.id or "without an id", operation.thread, words))
+
+
+def _entry(parent: str | None) -> Entry:
+    entry: Entry = {name: [] for name in RELATION}
+    if parent is not None:
+        entry["depends_on"].append(parent)
+    return entry
+
+
+def _order(spawns: list[str], stored: Iterable[str]) -> list[str]:
+    """Spawned threads in the log's order, and each other one after what it stands behind in the file."""
+    known = set(spawns)
+    following: dict[str | None, list[str]] = {}
+    before: str | None = None
+    for thread in stored:
+        if thread in known:
+            before = thread
+        else:
+            following.setdefault(before, []).append(thread)
+    ordered = following.get(None, [])
+    for thread in spawns:
+        ordered += [thread, *following.get(thread, ())]
+    return ordered
