@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from reconcile.disk.roots import Roots, refuse_state_inside
 from reconcile.disk.state_place import state_directory
 from reconcile.formats import get_format
-from reconcile.interrupts import Uninterrupted
 from reconcile.session import Session
+from reconcile.signals import Uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

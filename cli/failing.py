@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from reconcile.errors import ReconcileError
-from reconcile.interrupts import Interrupt
+from reconcile.signals import Interrupt
 
 from . import exits
 

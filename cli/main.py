@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconcile.interrupts import Interrupt, Uninterrupted
+from reconcile.signals import Interrupt, Uninterrupted
 from reconcile.version import __version__
 
 from . import exits

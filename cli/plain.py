@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from reconcile.errors import ReconcileError
-from reconcile.interrupts import Uninterrupted
+from reconcile.signals import Uninterrupted
 
 from .sides import find_roots, policy_of, settings_of
 from .unchanged import answer_at_once, look_first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from reconcile.interrupts import Interrupt, Interrupts, Uninterrupted
+from reconcile.signals import Interrupt, Interrupts, Uninterrupted
 
 from . import exits
 from .output import ended, open_output

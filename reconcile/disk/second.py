@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.interrupts import Uninterrupted
+from reconcile.signals import Uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = """
 import os, signal
-from reconcile.interrupts import Uninterrupted
+from reconcile.signals import Uninterrupted
 
 for _ in range(2):
     try:
@@ -28,7 +28,7 @@ except KeyboardInterrupt:
 
 TAKEN_OVER = """
 import os, signal, sys, time
-from reconcile.interrupts import Interrupt, Interrupts
+from reconcile.signals import Interrupt, Interrupts
 
 def press():
     os.kill(os.getpid(), signal.SIGINT)
