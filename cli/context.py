@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from reconcile.disk.roots import Roots, refuse_state_inside
-from reconcile.disk.state_place import state_directory
 from reconcile.formats import get_format
+from reconcile.fs.state_location import state_directory
 from reconcile.session import Session
 from reconcile.signals import Uninterrupted
 

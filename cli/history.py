@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.gitstate import has_committed
+from reconcile.fs.git_state import has_committed
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.disk.paths import is_directory
-from reconcile.disk.reading import reason
 from reconcile.disk.versions import VersionKind
+from reconcile.fs.files import reason
+from reconcile.fs.paths import is_directory
 
 if TYPE_CHECKING:
     from reconcile.disk.state import State

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.disk.hashing import chunks_of
 from reconcile.disk.streams import LARGE
 from reconcile.disk.versions import VersionKind
 from reconcile.errors import ReconcileError
+from reconcile.fs.hashing import chunks_of
 from reconcile.model.past_run import Kept, KeptUnit
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason

@@ -14,22 +14,22 @@ from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
-from reconcile.disk.durable import Durability
-from reconcile.disk.gitstate import git_busy
-from reconcile.disk.hashing import digest
 from reconcile.disk.lock_report import held_locks
 from reconcile.disk.made import rows_of
-from reconcile.disk.own_lock import own_lock, read_holder
-from reconcile.disk.posix import process_lives
-from reconcile.disk.reading import read_files
 from reconcile.disk.scan import CHANGED, inspect
 from reconcile.disk.sessions import active_conversations
 from reconcile.disk.state import State
 from reconcile.disk.state_schema import LIBRARY
-from reconcile.disk.tree import Directory
-from reconcile.disk.value_file import file_of
 from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
+from reconcile.fs.cache_file import file_of
+from reconcile.fs.dirfd import Directory
+from reconcile.fs.durability import Durability
+from reconcile.fs.files import read_files
+from reconcile.fs.git_state import git_busy
+from reconcile.fs.hashing import digest
+from reconcile.fs.posix import process_lives
+from reconcile.fs.run_lock import own_lock, read_holder
 from reconcile.model.snapshot import Fault, Side, Unreadable
 from reconcile.model.units import Rules
 from reconcile.model.world_state import Look

@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from reconcile.disk.fixed_roots import FOLDERS
-from reconcile.disk.reading import read_files
-from reconcile.disk.tree import Directory
 from reconcile.disk.vault import VaultError
 from reconcile.disk.versions import VersionKind
+from reconcile.fs.dirfd import Directory
+from reconcile.fs.files import read_files
 from reconcile.model.snapshot import METADATA, Fault, Metadata
 
 if TYPE_CHECKING:

@@ -88,7 +88,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         return tmp_path
     request.getfixturevalue("fs")
     # The kernel's own call would not be about the simulated files.
-    request.getfixturevalue("monkeypatch").setattr("reconcile.disk.posix._find_renameat2", lambda: None)
+    request.getfixturevalue("monkeypatch").setattr("reconcile.fs.posix._find_renameat2", lambda: None)
     fake = Path("/root-of-test")
     fake.mkdir()
     return fake

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from reconcile.apply.drift import DriftError
 from reconcile.apply.stage import Staged
 from reconcile.disk.index import settled
-from reconcile.disk.reading import print_of
-from reconcile.disk.second import is_possible
+from reconcile.fs.files import print_of
+from reconcile.fs.helper_process import is_possible
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reconcile.apply.stage import Stage
-    from reconcile.disk.reading import Print
+    from reconcile.fs.files import Print
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Place, Side
 

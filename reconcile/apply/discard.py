@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, NoReturn
 from msgspec import Struct, field
 
 from reconcile.apply.drift import DriftError
-from reconcile.disk.reading import Print, mtime_of, print_of
-from reconcile.disk.tree import kind_of
 from reconcile.disk.versions import Version, VersionKind
+from reconcile.fs.dirfd import kind_of
+from reconcile.fs.files import Print, mtime_of, print_of
 from reconcile.model.snapshot import Foreign, Place, nested_git
 from reconcile.model.units import is_nested_git, is_of_another
 
 if TYPE_CHECKING:
     from reconcile.apply.stage import Stage
-    from reconcile.disk.changes import Root
+    from reconcile.fs.mutations import Root
     from reconcile.model.plan import Action
 
 

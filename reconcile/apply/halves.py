@@ -6,18 +6,18 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.hashing import chunks_of
+from reconcile.fs.hashing import chunks_of
 from reconcile.model.snapshot import WHOLE
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.disk.changes import Root
-    from reconcile.disk.durable import Durability
     from reconcile.disk.journal import Step
     from reconcile.disk.vault import Vault
     from reconcile.disk.versions import Version
+    from reconcile.fs.durability import Durability
+    from reconcile.fs.mutations import Root
     from reconcile.model.snapshot import Digest, Place, Side
 
 

@@ -9,18 +9,18 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
-from reconcile.disk.hashing import digest_file
-from reconcile.disk.reading import mtime_of
 from reconcile.disk.state_schema import LIBRARY
 from reconcile.disk.versions import Version, VersionKind
+from reconcile.fs.files import mtime_of
+from reconcile.fs.hashing import digest_file
 from reconcile.planjson import place_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from reconcile.disk.changes import Root
     from reconcile.disk.journal import Step
     from reconcile.disk.vault import Vault, VaultObject
+    from reconcile.fs.mutations import Root
     from reconcile.model.snapshot import Digest, Place, Side
 
 _CHUNK = 1 << 20

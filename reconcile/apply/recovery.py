@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.apply.site import Site
-    from reconcile.disk.changes import Root
     from reconcile.disk.journal import Run, Step
     from reconcile.disk.jp_locks import Acquired
     from reconcile.disk.state import Checkout
+    from reconcile.fs.mutations import Root
 
 _OPEN = (StepState.PLANNED, StepState.BEGUN)
 _UNUSED_S = 600

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reconcile.apply.executor import Progress
     from reconcile.apply.outcome import Outcome
     from reconcile.apply.site import Site
-    from reconcile.disk.changes import Root
+    from reconcile.fs.mutations import Root
     from reconcile.model.plan import Plan, Preserve
     from reconcile.model.snapshot import Digest, Side
     from reconcile.model.units import Rules

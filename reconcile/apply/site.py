@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.disk.changes import Root
 from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
-from reconcile.disk.paths import is_directory
 from reconcile.errors import ReconcileError
+from reconcile.fs.mutations import Root
+from reconcile.fs.paths import is_directory
 from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from contextlib import ExitStack
 
-    from reconcile.disk.durable import Durability
     from reconcile.disk.journal import Mark
     from reconcile.disk.jp_locks import Locks
     from reconcile.disk.roots import Roots
     from reconcile.disk.state import State
     from reconcile.disk.vault import Vault
+    from reconcile.fs.durability import Durability
     from reconcile.model.format import Format
     from reconcile.model.world_state import Look
 

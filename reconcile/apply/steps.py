@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from reconcile.apply.discard import Discard
 from reconcile.apply.drift import DriftError
 from reconcile.apply.swap import Swap
-from reconcile.disk.reading import print_of
+from reconcile.fs.files import print_of
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from reconcile.apply.drift import DriftError
-from reconcile.disk.changes import NotAFileError
-from reconcile.disk.hashing import digest_file
-from reconcile.disk.reading import Print, print_of
+from reconcile.fs.files import Print, print_of
+from reconcile.fs.hashing import digest_file
+from reconcile.fs.mutations import NotAFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reconcile.disk.changes import Root
+    from reconcile.fs.mutations import Root
     from reconcile.model.snapshot import Digest
 
 

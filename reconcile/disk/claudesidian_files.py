@@ -6,12 +6,12 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.disk.paths import is_absence
-from reconcile.disk.reading import read_each, unreadable, whole
-from reconcile.disk.tree import Directory, kind_of
 from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, read_agents
 from reconcile.formats.claudesidian.record_files import Kind
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles
+from reconcile.fs.dirfd import Directory, kind_of
+from reconcile.fs.files import read_each, unreadable, whole
+from reconcile.fs.paths import is_absence
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

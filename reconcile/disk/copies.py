@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.disk.hashing import digest as digest_of
 from reconcile.disk.index import Index, Row, make_row, pack, settled
-from reconcile.disk.reading import CHANGING, digest_extra, parsed, print_of, read_files, read_usual, reason
 from reconcile.disk.streams import LARGE, read_stream
 from reconcile.disk.sweep import Sweep
-from reconcile.disk.tree import is_special, kind_of
+from reconcile.fs.dirfd import is_special, kind_of
+from reconcile.fs.files import CHANGING, digest_extra, parsed, print_of, read_files, read_usual, reason
+from reconcile.fs.hashing import digest as digest_of
 from reconcile.model.names import CHILDREN, GIT
 from reconcile.model.snapshot import (
     METADATA,
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from reconcile.disk.facts import Facts
-    from reconcile.disk.reading import Print
-    from reconcile.disk.tree import Directory
+    from reconcile.fs.dirfd import Directory
+    from reconcile.fs.files import Print
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Digest, Side
 

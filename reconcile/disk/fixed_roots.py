@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.gitstate import in_repository
-from reconcile.disk.hashing import digest
 from reconcile.disk.marks import MARKS, place_of
-from reconcile.disk.paths import is_directory, upwards
 from reconcile.disk.roots import LocateError, Roots, identity_of
-from reconcile.disk.state_place import data_directory
+from reconcile.fs.git_state import in_repository
+from reconcile.fs.hashing import digest
+from reconcile.fs.paths import is_directory, upwards
+from reconcile.fs.state_location import data_directory
 
 if TYPE_CHECKING:
     from reconcile.disk.roots import Request

@@ -6,8 +6,8 @@ import stat
 from typing import TYPE_CHECKING
 
 from reconcile.disk.copies import SYMLINK, Spot
-from reconcile.disk.tree import Directory, is_special, kind_of
 from reconcile.disk.walk import Level, Walk
+from reconcile.fs.dirfd import Directory, is_special, kind_of
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import Foreign, Partition
 

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from msgspec import Struct
 
-from reconcile.disk.posix import (
+from reconcile.fs.dirfd import kind_of
+from reconcile.fs.posix import (
     MOST_PID,
     O_CLOEXEC,
     O_NOFOLLOW,
@@ -32,7 +33,6 @@ from reconcile.disk.posix import (
     process_lives,
     raise_descriptor_limit,
 )
-from reconcile.disk.tree import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -10,8 +10,8 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.disk.paths import is_absence, is_directory, status_at
 from reconcile.disk.roots import LocateError, Roots, identity_of
+from reconcile.fs.paths import is_absence, is_directory, status_at
 from reconcile.model.names import CHILDREN, ID_FILE, LINK, MARKER
 
 if TYPE_CHECKING:

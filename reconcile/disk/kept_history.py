@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconcile.disk.git import History, NoAnswerError
-from reconcile.disk.gitstate import shallow_end
-from reconcile.disk.value_file import load_values, save_values
+from reconcile.fs.cache_file import load_values, save_values
+from reconcile.fs.git import History, NoAnswerError
+from reconcile.fs.git_state import shallow_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconcile.disk.git import Git
+    from reconcile.fs.git import Git
 
 LARGEST = 100_000
 """Files that commits changed, of a history that is kept; they take about 15 MB."""

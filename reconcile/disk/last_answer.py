@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from reconcile.disk.generation import Generation, generation
 from reconcile.disk.sweep import KeptSweep
 from reconcile.disk.sweep_both import changed_on_both
-from reconcile.disk.value_file import file_of, load_values, save_values
+from reconcile.fs.cache_file import file_of, load_values, save_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.disk.value_file import file_of, load_values, save_values
+from reconcile.fs.cache_file import file_of, load_values, save_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

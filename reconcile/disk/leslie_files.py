@@ -13,9 +13,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reconcile.disk.marks import place_of
-from reconcile.disk.paths import is_absence
-from reconcile.disk.reading import read_files, reason
-from reconcile.disk.tree import Directory, kind_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.leslie.checks.input import File, Found, Leftover, Lock, ThreadDirectory
 from reconcile.formats.leslie.log.document import (
@@ -27,6 +24,9 @@ from reconcile.formats.leslie.log.document import (
     Document,
     read_relations,
 )
+from reconcile.fs.dirfd import Directory, kind_of
+from reconcile.fs.files import read_files, reason
+from reconcile.fs.paths import is_absence
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.disk.posix import RENAME_NOREPLACE, rename_with
-from reconcile.disk.tree import kind_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.leslie.checks.input import LEAD, STALE_AFTER
+from reconcile.fs.dirfd import kind_of
+from reconcile.fs.posix import RENAME_NOREPLACE, rename_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

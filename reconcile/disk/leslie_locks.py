@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from reconcile.disk.jp_locks import Acquired, Busy
 from reconcile.disk.leslie_lock import SUFFIX, LeslieBusyError, LockLostError, acquire
-from reconcile.disk.paths import is_directory
+from reconcile.fs.paths import is_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

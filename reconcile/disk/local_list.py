@@ -26,8 +26,8 @@ import sqlite3
 from msgspec import Struct
 
 from reconcile.disk.live import StateError
-from reconcile.disk.regular import open_regular
 from reconcile.disk.sql_values import as_json, encoded, select
+from reconcile.fs.regular_files import open_regular
 
 NAME = "local.jsonl"
 _ABOUT = "private conversations: no run copies them into a workspace; read again if state.sqlite is lost"
@@ -140,8 +140,8 @@ def list_again(connection: sqlite3.Connection) -> None:
 
 
 def _write(connection: sqlite3.Connection, directory: str) -> None:
-    from reconcile.disk.durable import fsync_directory
-    from reconcile.disk.private import replace_private_file
+    from reconcile.fs.durability import fsync_directory
+    from reconcile.fs.private_files import replace_private_file
 
     sql = "SELECT conversation FROM intent_local UNION SELECT conversation FROM local_revoked ORDER BY 1"
     lines = [as_json(conversation) for (conversation,) in select(connection, sql)]

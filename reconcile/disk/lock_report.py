@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.paths import status_at
+from reconcile.fs.paths import status_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from reconcile.disk.paths import is_absence, is_directory, names_in, status_at
-from reconcile.disk.reading import unreadable
-from reconcile.disk.state_place import NAME, state_directory
+from reconcile.fs.files import unreadable
+from reconcile.fs.paths import is_absence, is_directory, names_in, status_at
+from reconcile.fs.state_location import NAME, state_directory
 from reconcile.model.names import ID_FILE, LINK, MARKER
 from reconcile.model.snapshot import Unreadable
 

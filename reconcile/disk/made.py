@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reconcile.disk.index import Row
-    from reconcile.disk.reading import Print
+    from reconcile.fs.files import Print
     from reconcile.model.format import Format
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Copy, Digest, Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.paths import is_directory, status_at, upwards
+from reconcile.fs.paths import is_directory, status_at, upwards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Which of two contents in doubt is the older one, by the history of the repository that the workspace lies in.
 
 git is only run where there is a doubt, and then for all doubts of a look together. Its whole history is only asked for
-where a file of the workspace is a committed one. There is no order where git has no answer (`reconcile.disk.git`),
+where a file of the workspace is a committed one. There is no order where git has no answer (`reconcile.fs.git`),
 where a file was never committed, where git keeps other bytes than the file has (a filter, line ends), and where commits
 speak for both orders.
 
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.disk.git import Git, NoAnswerError
-from reconcile.disk.gitstate import top_of
-from reconcile.disk.hashing import digest
-from reconcile.disk.reading import read_files
-from reconcile.disk.tree import Directory
+from reconcile.fs.dirfd import Directory
+from reconcile.fs.files import read_files
+from reconcile.fs.git import Git, NoAnswerError
+from reconcile.fs.git_state import top_of
+from reconcile.fs.hashing import digest
 from reconcile.model.baseline import Committed, Outdated
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, is_archived, joined

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.hashing import digest
 from reconcile.disk.roots import LocateError, Roots, identity_of
+from reconcile.fs.hashing import digest
 from reconcile.model.names import CHILDREN
 
 if TYPE_CHECKING:

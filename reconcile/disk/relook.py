@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from reconcile.disk.index import Index
     from reconcile.disk.sweep import Sweep
-    from reconcile.disk.tree import Directory
+    from reconcile.fs.dirfd import Directory
     from reconcile.model.format import Format
     from reconcile.planning.incremental.side_index import KnownSide
 

@@ -10,8 +10,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from reconcile.disk.lock_report import held_locks
-from reconcile.disk.paths import names_in
-from reconcile.disk.reading import reason
+from reconcile.fs.files import reason
+from reconcile.fs.paths import names_in
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding
 
 if TYPE_CHECKING:

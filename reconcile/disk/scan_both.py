@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.disk.index import Index, is_whole
 from reconcile.disk.scan import Scanned, scan
-from reconcile.disk.second import Second, is_possible
 from reconcile.disk.sweep import KeptSweep
+from reconcile.fs.helper_process import Second, is_possible
 from reconcile.model.snapshot import Copy, Partition, Side, Snapshot, Stream
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.reading import reason
-from reconcile.disk.regular import open_regular
 from reconcile.errors import ReconcileError
+from reconcile.fs.files import reason
+from reconcile.fs.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -22,9 +22,9 @@ from reconcile.disk.state_file import (
     open_for_writing,
 )
 from reconcile.disk.state_memory import Fold
-from reconcile.disk.state_place import NAME
 from reconcile.disk.state_schema import LIBRARY, state_errors, transaction
 from reconcile.disk.versions import Versions
+from reconcile.fs.state_location import NAME
 
 if TYPE_CHECKING:
     import sqlite3

@@ -14,10 +14,6 @@ from reconcile.disk.live import Live, StateError
 from reconcile.disk.local_list import NAME as LIST
 from reconcile.disk.local_list import has_revoked, head_of, list_again, number_of, take_in
 from reconcile.disk.local_list import read as read_list
-from reconcile.disk.posix import process_lives
-from reconcile.disk.private import FILE_MODE, create_private_file, make_private_directory
-from reconcile.disk.regular import is_other, open_regular
-from reconcile.disk.state_place import NAME, OVERRIDE
 from reconcile.disk.state_schema import (
     VERSION,
     is_damage,
@@ -26,6 +22,10 @@ from reconcile.disk.state_schema import (
     transaction,
     version_of,
 )
+from reconcile.fs.posix import process_lives
+from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
+from reconcile.fs.regular_files import is_other, open_regular
+from reconcile.fs.state_location import NAME, OVERRIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -126,7 +126,7 @@ def _made_anew(path: str, messages: list[str], timeout: float) -> sqlite3.Connec
 
     One process at a time: the next one would move aside what the first has just made. Raises `_Damaged`, `StateError`.
     """
-    from reconcile.disk.file_lock import acquire  # here: hardly any run does it
+    from reconcile.fs.file_lock import acquire  # here: hardly any run does it
 
     lock = f"{path}.making"
     release = acquire(lock, timeout)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.disk.hashing import Hashing, chunks_of, digest
-from reconcile.disk.reading import parsed, read_each, whole
+from reconcile.fs.files import parsed, read_each, whole
+from reconcile.fs.hashing import Hashing, chunks_of, digest
 from reconcile.model.snapshot import Fault, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.disk.facts import Facts
-    from reconcile.disk.reading import Print
-    from reconcile.disk.tree import Directory
+    from reconcile.fs.dirfd import Directory
+    from reconcile.fs.files import Print
     from reconcile.model.format import Format, StreamContent
     from reconcile.model.snapshot import Digest
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import marshal
 from typing import TYPE_CHECKING
 
-from reconcile.disk.second import Second
 from reconcile.disk.sweep import Opened
+from reconcile.fs.helper_process import Second
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
 
-from reconcile.disk.durable import Durability
-from reconcile.disk.hashing import chunks_of
-from reconcile.disk.posix import O_NOFOLLOW, process_lives
-from reconcile.disk.private import create_private_file, make_private_directory, write_all
-from reconcile.disk.regular import regular_descriptor
 from reconcile.errors import ReconcileError
+from reconcile.fs.durability import Durability
+from reconcile.fs.hashing import chunks_of
+from reconcile.fs.posix import O_NOFOLLOW, process_lives
+from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
+from reconcile.fs.regular_files import regular_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

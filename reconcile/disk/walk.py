@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from reconcile.disk.copies import SYMLINK, Reader, Spot
 from reconcile.disk.facts import Facts
-from reconcile.disk.reading import reason
-from reconcile.disk.tree import Directory, is_special, kind_of
+from reconcile.fs.dirfd import Directory, is_special, kind_of
+from reconcile.fs.files import reason
 from reconcile.model.names import CHILDREN, GIT
 from reconcile.model.snapshot import Copy, Foreign, Partition, Problem, Side, Snapshot, nested_git
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.disk.reading import read_files
-from reconcile.disk.tree import Directory
+from reconcile.fs.dirfd import Directory
+from reconcile.fs.files import read_files
 from reconcile.library.errors import UnreadableError
 from reconcile.library.planning import moves_anything, plan_run, store_copy
 from reconcile.model.snapshot import Fault, Side

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconcile.config import load_settings
 from reconcile.disk.locate import locate
 from reconcile.disk.roots import LocateError, refuse_state_inside
-from reconcile.disk.state_place import state_directory
+from reconcile.fs.state_location import state_directory
 from reconcile.library.exclusion import entered
 from reconcile.library.locking import JpLocks, NoLocks
 from reconcile.library.sight import Sight

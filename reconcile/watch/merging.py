@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.reading import reason
 from reconcile.errors import ReconcileError
+from reconcile.fs.files import reason
 from reconcile.model.baseline import LOST
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import ARCHIVE

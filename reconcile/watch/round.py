@@ -11,10 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.site import MovedError
-from reconcile.disk.gitstate import git_busy
-from reconcile.disk.own_lock import LockedError
 from reconcile.disk.roots import identity_of
 from reconcile.errors import ReconcileError
+from reconcile.fs.git_state import git_busy
+from reconcile.fs.run_lock import LockedError
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.passes import Passes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.disk.own_lock import watch_lock
 from reconcile.errors import ReconcileError
+from reconcile.fs.run_lock import watch_lock
 from reconcile.watch.inbox import Inbox
 from reconcile.watch.news import News, What
 from reconcile.watch.round import COMMAND, Round

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.apply.halves import roll_back_halves
-from reconcile.disk.changes import Root
-from reconcile.disk.durable import Durability
-from reconcile.disk.hashing import digest
 from reconcile.disk.journal import Step
 from reconcile.disk.vault import Vault
 from reconcile.disk.versions import Version
+from reconcile.fs.durability import Durability
+from reconcile.fs.hashing import digest
+from reconcile.fs.mutations import Root
 from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 from reconcile.apply.drift import DriftError
 from reconcile.apply.swap import Swap
-from reconcile.disk.changes import Root
-from reconcile.disk.hashing import digest
+from reconcile.fs.hashing import digest
+from reconcile.fs.mutations import Root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ OLD, NEW = b"old", b"new"
 def swap(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Swap]:
     """Two old files, two new ones in our staging directory; once with the exchange and once as on macOS."""
     if request.param == "links":
-        monkeypatch.setattr("reconcile.disk.posix._find_renameat2", lambda: None)
+        monkeypatch.setattr("reconcile.fs.posix._find_renameat2", lambda: None)
     (tmp_path / ".staging").mkdir()
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(OLD)

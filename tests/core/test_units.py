@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reconcile.disk.hashing import digest
+from reconcile.fs.hashing import digest
 from reconcile.model.snapshot import METADATA, STREAM, Unreadable
 from reconcile.model.units import is_of_another, joined_digest, units_of
 from tests.support.building import stored, unreadable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.durable import ONE_BY_ONE, Durability, fsync_directory, fsync_file, sync_filesystem
+from reconcile.fs.durability import ONE_BY_ONE, Durability, fsync_directory, fsync_file, sync_filesystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ def calls(tmp_path: Path, script: str) -> Counter[str]:
     log = tmp_path.parent / f"{tmp_path.name}.strace"
     subprocess.run(
         [str(STRACE), "-f", "-y", "-e", "trace=fsync,fdatasync,syncfs,sync", "-o", str(log),
-         sys.executable, "-c", f"from reconcile.disk.durable import *\nbase = {str(tmp_path)!r}\n{script}"],
+         sys.executable, "-c", f"from reconcile.fs.durability import *\nbase = {str(tmp_path)!r}\n{script}"],
         cwd=PROJECT, check=True,
     )  # fmt: skip
     found = re.findall(r"(\w+)\(\d*<?([^>)]*)>?\) = 0", log.read_text())
@@ -61,7 +61,7 @@ def test_a_disk_that_fails_is_an_error(tmp_path: Path, call: str) -> None:
     what = "flush_all([f'{base}/f{n}' for n in range(40)], [])" if call == "syncfs" else "fsync_directory(base)"
     ran = subprocess.run(
         [str(STRACE), "-o", os.devnull, "-e", f"inject={call}:error=EIO", sys.executable, "-c",
-         f"from reconcile.disk.durable import *\nbase = {str(tmp_path)!r}\n{what}"],
+         f"from reconcile.fs.durability import *\nbase = {str(tmp_path)!r}\n{what}"],
         cwd=PROJECT, check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert "Input/output error" in ran.stderr

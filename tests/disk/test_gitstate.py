@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.gitstate import git_busy, git_dir
+from reconcile.fs.git_state import git_busy, git_dir
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,13 +11,13 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.disk import git as asking
 from reconcile.disk import kept_history, outdated
-from reconcile.disk.git import Git, NoAnswerError
-from reconcile.disk.hashing import digest
 from reconcile.disk.kept_history import KeptHistory
 from reconcile.disk.outdated import committed_of, file_at, history_of, outdated_of
 from reconcile.formats import get_format
+from reconcile.fs import git as asking
+from reconcile.fs.git import Git, NoAnswerError
+from reconcile.fs.hashing import digest
 from reconcile.model.baseline import Committed, Memory
 from reconcile.model.snapshot import STREAM, Copy, File, Partition, Side
 from reconcile.model.units import Unit

@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.disk import scan_both as scanning
-from reconcile.disk import second
 from reconcile.disk.facts import Facts
 from reconcile.disk.index import Index
 from reconcile.disk.scan_both import Where, heard, scan_both, told
-from reconcile.disk.second import Second
 from reconcile.formats import get_format
+from reconcile.fs import helper_process
+from reconcile.fs.helper_process import Second
 from reconcile.model.snapshot import Side
 from tests.support.motley import FIRST, fill
 from tests.support.world import events, write_conversation
@@ -45,7 +45,7 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Side, Path]:
 def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' own process has more threads, none of which holds anything."""
     monkeypatch.setattr(scanning, "WORTH", 1)
-    monkeypatch.setattr(second, "is_possible", lambda: True)
+    monkeypatch.setattr(helper_process, "is_possible", lambda: True)
     monkeypatch.setattr(scanning, "is_possible", lambda: True)
 
 

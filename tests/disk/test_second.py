@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork") or (os.cpu_count() or 1)
 
 KILLED = """
 import fcntl, os, signal, sys, time
-from reconcile.disk.second import Second
+from reconcile.fs.helper_process import Second
 
 lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 high = os.dup2(lock, 900)

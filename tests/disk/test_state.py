@@ -22,9 +22,9 @@ from reconcile.disk.journal import IntentChange, Step, StepState
 from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError
 from reconcile.disk.state_file import connect_to_file_alone
 from reconcile.disk.state_memory import FEW
-from reconcile.disk.state_place import state_directory
 from reconcile.disk.state_schema import LIBRARY, VERSION, migrate, version_of
 from reconcile.disk.versions import Version, VersionKind
+from reconcile.fs.state_location import state_directory
 from reconcile.model.baseline import (
     LOST,
     Agreed,

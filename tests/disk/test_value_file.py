@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.value_file import load_values, save_values
+from reconcile.fs.cache_file import load_values, save_values
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,10 +14,10 @@ import pytest
 import xxhash
 from msgspec import field
 
-from reconcile.disk import hashing
-from reconcile.disk.durable import Durability
-from reconcile.disk.hashing import CHUNK
 from reconcile.disk.vault import Vault, VaultError, VaultObject
+from reconcile.fs import hashing
+from reconcile.fs.durability import Durability
+from reconcile.fs.hashing import CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

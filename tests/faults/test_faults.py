@@ -16,11 +16,12 @@ from unittest import mock
 
 import pytest
 
-from reconcile.disk import reading, streams
-from reconcile.disk.changes import Root
-from reconcile.disk.durable import Durability
-from reconcile.disk.tree import Directory
+from reconcile.disk import streams
 from reconcile.disk.vault import Vault
+from reconcile.fs import files as reading
+from reconcile.fs.dirfd import Directory
+from reconcile.fs.durability import Durability
+from reconcile.fs.mutations import Root
 from tests.support.world import (
     DATABASE,
     LONG_AGO,

@@ -24,18 +24,18 @@ from hypothesis import strategies as st
 
 from reconcile.checkups import CHECKUPS
 from reconcile.config import ConfigError, load_settings
-from reconcile.disk.gitstate import git_busy, in_repository
 from reconcile.disk.index import Index, make_row
 from reconcile.disk.jp_locks import Busy, HeldLock, LockRoots
 from reconcile.disk.jp_roots import read_id
-from reconcile.disk.own_lock import read_holder
-from reconcile.disk.posix import process_lives
 from reconcile.disk.roots import LocateError
 from reconcile.disk.sessions import active_conversations
 from reconcile.formats import FORMATS, get_format
 from reconcile.formats.jp import ids, times
 from reconcile.formats.jp.format import JpFormat
 from reconcile.formats.plain import PlainFormat
+from reconcile.fs.git_state import git_busy, in_repository
+from reconcile.fs.posix import process_lives
+from reconcile.fs.run_lock import read_holder
 from reconcile.model.format import Part
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.planfile import PlanFileError, read_plan

@@ -13,14 +13,14 @@ from unittest import mock
 
 import pytest
 
-from reconcile.disk.changes import Root
+from reconcile.fs.mutations import Root
 from reconcile.model.snapshot import EARLIEST_NS, LATEST_NS
 from tests.support.world import LONG_AGO, SECOND, append, events, make_project, write_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.disk.reading import Print
+    from reconcile.fs.files import Print
     from reconcile.model.snapshot import Digest
     from tests.conftest import Run
     from tests.support.world import World

@@ -13,7 +13,7 @@ import pytest
 
 from reconcile.apply.outcome import Result
 from reconcile.disk.locate import locate
-from reconcile.disk.tree import Directory
+from reconcile.fs.dirfd import Directory
 from reconcile.instead import plan_as_asked
 from reconcile.model.policy import Policy
 from reconcile.model.requests import Localize

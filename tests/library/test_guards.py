@@ -34,7 +34,7 @@ from reconcile import (
     new_event,
     thawed,
 )
-from reconcile.disk.changes import Root
+from reconcile.fs.mutations import Root
 from tests.support.jp_process import JpProcess
 from tests.support.library import check, directory, locked, mutable, read, say, texts
 from tests.support.three import FIRST, SECOND_ID, THIRD
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from reconcile.disk.reading import Print
+    from reconcile.fs.files import Print
     from reconcile.model.snapshot import Digest
     from tests.support.world import World
 

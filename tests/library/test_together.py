@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile import BusyError, Events, PersistError, UnreadableError, Workspace
-from reconcile.disk.durable import Durability
+from reconcile.fs.durability import Durability
 from reconcile.library.exclusion import Exclusion
 from tests.support.jp_process import JpProcess
 from tests.support.library import check, directory, locked, mutable, say, texts

@@ -16,7 +16,7 @@ from reconcile import (
     UnknownConversationError,
     Workspace,
 )
-from reconcile.disk.reading import read_files
+from reconcile.fs.files import read_files
 from reconcile.library import loading
 from tests.support.library import check, directory, locked, mutable, read, say
 from tests.support.three import FIRST, SECOND_ID, THIRD
@@ -25,7 +25,7 @@ from tests.support.world import LONG_AGO, append, set_key, write_json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconcile.disk.tree import Directory
+    from reconcile.fs.dirfd import Directory
     from tests.support.world import World
 
 

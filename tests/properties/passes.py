@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.disk.locate import locate
 from reconcile.disk.scan import scan
-from reconcile.disk.state_place import state_directory
+from reconcile.fs.state_location import state_directory
 from reconcile.model.snapshot import Side
 from reconcile.passes import Passes
 from reconcile.session import Session

@@ -17,7 +17,7 @@ from reconcile.answering import asked_of
 from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.locate import locate
 from reconcile.disk.scan import scan
-from reconcile.disk.state_place import state_directory
+from reconcile.fs.state_location import state_directory
 from reconcile.instead import plan_as_asked
 from reconcile.onepass import OnePass, carry_out_whole
 from reconcile.passes import Passes

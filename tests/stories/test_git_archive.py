@@ -69,7 +69,7 @@ def test_an_older_commit_has_it_live_and_keeps_it_so(archived: World, monkeypatc
     assert (lies(archived.store, OTHER), lies(archived.workspace, OTHER)) == (".archive", "conversations")
     check_git(archived)
     with monkeypatch.context() as patch:
-        patch.setattr("reconcile.disk.git.Git._run", lambda *_: pytest.fail("git is asked again"))
+        patch.setattr("reconcile.fs.git.Git._run", lambda *_: pytest.fail("git is asked again"))
         assert asides(reconcile(archived)) == ["displaced"]
     for way in ("feature", "HEAD~1", "feature"):
         git(archived.project, "checkout", "-q", way)

@@ -10,9 +10,9 @@ from unittest import mock
 
 import pytest
 
-from reconcile.disk.changes import Root
 from reconcile.disk.jp_locks import Acquired, LockSet
-from reconcile.disk.posix import lock_exclusively
+from reconcile.fs.mutations import Root
+from reconcile.fs.posix import lock_exclusively
 from tests.support.jp_process import JpProcess
 from tests.support.three import FIRST, SECOND_ID, THIRD, results, three
 from tests.support.world import LONG_AGO, SECOND, append, contents, set_key

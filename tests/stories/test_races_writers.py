@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from reconcile.apply.executor import Executor
-from reconcile.disk.changes import Root
+from reconcile.fs.mutations import Root
 from reconcile.session import Session
 from tests.support.world import LONG_AGO, SECOND, append, contents, events, set_key, write_conversation, write_json
 
@@ -207,7 +207,7 @@ def test_without_the_exchange_a_second_link_keeps_what_is_written_into_a_file(
     world: World, step: Any, writer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on macOS. What is renamed to the name in that moment is not kept: docs/safety.md says so."""
-    monkeypatch.setattr("reconcile.disk.posix._find_renameat2", lambda: None)
+    monkeypatch.setattr("reconcile.fs.posix._find_renameat2", lambda: None)
     check(world, step, writer, before_the_rename)
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.apply.stage import Stage
-from reconcile.disk.changes import Root
-from reconcile.disk.durable import Durability
 from reconcile.disk.journal import StepState
 from reconcile.disk.state import State
 from reconcile.disk.vault import Vault
+from reconcile.fs.durability import Durability
+from reconcile.fs.mutations import Root
 from reconcile.model.snapshot import Side
 from tests.support.faults import dies_before
 from tests.support.three import FIRST, SECOND_ID, three

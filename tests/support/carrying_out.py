@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconcile.disk.hashing import digest
+from reconcile.fs.hashing import digest
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Place, Side
 from reconcile.planning.simulate import simulate

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from reconcile.disk import changes, posix
+from reconcile.fs import mutations, posix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -157,7 +157,7 @@ def fault(mode: Mode, step: int) -> Iterator[Fault]:
         for name in _CALLS:
             stack.enter_context(mock.patch.object(os, name, found.around(name, getattr(os, name))))
         renamed = found.around("rename", posix.rename_with)
-        stack.enter_context(mock.patch.object(changes, "rename_with", renamed))
+        stack.enter_context(mock.patch.object(mutations, "rename_with", renamed))
         connect = partial(sqlite3.connect, factory=found.database())
         stack.enter_context(mock.patch.object(sqlite3, "connect", connect))
         yield found

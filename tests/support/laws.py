@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.disk.hashing import digest
+from reconcile.fs.hashing import digest
 from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconcile.disk.hashing import digest
+from reconcile.fs.hashing import digest
 from reconcile.model.format import Entry
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Copy, File, Partition, Side, Snapshot

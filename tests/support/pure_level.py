@@ -10,8 +10,8 @@ from unittest import mock
 from msgspec.structs import replace
 
 from reconcile.apply.record import decided_ahead
-from reconcile.disk.hashing import digest
 from reconcile.formats import get_format
+from reconcile.fs.hashing import digest
 from reconcile.model.baseline import Verb
 from reconcile.model.options import Prefer
 from reconcile.model.reasons import Reason

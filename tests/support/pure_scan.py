@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.disk.hashing import digest
+from reconcile.fs.hashing import digest
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import METADATA, STREAM, Copy, Fault, File, Foreign, Partition, Snapshot, Stream
 from tests.support.trees import Blob, Entry, Link, Tree, children, is_directory

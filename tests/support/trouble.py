@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from reconcile.disk.changes import Root
 from reconcile.disk.jp_locks import Busy, HeldLock, LockRoots
+from reconcile.fs.mutations import Root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,9 +8,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reconcile.disk.posix import O_NOFOLLOW, lock_exclusively
-from reconcile.disk.private import FILE_MODE
-from reconcile.disk.regular import regular_descriptor
+from reconcile.fs.posix import O_NOFOLLOW, lock_exclusively
+from reconcile.fs.private_files import FILE_MODE
+from reconcile.fs.regular_files import regular_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

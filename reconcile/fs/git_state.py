@@ -10,7 +10,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.disk.paths import is_directory, status_at
+from reconcile.fs.paths import is_directory, status_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

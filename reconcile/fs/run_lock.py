@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.disk.file_lock import acquire
-from reconcile.disk.hashing import digest
-from reconcile.disk.posix import MOST_PID
-from reconcile.disk.private import make_private_directory, replace_private_file
-from reconcile.disk.regular import open_regular
 from reconcile.errors import ReconcileError
+from reconcile.fs.file_lock import acquire
+from reconcile.fs.hashing import digest
+from reconcile.fs.posix import MOST_PID
+from reconcile.fs.private_files import make_private_directory, replace_private_file
+from reconcile.fs.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,14 +7,14 @@ import os
 import stat
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from reconcile.disk.hashing import digest_and_size
-from reconcile.disk.tree import kind_of
+from reconcile.fs.dirfd import kind_of
+from reconcile.fs.hashing import digest_and_size
 from reconcile.model.snapshot import EARLIEST_NS, LATEST_NS, Fault, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from reconcile.disk.tree import Directory
+    from reconcile.fs.dirfd import Directory
     from reconcile.model.snapshot import Digest
 
 Print: TypeAlias = tuple[int, int, int, int]

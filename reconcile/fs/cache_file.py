@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from reconcile.disk.regular import open_regular
+from reconcile.fs.regular_files import open_regular
 from reconcile.version import __version__
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def save_values(path: str, kind: str, *values: Any) -> None:
     """Put values in place, readable by nobody else; where that can't be, the next run takes longer."""
     import contextlib
 
-    from reconcile.disk.private import replace_private_file
+    from reconcile.fs.private_files import replace_private_file
 
     parts = [_magic(kind)]
     for value in (len(values), *values):

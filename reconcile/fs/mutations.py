@@ -12,16 +12,16 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.disk.hashing import digest_file
-from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, rename_with
-from reconcile.disk.private import write_all
-from reconcile.disk.reading import print_of
+from reconcile.fs.files import print_of
+from reconcile.fs.hashing import digest_file
+from reconcile.fs.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, rename_with
+from reconcile.fs.private_files import write_all
 from reconcile.model.names import CHILDREN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from reconcile.disk.reading import Print
+    from reconcile.fs.files import Print
     from reconcile.model.snapshot import Digest
 
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_NOFOLLOW | O_CLOEXEC

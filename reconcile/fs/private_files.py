@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from reconcile.disk.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, sync_file
+from reconcile.fs.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, sync_file
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
