@@ -19,8 +19,8 @@ from .style import Style, clean, pad
 from .when import date
 
 if TYPE_CHECKING:
-    from reconcile.disk.state import Checkout
     from reconcile.session import Session
+    from reconcile.state.database import Checkout
 
 
 @click.command(name="checkouts")

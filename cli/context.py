@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reconcile.config import Settings
-    from reconcile.disk.generation import Generation
     from reconcile.model.snapshot import Copy
     from reconcile.model.world_state import Look
+    from reconcile.state.generation import Generation
 
     from .given import Options
 
 
 def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Generation | None = None) -> Session:
-    """Open the state of these sides; ``sound`` as in `reconcile.disk.state.State.open`."""
+    """Open the state of these sides; ``sound`` as in `reconcile.state.database.State.open`."""
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)
     with Uninterrupted():

@@ -19,9 +19,9 @@ from .when import date
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from reconcile.disk.journal import Run, Step
-    from reconcile.disk.versions import Version
     from reconcile.session import Session
+    from reconcile.state.journal import Run, Step
+    from reconcile.state.versions import Version
 
 NEWEST = 20
 """Runs that are listed without ``-v``."""

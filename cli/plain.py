@@ -59,7 +59,7 @@ def _nothing(_: LastAnswer) -> None:
 
 def _is_damage(error: ReconcileError) -> bool:
     """Tell whether the state's file is broken: going on from the last run doesn't check it first."""
-    from reconcile.disk.live import StateError
+    from reconcile.state.connection import StateError
 
     return isinstance(error, StateError) and error.is_damage
 

@@ -20,8 +20,8 @@ from .style import Style, clean, size
 from .when import age, date
 
 if TYPE_CHECKING:
-    from reconcile.disk.versions import Version
     from reconcile.session import Session
+    from reconcile.state.versions import Version
 
     from .given import Options
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconcile.disk.state import Conflict
-    from reconcile.disk.versions import Version
     from reconcile.session import Session
+    from reconcile.state.database import Conflict
+    from reconcile.state.versions import Version
 
 
 def unseen(session: Session) -> tuple[Conflict, ...]:

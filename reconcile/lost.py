@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.disk.versions import VersionKind
 from reconcile.fs.files import reason
 from reconcile.fs.paths import is_directory
+from reconcile.state.versions import VersionKind
 
 if TYPE_CHECKING:
-    from reconcile.disk.state import State
     from reconcile.model.format import Format
     from reconcile.model.world_state import Look
+    from reconcile.state.database import State
 
 
 class Lost(Struct, frozen=True):

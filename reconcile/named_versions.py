@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.disk.streams import LARGE
-from reconcile.disk.versions import VersionKind
 from reconcile.errors import ReconcileError
 from reconcile.fs.hashing import chunks_of
 from reconcile.model.past_run import Kept, KeptUnit
@@ -13,14 +12,15 @@ from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
 from reconcile.past import find_run
+from reconcile.state.versions import VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from reconcile.disk.state import State
-    from reconcile.disk.vault import Vault
-    from reconcile.disk.versions import Version
     from reconcile.model.format import Format, StreamContent
+    from reconcile.state.database import State
+    from reconcile.state.vault import Vault
+    from reconcile.state.versions import Version
 
 SHORTEST = 4
 """Digits of a digest that may name a version."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconcile.disk.state import State
+    from reconcile.state.database import State
 
 
 class Others:

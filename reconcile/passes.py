@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from reconcile.apply.executor import Progress
-    from reconcile.disk.journal import Mark
     from reconcile.model.baseline import Memory
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
     from reconcile.planning.incremental.scope import Part
     from reconcile.session import Session
+    from reconcile.state.journal import Mark
 
 MOST = 300
 """Directories that are looked at one by one; of more, a look at everything costs less."""

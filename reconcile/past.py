@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.disk.journal import StepState
-from reconcile.disk.versions import VersionKind
 from reconcile.errors import ReconcileError
 from reconcile.model.baseline import IntentKind
 from reconcile.model.past_run import Kept, PastRun, Since, changed_since, taken_back
@@ -17,13 +15,15 @@ from reconcile.model.plan import Action, Expect, Kind, Write
 from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import Place, Side
 from reconcile.planjson import place_from_json
+from reconcile.state.journal import StepState
+from reconcile.state.versions import VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.disk.journal import Run, Step
-    from reconcile.disk.state import State
-    from reconcile.disk.versions import Version
+    from reconcile.state.database import State
+    from reconcile.state.journal import Run, Step
+    from reconcile.state.versions import Version
 
 
 class NoRunError(ReconcileError):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from reconcile.answering import answer_of, asked_of, is_ordinary, plan_of
-from reconcile.disk.generation import generation
 from reconcile.disk.index import is_whole
 from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.last_known import LastKnown, LastKnownSide
@@ -24,6 +23,7 @@ from reconcile.planning.incremental.ancestry import Kin
 from reconcile.planning.incremental.scope import USUAL, Known
 from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.rules.guards import Whole
+from reconcile.state.generation import generation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -9,9 +9,9 @@ from msgspec import Struct
 from reconcile.named_versions import NoVersionError
 
 if TYPE_CHECKING:
-    from reconcile.disk.state import State
-    from reconcile.disk.vault import Vault
-    from reconcile.disk.versions import Version
+    from reconcile.state.database import State
+    from reconcile.state.vault import Vault
+    from reconcile.state.versions import Version
 
 
 class Holding(Struct, frozen=True):

@@ -18,9 +18,6 @@ from reconcile.disk.lock_report import held_locks
 from reconcile.disk.made import rows_of
 from reconcile.disk.scan import CHANGED, inspect
 from reconcile.disk.sessions import active_conversations
-from reconcile.disk.state import State
-from reconcile.disk.state_schema import LIBRARY
-from reconcile.disk.vault import Vault
 from reconcile.formats import get_format
 from reconcile.fs.cache_file import file_of
 from reconcile.fs.dirfd import Directory
@@ -38,17 +35,17 @@ from reconcile.planning.planner import make_plan, needs_contents, needs_events
 from reconcile.planning.rules.doubts import doubts_of, parted_of
 from reconcile.planning.rules.guards import has_lost_all
 from reconcile.scanner import Scanner
+from reconcile.state.database import State
+from reconcile.state.schema import LIBRARY
+from reconcile.state.vault import Vault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from reconcile.apply.executor import Progress
-    from reconcile.disk.generation import Generation
-    from reconcile.disk.journal import Run
     from reconcile.disk.kept_history import KeptHistory
     from reconcile.disk.roots import Roots
-    from reconcile.disk.state import Checkout
     from reconcile.model.baseline import Memory
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan
@@ -59,6 +56,9 @@ if TYPE_CHECKING:
     from reconcile.planning.incremental.scope import Part
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
+    from reconcile.state.database import Checkout
+    from reconcile.state.generation import Generation
+    from reconcile.state.journal import Run
 
 _NAMED = 10
 """So many lost conversations are named by the run that misses them; `status` lists all."""

@@ -8,11 +8,11 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from reconcile.disk.fixed_roots import FOLDERS
-from reconcile.disk.vault import VaultError
-from reconcile.disk.versions import VersionKind
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import read_files
 from reconcile.model.snapshot import METADATA, Fault, Metadata
+from reconcile.state.vault import VaultError
+from reconcile.state.versions import VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NoReturn
 from msgspec import Struct, field
 
 from reconcile.apply.drift import DriftError
-from reconcile.disk.versions import Version, VersionKind
 from reconcile.fs.dirfd import kind_of
 from reconcile.fs.files import Print, mtime_of, print_of
 from reconcile.model.snapshot import Foreign, Place, nested_git
 from reconcile.model.units import is_nested_git, is_of_another
+from reconcile.state.versions import Version, VersionKind
 
 if TYPE_CHECKING:
     from reconcile.apply.stage import Stage

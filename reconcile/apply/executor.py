@@ -20,16 +20,16 @@ from reconcile.apply.drift import DriftError
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.steps import prepare
 from reconcile.disk.made import are_settled
-from reconcile.disk.vault import VaultError
 from reconcile.model.reasons import Reason
+from reconcile.state.vault import VaultError
 
 if TYPE_CHECKING:
     from reconcile.apply.stage import Stage
     from reconcile.apply.steps import Prepared
     from reconcile.disk.jp_locks import Locks
-    from reconcile.disk.versions import Version
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
+    from reconcile.state.versions import Version
 
 _LOST = "its lock was taken away by another process"
 

@@ -13,12 +13,12 @@ from reconcile.planjson import place_from_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.disk.journal import Step
-    from reconcile.disk.vault import Vault
-    from reconcile.disk.versions import Version
     from reconcile.fs.durability import Durability
     from reconcile.fs.mutations import Root
     from reconcile.model.snapshot import Digest, Place, Side
+    from reconcile.state.journal import Step
+    from reconcile.state.vault import Vault
+    from reconcile.state.versions import Version
 
 
 def wanted_by(step: Step) -> dict[Place, Digest | None]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.disk.state_memory import Fold
 from reconcile.model.baseline import remembered
+from reconcile.state.baseline_table import Fold
 
 if TYPE_CHECKING:
-    from reconcile.disk.journal import Run
-    from reconcile.disk.state import State
+    from reconcile.state.database import State
+    from reconcile.state.journal import Run
 
 
 def forget_untouched(state: State, run: str, checkout: int | None) -> None:

@@ -9,19 +9,19 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
-from reconcile.disk.state_schema import LIBRARY
-from reconcile.disk.versions import Version, VersionKind
 from reconcile.fs.files import mtime_of
 from reconcile.fs.hashing import digest_file
 from reconcile.planjson import place_from_json
+from reconcile.state.schema import LIBRARY
+from reconcile.state.versions import Version, VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from reconcile.disk.journal import Step
-    from reconcile.disk.vault import Vault, VaultObject
     from reconcile.fs.mutations import Root
     from reconcile.model.snapshot import Digest, Place, Side
+    from reconcile.state.journal import Step
+    from reconcile.state.vault import Vault, VaultObject
 
 _CHUNK = 1 << 20
 

@@ -8,24 +8,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome, Result
-from reconcile.disk.journal import ROOTS, Journal, Step
-from reconcile.disk.sql_values import as_json
-from reconcile.disk.state import Fold
-from reconcile.disk.versions import Version
 from reconcile.model.baseline import LOST
 from reconcile.model.snapshot import METADATA, WHOLE, Side
 from reconcile.planjson import action_to_json
 from reconcile.planning.baseline_update import brought
 from reconcile.planning.rules.parents import stated_alone
+from reconcile.state.database import Fold
+from reconcile.state.journal import ROOTS, Journal, Step
+from reconcile.state.sql_values import as_json
+from reconcile.state.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from reconcile.disk.state import State
     from reconcile.model.baseline import Intent, Memory, Verb, Waiting
     from reconcile.model.plan import Action, Plan, Preserve
     from reconcile.model.world_state import Look
     from reconcile.planning.baseline_update import Changes
+    from reconcile.state.database import State
 
 _INTERRUPTED = "the run was interrupted"
 _OF_THE_PLAN = ("id", "needs", "touches", "together", "title")

@@ -24,22 +24,22 @@ from reconcile.apply.leftovers import (
     remove_library_staging,
     staging_name,
 )
-from reconcile.disk.journal import StepState
 from reconcile.disk.roots import identity_of
-from reconcile.disk.state_schema import LIBRARY
-from reconcile.disk.vault import VaultError
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Side
 from reconcile.planjson import place_from_json
+from reconcile.state.journal import StepState
+from reconcile.state.schema import LIBRARY
+from reconcile.state.vault import VaultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.apply.site import Site
-    from reconcile.disk.journal import Run, Step
     from reconcile.disk.jp_locks import Acquired
-    from reconcile.disk.state import Checkout
     from reconcile.fs.mutations import Root
+    from reconcile.state.database import Checkout
+    from reconcile.state.journal import Run, Step
 
 _OPEN = (StepState.PLANNED, StepState.BEGUN)
 _UNUSED_S = 600

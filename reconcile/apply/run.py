@@ -16,11 +16,11 @@ from reconcile.apply.leftovers import clean_staging, is_staged, staging_name
 from reconcile.apply.outcome import Result
 from reconcile.apply.record import Recorder, decided_ahead, explained, learned, planned_steps, preserved
 from reconcile.apply.stage import Stage
-from reconcile.disk.state_memory import Fold
 from reconcile.model.baseline import remembered
 from reconcile.model.reasons import Reason
 from reconcile.planning.baseline_update import fold
 from reconcile.planning.suppressions import left_alone
+from reconcile.state.baseline_table import Fold
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from contextlib import ExitStack
 
-    from reconcile.disk.journal import Mark
     from reconcile.disk.jp_locks import Locks
     from reconcile.disk.roots import Roots
-    from reconcile.disk.state import State
-    from reconcile.disk.vault import Vault
     from reconcile.fs.durability import Durability
     from reconcile.model.format import Format
     from reconcile.model.world_state import Look
+    from reconcile.state.database import State
+    from reconcile.state.journal import Mark
+    from reconcile.state.vault import Vault
 
 _AGAIN = "run again; nothing was changed"
 

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from msgspec import Struct, field
 
 from reconcile.apply.drift import DriftError
-from reconcile.disk.versions import Version
 from reconcile.fs.files import mtime_of, whole
 from reconcile.fs.hashing import CHUNK, chunks_of
 from reconcile.model.snapshot import EXTRA, METADATA, Place, Side
+from reconcile.state.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from reconcile.disk.made import Files
-    from reconcile.disk.vault import Vault
     from reconcile.fs.durability import Durability
     from reconcile.fs.files import Print
     from reconcile.fs.mutations import Root
     from reconcile.model.plan import Action, Expect, Write
     from reconcile.model.snapshot import Digest
+    from reconcile.state.vault import Vault
 
 
 class Kept(NamedTuple):

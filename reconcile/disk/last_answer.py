@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from reconcile.disk.generation import Generation, generation
 from reconcile.disk.sweep import KeptSweep
 from reconcile.disk.sweep_both import changed_on_both
 from reconcile.fs.cache_file import file_of, load_values, save_values
+from reconcile.state.generation import Generation, generation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -80,7 +80,7 @@ def _recorded(request: Request) -> Iterator[_Record | Unreadable]:
     """Every state's checkouts."""
     import sqlite3  # here: only a project that has no .jp of its own asks
 
-    from reconcile.disk.live import StateError
+    from reconcile.state.connection import StateError
 
     states = os.path.dirname(state_directory(f"{_STATE}-", request.environ, request.platform))
     try:
@@ -103,7 +103,7 @@ def _recorded(request: Request) -> Iterator[_Record | Unreadable]:
 
 def _rows(path: str) -> list[tuple[int, str]]:
     """The checkouts in one database; a look changes nothing there. Raises `OSError`, `sqlite3.Error`, `StateError`."""
-    from reconcile.disk.state_file import connect_to_file_alone, demand_files, has_logs, open_for_reading
+    from reconcile.state.database_file import connect_to_file_alone, demand_files, has_logs, open_for_reading
 
     if status_at(path) is None:
         return []

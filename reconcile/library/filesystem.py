@@ -15,8 +15,6 @@ from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.disk.roots import identity_of
-from reconcile.disk.state_schema import LIBRARY
-from reconcile.disk.versions import Version
 from reconcile.errors import ReconcileError
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, has_children
 from reconcile.library.loading import stored
@@ -27,6 +25,8 @@ from reconcile.model.requests import Children, Remove
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Partition, Side
 from reconcile.planning.edits import RefusedError
 from reconcile.planning.planner import make_plan
+from reconcile.state.schema import LIBRARY
+from reconcile.state.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

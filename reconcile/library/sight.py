@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from reconcile.disk.copies import Spot
 from reconcile.disk.roots import refuse_link
-from reconcile.disk.state import State
 from reconcile.library.tree import Tree, show
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Metadata, Partition, Side
 from reconcile.planning.decide import decide
 from reconcile.planning.incremental.no_op import is_settled
 from reconcile.planning.incremental.scope import Known
+from reconcile.state.database import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from reconcile.apply.leftovers import remove_library_staging
 from reconcile.disk.jp_locks import LentLocks
-from reconcile.disk.state import State
-from reconcile.disk.vault import Vault
+from reconcile.state.database import State
+from reconcile.state.vault import Vault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

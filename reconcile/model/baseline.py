@@ -1,4 +1,4 @@
-"""What reconcile remembers between runs, as values. How it is stored is `reconcile.disk.state`'s affair."""
+"""What reconcile remembers between runs, as values. How it is stored is `reconcile.state.database`'s affair."""
 
 from __future__ import annotations
 

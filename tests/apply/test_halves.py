@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.apply.halves import roll_back_halves
-from reconcile.disk.journal import Step
-from reconcile.disk.vault import Vault
-from reconcile.disk.versions import Version
 from reconcile.fs.durability import Durability
 from reconcile.fs.hashing import digest
 from reconcile.fs.mutations import Root
 from reconcile.model.snapshot import Side
+from reconcile.state.journal import Step
+from reconcile.state.vault import Vault
+from reconcile.state.versions import Version
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.live import StateError
-from reconcile.disk.local_list import read
-from reconcile.disk.state import Fold, State
-from reconcile.disk.state_schema import MIGRATIONS
 from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.state.connection import StateError
+from reconcile.state.database import Fold, State
+from reconcile.state.local_list import read
+from reconcile.state.schema import MIGRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -300,8 +300,8 @@ def test_threads_that_change_it_at_once(place: Path) -> None:
 STORY = """
 import errno, os, sys
 from reconcile.model.baseline import Intent, IntentKind
-from reconcile.disk.live import Live
-from reconcile.disk.state import Fold, State, StateError
+from reconcile.state.connection import Live
+from reconcile.state.database import Fold, State, StateError
 place, at, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 count = 0
 

@@ -17,13 +17,6 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.disk.generation import generation
-from reconcile.disk.journal import IntentChange, Step, StepState
-from reconcile.disk.state import Checkout, Conflict, Fold, State, StateError
-from reconcile.disk.state_file import connect_to_file_alone
-from reconcile.disk.state_memory import FEW
-from reconcile.disk.state_schema import LIBRARY, VERSION, migrate, version_of
-from reconcile.disk.versions import Version, VersionKind
 from reconcile.fs.state_location import state_directory
 from reconcile.model.baseline import (
     LOST,
@@ -38,6 +31,13 @@ from reconcile.model.baseline import (
     Waiting,
 )
 from reconcile.model.snapshot import METADATA, STREAM, Side
+from reconcile.state.baseline_table import FEW
+from reconcile.state.database import Checkout, Conflict, Fold, State, StateError
+from reconcile.state.database_file import connect_to_file_alone
+from reconcile.state.generation import generation
+from reconcile.state.journal import IntentChange, Step, StepState
+from reconcile.state.schema import LIBRARY, VERSION, migrate, version_of
+from reconcile.state.versions import Version, VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -263,7 +263,7 @@ def test_busy_is_an_error_after_the_timeout(place: Path, state: State) -> None:
 
 def test_two_processes_make_it_at_the_same_time(place: Path) -> None:
     script = (
-        "import sys\nfrom reconcile.disk.state import State\nsys.stdin.readline()\n"
+        "import sys\nfrom reconcile.state.database import State\nsys.stdin.readline()\n"
         "with State.open(sys.argv[1]) as s: print(s.checkout('/p' + sys.argv[2], '8:1', 1), s.messages)"
     )
     started = [
@@ -310,7 +310,7 @@ def test_reading_beside_a_writer_sees_its_log_and_leaves_no_trace(place: Path, s
 
 def test_reading_after_a_kill_sees_the_log_too(place: Path) -> None:
     script = (
-        "import os, signal, sys\nfrom reconcile.disk.state import State\ns = State.open(sys.argv[1])\n"
+        "import os, signal, sys\nfrom reconcile.state.database import State\ns = State.open(sys.argv[1])\n"
         "s.journal.begin_run(None, 'run', 5)\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     killed = subprocess.run([sys.executable, "-c", script, str(place)], cwd=PROJECT, check=False)
@@ -326,7 +326,7 @@ def test_reading_after_a_kill_sees_the_log_too(place: Path) -> None:
 @pytest.mark.parametrize("log", [False, True])
 def test_reading_from_a_directory_that_may_not_be_written(place: Path, log: bool) -> None:
     script = (
-        "import os, shutil, sys, tempfile\nfrom reconcile.disk.state import State\n"
+        "import os, shutil, sys, tempfile\nfrom reconcile.state.database import State\n"
         "if os.getuid() == 0: os.setuid(65534)\n"
         "assert not os.access(sys.argv[1], os.W_OK)\n"
         "with State.open(sys.argv[1], readonly=True) as s: print(s.meta('a'))"
@@ -353,7 +353,7 @@ def test_a_state_that_cannot_be_copied_is_not_taken_for_an_empty_one(place: Path
     State.open(str(place)).close()
     (place / "state.sqlite-wal").write_bytes(b"as a killed run leaves one")
     script = (
-        "import sys, tempfile\nfrom reconcile.disk.state import State, StateError\n"
+        "import sys, tempfile\nfrom reconcile.state.database import State, StateError\n"
         "tempfile.tempdir = sys.argv[1] + '/nowhere'\n"
         "try: State.open(sys.argv[1], readonly=True)\nexcept StateError as error: print(error.message)"
     )
@@ -371,7 +371,7 @@ NOBODY = 65534
 
 def as_nobody(script: str, *args: object) -> str:
     """Have a program do something as an ordinary user, and return what it prints."""
-    started = "import os, sys\nfrom reconcile.disk.state import State, StateError\n"
+    started = "import os, sys\nfrom reconcile.state.database import State, StateError\n"
     drop = f"if os.getuid() == 0: os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
     ran = subprocess.run(
         [sys.executable, "-c", started + drop + script, *map(str, args)],
@@ -461,7 +461,7 @@ def test_a_database_that_was_replaced_while_open_is_not_written(place: Path, sta
 def test_processes_that_find_it_damaged_at_the_same_time_make_one_new_one(place: Path) -> None:
     State.open(str(place)).close()
     script = (
-        "import sys\nfrom reconcile.disk.state import State\nsys.stdin.readline()\n"
+        "import sys\nfrom reconcile.state.database import State\nsys.stdin.readline()\n"
         "with State.open(sys.argv[1], timeout=30) as s: print(s.checkout('/p' + sys.argv[2], '8:1', 1))"
     )
     for _ in range(5):
@@ -671,7 +671,7 @@ def test_a_fold_is_written_whole_or_not_at_all(state: State, here: int) -> None:
 
 def test_a_fold_survives_a_kill(place: Path) -> None:
     script = (
-        "import os, signal, sys\nfrom reconcile.disk.state import *\ns = State.open(sys.argv[1])\n"
+        "import os, signal, sys\nfrom reconcile.state.database import *\ns = State.open(sys.argv[1])\n"
         "c = s.checkout('/p', '8:1', 5)\ns.save_fold(c, Fold(parents={'2': '1'}))\n"
         "s._connection.execute('BEGIN IMMEDIATE')\n"
         "s._connection.execute(\"INSERT INTO parent VALUES ('3', '1')\")\n"

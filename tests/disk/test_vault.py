@@ -14,10 +14,10 @@ import pytest
 import xxhash
 from msgspec import field
 
-from reconcile.disk.vault import Vault, VaultError, VaultObject
 from reconcile.fs import hashing
 from reconcile.fs.durability import Durability
 from reconcile.fs.hashing import CHUNK
+from reconcile.state.vault import Vault, VaultError, VaultObject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

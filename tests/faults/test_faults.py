@@ -17,11 +17,11 @@ from unittest import mock
 import pytest
 
 from reconcile.disk import streams
-from reconcile.disk.vault import Vault
 from reconcile.fs import files as reading
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.durability import Durability
 from reconcile.fs.mutations import Root
+from reconcile.state.vault import Vault
 from tests.support.world import (
     DATABASE,
     LONG_AGO,

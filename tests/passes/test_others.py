@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.state import Fold, State
 from reconcile.others import Others
+from reconcile.state.database import Fold, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile import Workspace
-from reconcile.disk.state import State
-from reconcile.disk.vault import Vault
-from reconcile.disk.versions import Version
 from reconcile.model.snapshot import STREAM, Side
+from reconcile.state.database import State
+from reconcile.state.vault import Vault
+from reconcile.state.versions import Version
 from tests.support.library import locked, say
 from tests.support.three import FIRST, SECOND_ID, THIRD, three
 from tests.support.trouble import hold

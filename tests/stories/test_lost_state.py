@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.state import State
 from reconcile.model.baseline import IntentKind
+from reconcile.state.database import State
 from tests.support.world import (
     DATABASE,
     LONG_AGO,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.apply.stage import Stage
-from reconcile.disk.journal import StepState
-from reconcile.disk.state import State
-from reconcile.disk.vault import Vault
 from reconcile.fs.durability import Durability
 from reconcile.fs.mutations import Root
 from reconcile.model.snapshot import Side
+from reconcile.state.database import State
+from reconcile.state.journal import StepState
+from reconcile.state.vault import Vault
 from tests.support.faults import dies_before
 from tests.support.three import FIRST, SECOND_ID, three
 from tests.support.trouble import hold

@@ -7,8 +7,8 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING
 
-from reconcile.disk import state
-from reconcile.disk.state_schema import migrate
+from reconcile.state import database
+from reconcile.state.schema import migrate
 
 if TYPE_CHECKING:
     import pytest
@@ -21,8 +21,8 @@ class MemoryState:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._open()
-        monkeypatch.setattr(state, "open_for_writing", self._open_for_writing)
-        monkeypatch.setattr(state, "open_for_reading", lambda *_: self._connect())
+        monkeypatch.setattr(database, "open_for_writing", self._open_for_writing)
+        monkeypatch.setattr(database, "open_for_reading", lambda *_: self._connect())
 
     def forget(self) -> None:
         self.close()

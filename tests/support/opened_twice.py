@@ -15,9 +15,9 @@ from reconcile import NullBackend, RecordingBackend, Workspace
 from reconcile.disk.jp_roots import silos_of
 from reconcile.disk.lost import known_checkouts
 from reconcile.disk.roots import Request
-from reconcile.disk.state import State
 from reconcile.errors import ReconcileError
 from reconcile.fs.helper_process import Second
+from reconcile.state.database import State
 from tests.support.library import mutable, say
 
 if TYPE_CHECKING:

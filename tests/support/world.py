@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from reconcile.disk.jp_roots import find_silo, read_id
-from reconcile.disk.state_file import connect_to_file_alone
+from reconcile.state.database_file import connect_to_file_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

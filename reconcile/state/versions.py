@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from reconcile.disk.sql_values import encoded, select
-from reconcile.disk.state_schema import state_errors, transaction
 from reconcile.model.snapshot import EXTRA, Side
+from reconcile.state.schema import state_errors, transaction
+from reconcile.state.sql_values import encoded, select
 
 if TYPE_CHECKING:
     import sqlite3

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.disk.sql_values import encoded, select
 from reconcile.model.baseline import (
     LOST,
     Agreed,
@@ -22,6 +21,7 @@ from reconcile.model.baseline import (
     Waiting,
 )
 from reconcile.model.snapshot import METADATA, Side
+from reconcile.state.sql_values import encoded, select
 
 if TYPE_CHECKING:
     import sqlite3

@@ -7,9 +7,9 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING
 
-from reconcile.disk.generation import advance
-from reconcile.disk.live import Live, StateError
-from reconcile.disk.local_list import has_revoked, write_after, write_ahead
+from reconcile.state.connection import Live, StateError
+from reconcile.state.generation import advance
+from reconcile.state.local_list import has_revoked, write_after, write_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

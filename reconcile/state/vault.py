@@ -1,7 +1,7 @@
 """The vault: every version that was overwritten or removed, kept by content (docs/design/run.md#rule-50).
 
 ``<state dir>/vault/objects/ab/<blake2b-256>``: named by a cryptographic digest, verified on reading, 0600.
-Which conversation an object belongs to is in the state (`reconcile.disk.versions`).
+Which conversation an object belongs to is in the state (`reconcile.state.versions`).
 """
 
 from __future__ import annotations

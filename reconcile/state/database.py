@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
-from reconcile.disk import state_memory
-from reconcile.disk.journal import Journal
-from reconcile.disk.live import StateError
-from reconcile.disk.sql_values import encoded, select
-from reconcile.disk.state_file import (
+from reconcile.fs.state_location import NAME
+from reconcile.state import baseline_table
+from reconcile.state.baseline_table import Fold
+from reconcile.state.connection import StateError
+from reconcile.state.database_file import (
     BUSY_SECONDS,
     memory,
     open_for_reading,
     open_for_writing,
 )
-from reconcile.disk.state_memory import Fold
-from reconcile.disk.state_schema import LIBRARY, state_errors, transaction
-from reconcile.disk.versions import Versions
-from reconcile.fs.state_location import NAME
+from reconcile.state.journal import Journal
+from reconcile.state.schema import LIBRARY, state_errors, transaction
+from reconcile.state.sql_values import encoded, select
+from reconcile.state.versions import Versions
 
 if TYPE_CHECKING:
     import sqlite3
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from reconcile.disk.generation import Generation
     from reconcile.model.baseline import Memory
+    from reconcile.state.generation import Generation
 
 __all__ = ["Checkout", "Conflict", "Fold", "State", "StateError"]
 
@@ -167,7 +167,7 @@ class State:
         ``only``: of these conversations alone, of a few at a cost that the others have no part in.
         """
         with state_errors(self._path):
-            return state_memory.load(self._connection, checkout, only)
+            return baseline_table.load(self._connection, checkout, only)
 
     def has_requests(self, checkout: int) -> bool:
         """Tell whether something was asked for in a checkout that no run has carried out yet."""
@@ -183,7 +183,7 @@ class State:
     def changes(self) -> int:
         """The number of the newest change of what is remembered."""
         with state_errors(self._path):
-            return state_memory.newest_change(self._connection)
+            return baseline_table.newest_change(self._connection)
 
     def changed_since(self, number: int, most: int) -> frozenset[str]:
         """Conversations of which what is remembered has changed since a number was the newest, so many at most."""
@@ -237,7 +237,7 @@ class State:
         """Write what a run learned, all of it or nothing; with nothing to say the database isn't touched."""
         if not fold.empty:
             with transaction(self._connection, self._path):
-                state_memory.save(self._connection, checkout, fold)
+                baseline_table.save(self._connection, checkout, fold)
 
     def add_conflicts(self, checkout: int, run: str, units: Iterable[tuple[str, str]]) -> None:
         """List these conversations' units as conflicts of this run, until they are seen."""

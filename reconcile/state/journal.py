@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-from reconcile.disk import state_memory
-from reconcile.disk.sql_values import as_json, encoded, encoding, select
-from reconcile.disk.state_schema import LIBRARY, state_errors, transaction
 from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
+from reconcile.state import baseline_table
+from reconcile.state.schema import LIBRARY, state_errors, transaction
+from reconcile.state.sql_values import as_json, encoded, encoding, select
 
 if TYPE_CHECKING:
     import sqlite3
@@ -155,7 +155,7 @@ class Journal:
             return frozenset(row[0] for row in select(self._connection, sql, (now_ns,)))
 
     def record_intents(
-        self, run: str, checkout: int, fold: state_memory.Fold, again: Mapping[str, Remembered] | None = None
+        self, run: str, checkout: int, fold: baseline_table.Fold, again: Mapping[str, Remembered] | None = None
     ) -> None:
         """Write a plan's intents, asides and tombstones, ahead of its actions. Undo finds the old intents.
 
@@ -164,9 +164,9 @@ class Journal:
         if fold.empty and not again:
             return
         with transaction(self._connection, self._path):
-            state_memory.put_back(self._connection, checkout, again or {})
+            baseline_table.put_back(self._connection, checkout, again or {})
             if fold.intents:
-                before = state_memory.load_intents(self._connection, checkout, fold.intents)
+                before = baseline_table.load_intents(self._connection, checkout, fold.intents)
                 (last,) = self._connection.execute(
                     "SELECT coalesce(max(seq), 0) FROM intent_change WHERE run = ?", (run,)
                 ).fetchone()
@@ -178,7 +178,7 @@ class Journal:
                         for seq, (key, old, new) in enumerate(changed, last + 1)
                     ),
                 )
-            state_memory.save(self._connection, checkout, fold)
+            baseline_table.save(self._connection, checkout, fold)
 
     def plan_steps(self, run: str, steps: Iterable[Step], now_ns: int) -> None:
         """Write down what will be done, in order, after what the run has planned already."""
@@ -279,7 +279,7 @@ class Journal:
                     if rooted:
                         self._connection.executemany(_ROOTED, rooted)
                         sql = "SELECT DISTINCT conversation FROM step WHERE run = ?"
-                        state_memory.note_changed(
+                        baseline_table.note_changed(
                             self._connection, (key for (key,) in select(self._connection, sql, (run,)))
                         )
 

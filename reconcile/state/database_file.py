@@ -8,13 +8,17 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING
 
-from reconcile.disk.generation import NAME as GENERATION
-from reconcile.disk.generation import generation, mark_of
-from reconcile.disk.live import Live, StateError
-from reconcile.disk.local_list import NAME as LIST
-from reconcile.disk.local_list import has_revoked, head_of, list_again, number_of, take_in
-from reconcile.disk.local_list import read as read_list
-from reconcile.disk.state_schema import (
+from reconcile.fs.posix import process_lives
+from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
+from reconcile.fs.regular_files import is_other, open_regular
+from reconcile.fs.state_location import NAME, OVERRIDE
+from reconcile.state.connection import Live, StateError
+from reconcile.state.generation import NAME as GENERATION
+from reconcile.state.generation import generation, mark_of
+from reconcile.state.local_list import NAME as LIST
+from reconcile.state.local_list import has_revoked, head_of, list_again, number_of, take_in
+from reconcile.state.local_list import read as read_list
+from reconcile.state.schema import (
     VERSION,
     is_damage,
     migrate,
@@ -22,15 +26,11 @@ from reconcile.disk.state_schema import (
     transaction,
     version_of,
 )
-from reconcile.fs.posix import process_lives
-from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
-from reconcile.fs.regular_files import is_other, open_regular
-from reconcile.fs.state_location import NAME, OVERRIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.disk.generation import Generation
+    from reconcile.state.generation import Generation
 
 BUSY_SECONDS = 5.0
 _UNFINISHED = f"{NAME}.new-"
@@ -55,7 +55,7 @@ def open_for_writing(
 ) -> sqlite3.Connection:
     """Open the state, made where it is missing; a damaged one is moved aside and told in ``messages``.
 
-    ``sound``: see `reconcile.disk.state.State.open`.
+    ``sound``: see `reconcile.state.database.State.open`.
 
     Raises `StateError`: a newer version, busy for ``timeout`` seconds, no permission, a full disk.
     """

@@ -1,0 +1,1 @@
+"""What is remembered on disk: the database, the journal, the vault."""
