@@ -26,8 +26,8 @@ from .sides import find_roots, settings_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
-    from reconcile.disk.roots import Roots
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy

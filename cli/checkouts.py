@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.disk.roots import identity_of
+from reconcile.adapters.roots import identity_of
 
 from .asking import tell_waiting
 from .called import called

@@ -13,8 +13,8 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from reconcile.adapters.fixed.markers import MARKS, format_at
 from reconcile.checkups import CHECKUPS
-from reconcile.disk.marks import MARKS, format_at
 
 from . import exits
 from .options import options_of

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.disk.roots import Roots, refuse_state_inside
+from reconcile.adapters.roots import Roots, refuse_state_inside
 from reconcile.formats import get_format
 from reconcile.fs.state_location import state_directory
 from reconcile.session import Session

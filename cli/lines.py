@@ -11,7 +11,7 @@ from .style import clean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from reconcile.disk.roots import Roots
+    from reconcile.adapters.roots import Roots
 
     from .style import Style
 

@@ -16,10 +16,10 @@ from .sides import policy_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from reconcile.adapters.roots import Roots
     from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
     from reconcile.disk.last_answer import LastAnswer
-    from reconcile.disk.roots import Roots
 
     from .given import Options
 

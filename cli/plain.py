@@ -14,9 +14,9 @@ from .unchanged import answer_at_once, look_first
 if TYPE_CHECKING:
     from typing import Self
 
+    from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
     from reconcile.disk.last_answer import LastAnswer
-    from reconcile.disk.roots import Roots
 
     from .given import Options
     from .onwards import Onwards

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.disk.locate import locate_lost
-from reconcile.disk.lost import put_marker_back
+from reconcile.adapters.jp.lost_checkouts import put_marker_back
+from reconcile.adapters.locate import locate_lost
 from reconcile.instead import plan_as_asked
 from reconcile.lost import lost_with_store
 from reconcile.model.requests import Project
@@ -29,8 +29,8 @@ from .style import clean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
-    from reconcile.disk.roots import Roots
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.planning.context import Board

@@ -18,8 +18,8 @@ from .style import Style
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from reconcile.adapters.roots import Roots
     from reconcile.apply.outcome import Outcome
-    from reconcile.disk.roots import Roots
     from reconcile.model.plan import Plan
 
     from .given import Options

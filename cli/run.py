@@ -25,9 +25,9 @@ from .sides import find_roots, policy_of, settings_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reconcile.adapters.roots import Roots
     from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
-    from reconcile.disk.roots import Roots
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look

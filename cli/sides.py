@@ -6,16 +6,16 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from reconcile.adapters.fixed.markers import MARKS, format_at
+from reconcile.adapters.locate import locate, lost_format
+from reconcile.adapters.roots import Request
 from reconcile.config import Settings, load_settings
-from reconcile.disk.locate import locate, lost_format
-from reconcile.disk.marks import MARKS, format_at
-from reconcile.disk.roots import Request
 from reconcile.model.options import Layout, Prefer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.disk.roots import Roots
+    from reconcile.adapters.roots import Roots
     from reconcile.model.policy import Policy
 
     from .given import Options

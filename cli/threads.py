@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from msgspec import to_builtins
 
-from reconcile.disk.leslie_files import project_at, read_leslie
+from reconcile.adapters.leslie.files import project_at, read_leslie
 from reconcile.threads import listed
 
 from . import exits

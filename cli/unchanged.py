@@ -23,8 +23,8 @@ from .style import Style
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
-    from reconcile.disk.roots import Roots
 
     from .given import Options
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from reconcile.disk.last_answer import Answer, Asked
 
 if TYPE_CHECKING:
+    from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
-    from reconcile.disk.roots import Roots
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
 

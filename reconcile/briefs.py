@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from reconcile.disk.claudesidian_files import read_surroundings, read_vault
-from reconcile.disk.marks import MARKS, place_of
+from reconcile.adapters.claudesidian.files import read_surroundings, read_vault
+from reconcile.adapters.fixed.markers import MARKS, place_of
 from reconcile.errors import ReconcileError
 from reconcile.formats.claudesidian.briefing import brief
 from reconcile.formats.claudesidian.checks import compatibility

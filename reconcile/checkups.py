@@ -30,8 +30,8 @@ class Ill(Struct, frozen=True):
 
 
 def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
+    from reconcile.adapters.claudesidian.files import read_vault
     from reconcile.briefs import vault_at
-    from reconcile.disk.claudesidian_files import read_vault
     from reconcile.formats.claudesidian.checks.examine import examine
     from reconcile.formats.claudesidian.derived import id_of
 
@@ -52,7 +52,7 @@ def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
 
 
 def _leslie(start: str, now_ns: int) -> tuple[Ill, ...]:
-    from reconcile.disk.leslie_files import project_at, read_leslie
+    from reconcile.adapters.leslie.files import project_at, read_leslie
     from reconcile.formats.leslie.checks.findings import examine
 
     return tuple(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconcile.adapters.roots import identity_of
 from reconcile.disk.copies import Spot
 from reconcile.disk.facts import Facts
 from reconcile.disk.index import Index
 from reconcile.disk.relook import look_again, look_at, place_of
-from reconcile.disk.roots import identity_of
 from reconcile.disk.scan import scan
 from reconcile.disk.scan_both import Where, scan_both
 from reconcile.disk.sweep import KeptSweep, Sweep
@@ -152,6 +152,6 @@ class Scanner:
         """What a workspace holds besides its records, where a format derives data from them."""
         if self._format.places is None or snapshot.side is Side.STORE or not snapshot.exists:
             return snapshot
-        from reconcile.disk.found import found_at
+        from reconcile.adapters.derived_inputs import found_at
 
         return replace(snapshot, found=found_at(self._format.name, self._where[Side.WORKSPACE], self._clock()))

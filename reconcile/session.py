@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
+from reconcile.adapters.jp.lock_report import held_locks
+from reconcile.adapters.jp.sessions import active_conversations
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
-from reconcile.disk.lock_report import held_locks
 from reconcile.disk.made import rows_of
 from reconcile.disk.scan import CHANGED, inspect
-from reconcile.disk.sessions import active_conversations
 from reconcile.formats import get_format
 from reconcile.fs.cache_file import file_of
 from reconcile.fs.dirfd import Directory
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
 
+    from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Progress
     from reconcile.disk.kept_history import KeptHistory
-    from reconcile.disk.roots import Roots
     from reconcile.model.baseline import Memory
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan

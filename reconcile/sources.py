@@ -7,7 +7,7 @@ import shlex
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from reconcile.disk.fixed_roots import FOLDERS
+from reconcile.adapters.fixed.roots import FOLDERS
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import read_files
 from reconcile.model.snapshot import METADATA, Fault, Metadata

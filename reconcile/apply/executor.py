@@ -24,9 +24,9 @@ from reconcile.model.reasons import Reason
 from reconcile.state.vault import VaultError
 
 if TYPE_CHECKING:
+    from reconcile.adapters.jp.locks import Locks
     from reconcile.apply.stage import Stage
     from reconcile.apply.steps import Prepared
-    from reconcile.disk.jp_locks import Locks
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
     from reconcile.state.versions import Version

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.adapters.roots import identity_of
 from reconcile.apply.halves import found_at, roll_back_halves, wanted_by
 from reconcile.apply.idle import forget_untouched, put_back_untouched
 from reconcile.apply.leftovers import (
@@ -24,7 +25,6 @@ from reconcile.apply.leftovers import (
     remove_library_staging,
     staging_name,
 )
-from reconcile.disk.roots import identity_of
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Side
 from reconcile.planjson import place_from_json
@@ -35,8 +35,8 @@ from reconcile.state.vault import VaultError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from reconcile.adapters.jp.locks import Acquired
     from reconcile.apply.site import Site
-    from reconcile.disk.jp_locks import Acquired
     from reconcile.fs.mutations import Root
     from reconcile.state.database import Checkout
     from reconcile.state.journal import Run, Step

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.disk.jp_locks import LockRoots, LockSet, NullLockSet
+from reconcile.adapters.jp.locks import LockRoots, LockSet, NullLockSet
 from reconcile.errors import ReconcileError
 from reconcile.fs.mutations import Root
 from reconcile.fs.paths import is_directory
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from contextlib import ExitStack
 
-    from reconcile.disk.jp_locks import Locks
-    from reconcile.disk.roots import Roots
+    from reconcile.adapters.jp.locks import Locks
+    from reconcile.adapters.roots import Roots
     from reconcile.fs.durability import Durability
     from reconcile.model.format import Format
     from reconcile.model.world_state import Look
@@ -35,7 +35,7 @@ def locks_of(where: Roots) -> Locks:
     if where.format == "jp":
         return LockSet(LockRoots(where.store, where.workspace))
     if where.format == "leslie":
-        from reconcile.disk.leslie_locks import LeslieLocks  # here: most runs are about another format
+        from reconcile.adapters.leslie.run_locks import LeslieLocks  # here: most runs are about another format
 
         return LeslieLocks(where.workspace)
     return NullLockSet()

@@ -9,7 +9,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from reconcile.disk.lock_report import held_locks
+from reconcile.adapters.jp.lock_report import held_locks
 from reconcile.fs.files import reason
 from reconcile.fs.paths import names_in
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.adapters.roots import identity_of
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
-from reconcile.disk.roots import identity_of
 from reconcile.errors import ReconcileError
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, has_children
 from reconcile.library.loading import stored
@@ -31,8 +31,8 @@ from reconcile.state.versions import Version
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from reconcile.adapters.jp.locks import Lease, Locks
     from reconcile.apply.site import Site
-    from reconcile.disk.jp_locks import Lease, Locks
     from reconcile.library.persisting import Change, Removal
     from reconcile.library.sight import Ground, Sight
     from reconcile.library.values import Contents

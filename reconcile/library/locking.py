@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from reconcile.disk.jp_locks import Busy, Lease, LockRoots, Locks, LockSet, NullLockSet
+from reconcile.adapters.jp.locks import Busy, Lease, LockRoots, Locks, LockSet, NullLockSet
 from reconcile.formats import get_format
 
 if TYPE_CHECKING:
-    from reconcile.disk.roots import Roots
+    from reconcile.adapters.roots import Roots
 
 __all__ = ["Busy", "JpLocks", "Lease", "LockBackend", "NoLocks"]
 

@@ -6,9 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from reconcile.adapters.locate import locate
+from reconcile.adapters.roots import LocateError, refuse_state_inside
 from reconcile.config import load_settings
-from reconcile.disk.locate import locate
-from reconcile.disk.roots import LocateError, refuse_state_inside
 from reconcile.fs.state_location import state_directory
 from reconcile.library.exclusion import entered
 from reconcile.library.locking import JpLocks, NoLocks

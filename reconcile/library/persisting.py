@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from reconcile.disk.jp_locks import Lease
+    from reconcile.adapters.jp.locks import Lease
     from reconcile.library.values import Contents
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.adapters.roots import refuse_link
 from reconcile.disk.copies import Spot
-from reconcile.disk.roots import refuse_link
 from reconcile.library.tree import Tree, show
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Metadata, Partition, Side

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.adapters.jp.locks import LentLocks
 from reconcile.apply.leftovers import remove_library_staging
-from reconcile.disk.jp_locks import LentLocks
 from reconcile.state.database import State
 from reconcile.state.vault import Vault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from reconcile.adapters.jp.locks import Lease, Locks
     from reconcile.apply.site import Site
-    from reconcile.disk.jp_locks import Lease, Locks
     from reconcile.session import Session
 
 _PATIENCE = 60.0

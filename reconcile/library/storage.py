@@ -17,7 +17,7 @@ from reconcile.library.tree import Tree, show
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.disk.jp_locks import Lease, Locks
+    from reconcile.adapters.jp.locks import Lease, Locks
     from reconcile.library.persisting import Change, PersistBackend, Removal
     from reconcile.library.sight import Sight
     from reconcile.library.values import Contents

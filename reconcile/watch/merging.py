@@ -21,7 +21,7 @@ from reconcile.planning.rules.guards import has_lost_all
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reconcile.disk.roots import Roots
+    from reconcile.adapters.roots import Roots
     from reconcile.model.format import Format
     from reconcile.model.world_state import Look
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconcile.adapters.roots import identity_of
 from reconcile.apply.site import MovedError
-from reconcile.disk.roots import identity_of
 from reconcile.errors import ReconcileError
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.run_lock import LockedError
@@ -28,8 +28,8 @@ from reconcile.watch.settling import Settling
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from reconcile.adapters.roots import Roots
     from reconcile.apply.outcome import Outcome
-    from reconcile.disk.roots import Roots
     from reconcile.model.policy import Policy
     from reconcile.passes import Pass
     from reconcile.session import Session

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.claudesidian_files import read_surroundings, read_vault
+from reconcile.adapters.claudesidian.files import read_surroundings, read_vault
 from reconcile.formats.claudesidian.briefing import Agent, VaultFile
 from reconcile.formats.claudesidian.checks.examine import examine
 from reconcile.formats.claudesidian.record_files import Kind

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.jp_locks import Acquired, Busy, HeldLock, LockRoots, LockSet, NullLockSet
+from reconcile.adapters.jp.locks import Acquired, Busy, HeldLock, LockRoots, LockSet, NullLockSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -358,7 +358,7 @@ def test_links_of_dead_processes_go_and_those_of_the_living_stay(silo: Path, loc
 
 def test_a_killed_holder_leaves_it_free_and_its_link_is_cleaned_up(silo: Path, locks: LockSet) -> None:
     script = (
-        "import os, signal, sys\nfrom reconcile.disk.jp_locks import *\n"
+        "import os, signal, sys\nfrom reconcile.adapters.jp.locks import *\n"
         f"held = LockSet(LockRoots(sys.argv[1], None)).acquire([{NAME!r}])\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -378,7 +378,7 @@ def test_the_limit_of_open_files_is_raised_when_many_are_needed(tmp_path: Path) 
     if hard != resource.RLIM_INFINITY and hard < 2000:
         pytest.skip("the hard limit is too low to raise anything")
     script = (
-        "import resource, sys\nfrom reconcile.disk.jp_locks import *\n"
+        "import resource, sys\nfrom reconcile.adapters.jp.locks import *\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (256, 1500))\n"
         "for count in (1000, 2000):\n"
         "  names = [f'jp-c{n}.lock' for n in range(count)]\n"

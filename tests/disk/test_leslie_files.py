@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.leslie_files import LeslieError, project_at, read_leslie
-from reconcile.disk.marks import format_at
+from reconcile.adapters.fixed.markers import format_at
+from reconcile.adapters.leslie.files import LeslieError, project_at, read_leslie
 from reconcile.formats.leslie.checks.input import File, Leftover, Lock, ThreadDirectory
 from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS
 from tests.support.leslie import CORPUS, Leslie, corpus_found, corpus_project

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.jp_roots import find_silo, user_data_dir
-from reconcile.disk.locate import locate
-from reconcile.disk.roots import LocateError, Roots
+from reconcile.adapters.jp.roots import find_silo, user_data_dir
+from reconcile.adapters.locate import locate
+from reconcile.adapters.roots import LocateError, Roots
 
 if TYPE_CHECKING:
     from pathlib import Path

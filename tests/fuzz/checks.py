@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from hypothesis import strategies as st
 
+from reconcile.adapters.jp.locks import Busy, HeldLock, LockRoots
+from reconcile.adapters.jp.roots import read_id
+from reconcile.adapters.jp.sessions import active_conversations
+from reconcile.adapters.roots import LocateError
 from reconcile.checkups import CHECKUPS
 from reconcile.config import ConfigError, load_settings
 from reconcile.disk.index import Index, make_row
-from reconcile.disk.jp_locks import Busy, HeldLock, LockRoots
-from reconcile.disk.jp_roots import read_id
-from reconcile.disk.roots import LocateError
-from reconcile.disk.sessions import active_conversations
 from reconcile.formats import FORMATS, get_format
 from reconcile.formats.jp import ids, times
 from reconcile.formats.jp.format import JpFormat

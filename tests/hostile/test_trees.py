@@ -11,8 +11,8 @@ from unittest import mock
 
 import pytest
 
+from reconcile.adapters.locate import locate
 from reconcile.apply.outcome import Result
-from reconcile.disk.locate import locate
 from reconcile.fs.dirfd import Directory
 from reconcile.instead import plan_as_asked
 from reconcile.model.policy import Policy

@@ -19,7 +19,7 @@ from reconcile import (
     UnknownConversationError,
     Workspace,
 )
-from reconcile.disk.roots import LocateError
+from reconcile.adapters.roots import LocateError
 from tests.support.jp_process import JpProcess
 from tests.support.library import check, locked, mutable, say
 from tests.support.three import FIRST, SECOND_ID

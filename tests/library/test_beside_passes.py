@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.disk.locate import locate
+from reconcile.adapters.locate import locate
 from reconcile.instead import plan_as_asked
 from reconcile.model.policy import Policy
 from reconcile.passes import Passes

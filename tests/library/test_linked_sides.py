@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile import PersistError, UnreadableError, Workspace
-from reconcile.disk.roots import LocateError
+from reconcile.adapters.roots import LocateError
 from tests.support.disk_level import read_directory
 from tests.support.library import check, mutable, say, texts
 from tests.support.three import FIRST, THIRD

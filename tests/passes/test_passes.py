@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from reconcile.disk.locate import locate
+from reconcile.adapters.locate import locate
 from reconcile.instead import plan_as_asked
 from reconcile.model.baseline import IntentKind
 from reconcile.model.options import Prefer

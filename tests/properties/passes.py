@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reconcile.disk.locate import locate
+from reconcile.adapters.locate import locate
 from reconcile.disk.scan import scan
 from reconcile.fs.state_location import state_directory
 from reconcile.model.snapshot import Side

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.adapters.locate import locate
 from reconcile.answering import asked_of
 from reconcile.disk.last_answer import LastAnswer
-from reconcile.disk.locate import locate
 from reconcile.disk.scan import scan
 from reconcile.fs.state_location import state_directory
 from reconcile.instead import plan_as_asked
@@ -29,7 +29,7 @@ from tests.support.disk_level import DiskLevel
 from tests.support.pure_level import FORMAT
 
 if TYPE_CHECKING:
-    from reconcile.disk.roots import Roots
+    from reconcile.adapters.roots import Roots
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from tests.support.commands import Command, Outcome

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.disk.claudesidian_files import read_vault
+from reconcile.adapters.claudesidian.files import read_vault
 from reconcile.formats.claudesidian.checks.examine import examine
 from tests.support.claudesidian import NOW, carried_out, copied, needs_corpus, told
 

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from reconcile.disk.jp_locks import Acquired, LockSet
+from reconcile.adapters.jp.locks import Acquired, LockSet
 from reconcile.fs.mutations import Root
 from reconcile.fs.posix import lock_exclusively
 from tests.support.jp_process import JpProcess
@@ -142,7 +142,7 @@ def test_a_release_that_unlinks_the_name_under_our_lock(
         if due:
             jp.unlink(due.pop())
 
-    monkeypatch.setattr("reconcile.disk.jp_locks.lock_exclusively", between)
+    monkeypatch.setattr("reconcile.adapters.jp.locks.lock_exclusively", between)
     with at_the_rename(lambda: gets.append(another.take(FIRST))):
         world.reconcile()
     assert gets == [False], "two held the lock of one conversation"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.locate import locate
+from reconcile.adapters.locate import locate
 from reconcile.model.policy import Policy
 from reconcile.session import Session
 from reconcile.watch.news import What
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from reconcile.disk.roots import Roots
+    from reconcile.adapters.roots import Roots
     from tests.support.world import World
 
 NEW = 17500000009

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconcile.disk.fixed_roots import FOLDERS, store_of
-from reconcile.disk.roots import Request
+from reconcile.adapters.fixed.roots import FOLDERS, store_of
+from reconcile.adapters.roots import Request
 from tests.support.fixed_programs import PROGRAMS
 from tests.support.fixed_sides import Side, changes, tree_of
 from tests.support.words import ScenarioError

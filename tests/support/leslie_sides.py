@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconcile.disk.fixed_roots import store_of
-from reconcile.disk.roots import Request
+from reconcile.adapters.fixed.roots import store_of
+from reconcile.adapters.roots import Request
 from tests.support.world import digest_of, files
 
 if TYPE_CHECKING:

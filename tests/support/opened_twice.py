@@ -12,9 +12,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from reconcile import NullBackend, RecordingBackend, Workspace
-from reconcile.disk.jp_roots import silos_of
-from reconcile.disk.lost import known_checkouts
-from reconcile.disk.roots import Request
+from reconcile.adapters.jp.lost_checkouts import known_checkouts
+from reconcile.adapters.jp.roots import silos_of
+from reconcile.adapters.roots import Request
 from reconcile.errors import ReconcileError
 from reconcile.fs.helper_process import Second
 from reconcile.state.database import State

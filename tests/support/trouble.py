@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from reconcile.disk.jp_locks import Busy, HeldLock, LockRoots
+from reconcile.adapters.jp.locks import Busy, HeldLock, LockRoots
 from reconcile.fs.mutations import Root
 
 if TYPE_CHECKING:

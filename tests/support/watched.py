@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile.disk.locate import locate
+from reconcile.adapters.locate import locate
 from reconcile.model.policy import Policy
 from reconcile.passes import Passes
 from reconcile.session import Session
@@ -16,7 +16,7 @@ from tests.support.world import ID_FILE, events, write_conversation
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reconcile.disk.roots import Roots
+    from reconcile.adapters.roots import Roots
 
 FIRST = 17_500_000_000
 LATER = 1_700_000_000 * 10**9

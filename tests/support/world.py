@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from reconcile.disk.jp_roots import find_silo, read_id
+from reconcile.adapters.jp.roots import find_silo, read_id
 from reconcile.state.database_file import connect_to_file_alone
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.jp_roots import locate_jp
-from reconcile.disk.roots import Request, Roots
+from reconcile.adapters.jp.roots import locate_jp
+from reconcile.adapters.roots import Request, Roots
 from reconcile.model.world_state import Look
 from reconcile.watch.merging import MergingError, refuse_merging
 from tests.support.building import agreed_on, here, stored

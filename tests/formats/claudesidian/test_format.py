@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.disk.claudesidian_files import read_vault
+from reconcile.adapters.claudesidian.files import read_vault
 from reconcile.formats import get_format
 from reconcile.formats.claudesidian.checks.examine import examine
 from reconcile.formats.claudesidian.checks.records import LARGE

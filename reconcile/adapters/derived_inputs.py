@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def _leslie(root: str, now_ns: int) -> object:
-    from reconcile.disk.leslie_files import read_leslie
+    from reconcile.adapters.leslie.files import read_leslie
 
     return read_leslie(os.path.dirname(root), now_ns)
 
 
 def _claudesidian(root: str, now_ns: int) -> object:
-    from reconcile.disk.claudesidian_files import read_vault
+    from reconcile.adapters.claudesidian.files import read_vault
     from reconcile.formats.claudesidian.vault import FoundVault
 
     return FoundVault(read_vault(root), now_ns // 1_000_000)

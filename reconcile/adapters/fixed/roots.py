@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.marks import MARKS, place_of
-from reconcile.disk.roots import LocateError, Roots, identity_of
+from reconcile.adapters.fixed.markers import MARKS, place_of
+from reconcile.adapters.roots import LocateError, Roots, identity_of
 from reconcile.fs.git_state import in_repository
 from reconcile.fs.hashing import digest
 from reconcile.fs.paths import is_directory, upwards
 from reconcile.fs.state_location import data_directory
 
 if TYPE_CHECKING:
-    from reconcile.disk.roots import Request
+    from reconcile.adapters.roots import Request
 
 FOLDERS = {"leslie": ".leslie", "claudesidian": ""}
 """The folder of the project that is the workspace's side; empty: the project itself, of which a part is looked at."""

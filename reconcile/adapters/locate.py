@@ -7,8 +7,8 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reconcile.disk.marks import format_at
-from reconcile.disk.roots import LocateError, Request, Roots, refuse_link, within
+from reconcile.adapters.fixed.markers import format_at
+from reconcile.adapters.roots import LocateError, Request, Roots, refuse_link, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ def locate_lost(
 ) -> Roots:
     """The sides of a JP checkout whose ``.jp`` may be gone (`reconcile recover`). Nothing is written."""
     _refuse_encoding()
-    from reconcile.disk.jp_roots import locate_for_recovery
+    from reconcile.adapters.jp.roots import locate_for_recovery
 
     roots = locate_for_recovery(Request(workspace_arg, store_arg, cwd, environ, platform), source)
     if os.path.lexists(roots.workspace) and not os.path.isdir(roots.workspace):
@@ -74,12 +74,12 @@ def locate_lost(
 
 def _found(request: Request) -> str:
     """The format that what is there belongs to."""
-    from reconcile.disk.jp_roots import find_project, silos_of
+    from reconcile.adapters.jp.roots import find_project, silos_of
 
     start = request.path(request.workspace or "")
     if find_project(start) is not None:
         return "jp"
-    from reconcile.disk.lost import known_checkouts
+    from reconcile.adapters.jp.lost_checkouts import known_checkouts
 
     if (lost := known_checkouts(request, silos_of(request)).nearest_lost(start)) is not None:
         raise LocateError(
@@ -96,8 +96,8 @@ def _found(request: Request) -> str:
 
 def lost_format(request: Request) -> str | None:
     """The format of a project whose folder is gone, and of which there is a durable copy; None inside a JP project."""
-    from reconcile.disk.fixed_roots import FOLDERS, lost_project
-    from reconcile.disk.jp_roots import find_project
+    from reconcile.adapters.fixed.roots import FOLDERS, lost_project
+    from reconcile.adapters.jp.roots import find_project
 
     if find_project(request.path(request.workspace or "")) is not None:
         return None
@@ -143,19 +143,19 @@ def _refuse_overlap(roots: Roots) -> None:
 
 
 def _jp(request: Request) -> Roots:
-    from reconcile.disk.jp_roots import locate_jp
+    from reconcile.adapters.jp.roots import locate_jp
 
     return locate_jp(request)
 
 
 def _plain(request: Request) -> Roots:
-    from reconcile.disk.plain_roots import locate_plain
+    from reconcile.adapters.plain.roots import locate_plain
 
     return locate_plain(request)
 
 
 def _fixed(request: Request, name: str) -> Roots:
-    from reconcile.disk.fixed_roots import locate_fixed
+    from reconcile.adapters.fixed.roots import locate_fixed
 
     return locate_fixed(name, request)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.disk.roots import LocateError, Roots, identity_of
+from reconcile.adapters.roots import LocateError, Roots, identity_of
 from reconcile.fs.hashing import digest
 from reconcile.model.names import CHILDREN
 
 if TYPE_CHECKING:
-    from reconcile.disk.roots import Request
+    from reconcile.adapters.roots import Request
 
 
 def locate_plain(request: Request) -> Roots:

@@ -10,14 +10,14 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.disk.roots import LocateError, Roots, identity_of
+from reconcile.adapters.roots import LocateError, Roots, identity_of
 from reconcile.fs.paths import is_absence, is_directory, status_at
 from reconcile.model.names import CHILDREN, ID_FILE, LINK, MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reconcile.disk.roots import Request
+    from reconcile.adapters.roots import Request
     from reconcile.model.snapshot import Unreadable
 
 _ID_CHARACTERS = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz")
@@ -45,7 +45,7 @@ def locate_jp(request: Request) -> Roots:
 
 def _refuse_lost(start: str, project: str, request: Request) -> None:
     """A project further up isn't meant where there was one nearer."""
-    from reconcile.disk.lost import known_checkouts  # here: most runs begin in the project itself
+    from reconcile.adapters.jp.lost_checkouts import known_checkouts  # here: most runs begin in the project itself
 
     lost = known_checkouts(request, silos_of(request)).nearest_lost(start)
     if lost is not None:
@@ -61,7 +61,7 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
     The id is found through its own file, reconcile's record of this path or of ``source``, a silo's ``storage`` link,
     or ``--store``. Nothing is written.
     """
-    from reconcile.disk.lost import known_checkouts
+    from reconcile.adapters.jp.lost_checkouts import known_checkouts
 
     start = request.path(request.workspace or "")
     known = known_checkouts(request, silos_of(request))

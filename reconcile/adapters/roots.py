@@ -1,4 +1,4 @@
-"""The two sides of a run, and what refuses them. Where they are is found in `reconcile.disk.locate`."""
+"""The two sides of a run, and what refuses them. Where they are is found in `reconcile.adapters.locate`."""
 
 from __future__ import annotations
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from reconcile.disk.jp_locks import Acquired, Busy
-from reconcile.disk.leslie_lock import SUFFIX, LeslieBusyError, LockLostError, acquire
+from reconcile.adapters.jp.locks import Acquired, Busy
+from reconcile.adapters.leslie.lock import SUFFIX, LeslieBusyError, LockLostError, acquire
 from reconcile.fs.paths import is_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconcile.disk.leslie_lock import Held
+    from reconcile.adapters.leslie.lock import Held
 
 
 class LeslieLease(Struct):

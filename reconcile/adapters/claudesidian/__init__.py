@@ -1,0 +1,1 @@
+"""Claudesidian on disk: the files of a vault."""

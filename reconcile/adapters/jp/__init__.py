@@ -1,0 +1,1 @@
+"""JP on disk: its roots, locks and sessions."""

@@ -1,0 +1,1 @@
+"""Leslie on disk: its files and locks."""

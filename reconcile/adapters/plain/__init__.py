@@ -1,0 +1,1 @@
+"""The plain format on disk."""
