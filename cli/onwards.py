@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
-    from reconcile.disk.last_answer import LastAnswer
+    from reconcile.index.summary import LastAnswer
 
     from .given import Options
 

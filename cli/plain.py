@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
-    from reconcile.disk.last_answer import LastAnswer
+    from reconcile.index.summary import LastAnswer
 
     from .given import Options
     from .onwards import Onwards

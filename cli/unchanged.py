@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.answering import asked_of
-from reconcile.disk.last_answer import LastAnswer
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.state_location import state_directory
+from reconcile.index.summary import LastAnswer
 
 from . import exits
 from .lines import RESTING, counted, heading, show

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.disk.last_answer import Answer, Asked
+from reconcile.index.summary import Answer, Asked
 
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots

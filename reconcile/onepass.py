@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from reconcile.apply.executor import Progress
     from reconcile.apply.outcome import Outcome
-    from reconcile.disk.last_known import LastKnown
+    from reconcile.index.snapshots import LastKnown
     from reconcile.model.plan import Item, Note, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look

@@ -1,6 +1,6 @@
 """Passes that go on where an earlier process has stopped: only what has changed since is looked at and planned.
 
-What that knew is kept in the state's directory (`reconcile.disk.last_answer`, `reconcile.disk.last_known`). It holds
+What that knew is kept in the state's directory (`reconcile.index.summary`, `reconcile.index.snapshots`). It holds
 while what is remembered and what is asked for are the same; else everything is looked at. Both may be lost at any time.
 """
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from reconcile.answering import answer_of, asked_of, is_ordinary, plan_of
-from reconcile.disk.index import is_whole
-from reconcile.disk.last_answer import LastAnswer
-from reconcile.disk.last_known import LastKnown, LastKnownSide
+from reconcile.index.snapshots import LastKnown, LastKnownSide
+from reconcile.index.stat_cache import is_whole
+from reconcile.index.summary import LastAnswer
 from reconcile.model.snapshot import Foreign, Side
 from reconcile.passes import Passes
 from reconcile.planning.incremental.ancestry import Kin

@@ -10,19 +10,19 @@ from msgspec.structs import replace
 from reconcile.adapters.roots import identity_of
 from reconcile.disk.copies import Spot
 from reconcile.disk.facts import Facts
-from reconcile.disk.index import Index
 from reconcile.disk.relook import look_again, look_at, place_of
 from reconcile.disk.scan import scan
 from reconcile.disk.scan_both import Where, scan_both
-from reconcile.disk.sweep import KeptSweep, Sweep
+from reconcile.index.stat_cache import Index
+from reconcile.index.stat_table import KeptSweep, Sweep
 from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from reconcile.disk.index import Row
     from reconcile.disk.relook import Again
     from reconcile.disk.scan import Scanned
+    from reconcile.index.stat_cache import Row
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Place, Snapshot
     from reconcile.planning.incremental.side_index import KnownSide

@@ -16,7 +16,6 @@ from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
-from reconcile.disk.made import rows_of
 from reconcile.disk.scan import CHANGED, inspect
 from reconcile.formats import get_format
 from reconcile.fs.cache_file import file_of
@@ -27,6 +26,7 @@ from reconcile.fs.git_state import git_busy
 from reconcile.fs.hashing import digest
 from reconcile.fs.posix import process_lives
 from reconcile.fs.run_lock import own_lock, read_holder
+from reconcile.index.adopted import rows_of
 from reconcile.model.snapshot import Fault, Side, Unreadable
 from reconcile.model.units import Rules
 from reconcile.model.world_state import Look
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Progress
-    from reconcile.disk.kept_history import KeptHistory
+    from reconcile.index.git_history import KeptHistory
     from reconcile.model.baseline import Memory
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan
@@ -171,7 +171,7 @@ class Session:
 
     @cached_property
     def _history(self) -> KeptHistory:
-        from reconcile.disk.kept_history import KIND, KeptHistory  # here: as above
+        from reconcile.index.git_history import KIND, KeptHistory  # here: as above
 
         path = file_of(self.directory, KIND, self.roots.workspace_identity)
         return KeptHistory(path, readonly=self.readonly)

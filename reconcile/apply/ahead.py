@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from reconcile.apply.drift import DriftError
 from reconcile.apply.stage import Staged
-from reconcile.disk.index import settled
 from reconcile.fs.files import print_of
 from reconcile.fs.helper_process import is_possible
+from reconcile.index.stat_cache import settled
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE
 

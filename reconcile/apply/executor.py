@@ -19,7 +19,7 @@ from reconcile.apply.batches import batches, levels
 from reconcile.apply.drift import DriftError
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.steps import prepare
-from reconcile.disk.made import are_settled
+from reconcile.index.adopted import are_settled
 from reconcile.model.reasons import Reason
 from reconcile.state.vault import VaultError
 

@@ -23,10 +23,10 @@ from reconcile.state.versions import Version
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from reconcile.disk.made import Files
     from reconcile.fs.durability import Durability
     from reconcile.fs.files import Print
     from reconcile.fs.mutations import Root
+    from reconcile.index.adopted import Files
     from reconcile.model.plan import Action, Expect, Write
     from reconcile.model.snapshot import Digest
     from reconcile.state.vault import Vault

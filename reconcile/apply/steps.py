@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from reconcile.apply.stage import Kept, Stage, Staged
-    from reconcile.disk.made import Files
+    from reconcile.index.adopted import Files
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Place
 

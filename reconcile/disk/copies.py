@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.disk.index import Index, Row, make_row, pack, settled
 from reconcile.disk.streams import LARGE, read_stream
-from reconcile.disk.sweep import Sweep
 from reconcile.fs.dirfd import is_special, kind_of
 from reconcile.fs.files import CHANGING, digest_extra, parsed, print_of, read_files, read_usual, reason
 from reconcile.fs.hashing import digest as digest_of
+from reconcile.index.stat_cache import Index, Row, make_row, pack, settled
+from reconcile.index.stat_table import Sweep
 from reconcile.model.names import CHILDREN, GIT
 from reconcile.model.snapshot import (
     METADATA,

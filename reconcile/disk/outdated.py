@@ -30,7 +30,7 @@ from reconcile.planning.rules.commit_order import PARTITION, Change, Commits, Or
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from reconcile.disk.kept_history import KeptHistory
+    from reconcile.index.git_history import KeptHistory
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Digest, File
     from reconcile.model.units import Unit

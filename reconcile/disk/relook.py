@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from collections.abc import Set as AbstractSet
 
-    from reconcile.disk.index import Index
-    from reconcile.disk.sweep import Sweep
     from reconcile.fs.dirfd import Directory
+    from reconcile.index.stat_cache import Index
+    from reconcile.index.stat_table import Sweep
     from reconcile.model.format import Format
     from reconcile.planning.incremental.side_index import KnownSide
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.disk.index import Index
 from reconcile.disk.streams import read_stream
-from reconcile.disk.sweep import KeptSweep
 from reconcile.disk.walk import Walk
 from reconcile.fs.dirfd import Directory, kind_of
 from reconcile.fs.files import reason
+from reconcile.index.stat_cache import Index
+from reconcile.index.stat_table import KeptSweep
 from reconcile.model.snapshot import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream, Unreadable
 
 if TYPE_CHECKING:

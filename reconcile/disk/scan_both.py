@@ -6,17 +6,17 @@ import marshal
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.disk.index import Index, is_whole
 from reconcile.disk.scan import Scanned, scan
-from reconcile.disk.sweep import KeptSweep
 from reconcile.fs.helper_process import Second, is_possible
+from reconcile.index.stat_cache import Index, is_whole
+from reconcile.index.stat_table import KeptSweep
 from reconcile.model.snapshot import Copy, Partition, Side, Snapshot, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.disk.facts import Facts
-    from reconcile.disk.index import Row
+    from reconcile.index.stat_cache import Row
     from reconcile.model.format import Format
 
 WORTH = 400

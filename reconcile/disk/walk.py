@@ -18,7 +18,7 @@ from reconcile.model.snapshot import Copy, Foreign, Partition, Problem, Side, Sn
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.disk.index import Index
+    from reconcile.index.stat_cache import Index
     from reconcile.model.format import Format
 
 _TRIES = 2

@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.apply.stage import Stage
-from reconcile.disk.made import Files, are_settled, rows_of
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import print_of
 from reconcile.fs.hashing import digest
+from reconcile.index.adopted import Files, are_settled, rows_of
 from reconcile.model.plan import Action, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side

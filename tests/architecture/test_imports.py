@@ -55,7 +55,7 @@ def test_nobody_imports_the_command_by_name() -> None:
         ("click", ("cli", "tests")),
         ("filelock", ("reconcile/fs", "tests")),
         ("watchdog", ("reconcile/watch", "tests")),
-        ("xxhash", ("reconcile/disk", "reconcile/fs", "reconcile/state", "tests")),
+        ("xxhash", ("reconcile/fs", "reconcile/index", "reconcile/state", "tests")),
     ],
 )
 def test_third_party_packages_stay_at_home(package: str, homes: tuple[str, ...]) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.index import Index, Row, make_row, settled
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
+from reconcile.index.stat_cache import Index, Row, make_row, settled
 from reconcile.model.snapshot import Fault, Side, Stream
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def test_after_a_failed_save_the_next_one_knows_what_is_stored(
 
     kept.rows.update({f"c{number}": row(1000 + number) for number in range(20)})
     with monkeypatch.context() as patched:
-        patched.setattr("reconcile.disk.index.replace_private_file", full)
+        patched.setattr("reconcile.index.stat_cache.replace_private_file", full)
         assert saved(tmp_path, kept) == set()
     # Nobody may take what is stored for what is known here.
     assert Index.load(str(tmp_path), "side").saved != kept.saved

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.disk import relook
-from reconcile.disk.index import settled
 from reconcile.disk.relook import look_again
 from reconcile.disk.scan import scan
 from reconcile.formats import get_format
+from reconcile.index.stat_cache import settled
 from reconcile.model.snapshot import Side
 from reconcile.planning.incremental.side_index import KnownSide
 from tests.support.world import LONG_AGO, append, events, write_conversation

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from reconcile.disk import scan_both as scanning
 from reconcile.disk.facts import Facts
-from reconcile.disk.index import Index
 from reconcile.disk.scan_both import Where, heard, scan_both, told
 from reconcile.formats import get_format
 from reconcile.fs import helper_process
 from reconcile.fs.helper_process import Second
+from reconcile.index.stat_cache import Index
 from reconcile.model.snapshot import Side
 from tests.support.motley import FIRST, fill
 from tests.support.world import events, write_conversation

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk import sweep as sweep_module
-from reconcile.disk import sweep_both
 from reconcile.disk.scan import scan
-from reconcile.disk.sweep import KeptSweep, Sweep
-from reconcile.disk.sweep_both import changed_on_both
 from reconcile.formats import get_format
+from reconcile.index import parallel_stat
+from reconcile.index import stat_table as sweep_module
+from reconcile.index.parallel_stat import changed_on_both
+from reconcile.index.stat_table import KeptSweep, Sweep
 from reconcile.model.snapshot import Side
 from tests.support.swept import whole
 
@@ -132,7 +132,7 @@ def test_two_processes_see_what_one_sees(side: Path, tmp_path: Path, monkeypatch
     (side / A / "events.json").unlink()
     (other / A / "NOTE.md").write_bytes(b"")
     alone = changed_on_both(roots, sweeps)
-    monkeypatch.setattr(sweep_both, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(parallel_stat, "WORTH_A_PROCESS", 1)
     assert changed_on_both(roots, sweeps) == alone
     assert all(alone)
 
@@ -143,7 +143,7 @@ def test_where_no_process_can_be_made_one_looks_at_both(side: Path, monkeypatch:
 
     known = swept(side)
     (side / A / "events.json").unlink()
-    monkeypatch.setattr(sweep_both, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(parallel_stat, "WORTH_A_PROCESS", 1)
     monkeypatch.setattr(os, "fork", refused)
     one, other = changed_on_both((str(side), str(side)), (known, known))
     assert one == other != []
@@ -157,18 +157,18 @@ def test_what_such_a_run_needs_is_done_once_while_another_process_looks(
     write(other / A)
     roots, sweeps, done = (str(side), str(other)), (swept(side), swept(other)), []
     changed_on_both(roots, sweeps, lambda: done.append("of a few"))
-    monkeypatch.setattr(sweep_both, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(parallel_stat, "WORTH_A_PROCESS", 1)
     changed_on_both(roots, sweeps, lambda: done.append("of nothing"))
     assert done == []
     for path in (side, other):
         (path / A / "events.json").unlink()
-    begin = sweep_both._Both.from_the_end
+    begin = parallel_stat._Both.from_the_end
 
-    def late(both: sweep_both._Both) -> bytes:
+    def late(both: parallel_stat._Both) -> bytes:
         time.sleep(0.2)
         return begin(both)
 
-    monkeypatch.setattr(sweep_both._Both, "from_the_end", late)
+    monkeypatch.setattr(parallel_stat._Both, "from_the_end", late)
     changed = changed_on_both(roots, sweeps, lambda: done.append("once"))
     assert changed == tuple(known.changed(root) for root, known in zip(roots, sweeps, strict=True))
     assert done == ["once"]
@@ -178,7 +178,7 @@ def test_what_such_a_run_needs_is_done_once_while_another_process_looks(
 def test_what_the_other_process_took_and_has_not_told_is_looked_at_here(
     side: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    def killed(both: sweep_both._Both) -> bytes:
+    def killed(both: parallel_stat._Both) -> bytes:
         for _ in itertools.islice(both._taken(reversed(range(len(both._portions)))), most):
             pass
         os._exit(1)
@@ -188,8 +188,8 @@ def test_what_the_other_process_took_and_has_not_told_is_looked_at_here(
     (side / A / "events.json").unlink()
     write(side / "17528832009-new")
     expected = known.changed(str(side))
-    monkeypatch.setattr(sweep_both, "WORTH_A_PROCESS", 1)
-    monkeypatch.setattr(sweep_both._Both, "from_the_end", killed)
+    monkeypatch.setattr(parallel_stat, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(parallel_stat._Both, "from_the_end", killed)
     assert changed_on_both((str(side), str(side)), (known, known)) == (expected, expected)
     assert expected
 

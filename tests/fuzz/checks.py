@@ -28,7 +28,6 @@ from reconcile.adapters.jp.sessions import active_conversations
 from reconcile.adapters.roots import LocateError
 from reconcile.checkups import CHECKUPS
 from reconcile.config import ConfigError, load_settings
-from reconcile.disk.index import Index, make_row
 from reconcile.formats import FORMATS, get_format
 from reconcile.formats.jp import ids, times
 from reconcile.formats.jp.format import JpFormat
@@ -36,6 +35,7 @@ from reconcile.formats.plain import PlainFormat
 from reconcile.fs.git_state import git_busy, in_repository
 from reconcile.fs.posix import process_lives
 from reconcile.fs.run_lock import read_holder
+from reconcile.index.stat_cache import Index, make_row
 from reconcile.model.format import Part
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.planfile import PlanFileError, read_plan

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from reconcile.adapters.locate import locate
 from reconcile.answering import asked_of
-from reconcile.disk.last_answer import LastAnswer
 from reconcile.disk.scan import scan
 from reconcile.fs.state_location import state_directory
+from reconcile.index.summary import LastAnswer
 from reconcile.instead import plan_as_asked
 from reconcile.onepass import OnePass, carry_out_whole
 from reconcile.passes import Passes

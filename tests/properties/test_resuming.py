@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk import sweep
+from reconcile.index import stat_table
 from tests.properties.resuming import ResumingLevel
 from tests.properties.shortening import breaks
 from tests.properties.test_parts import Watched
@@ -45,7 +45,7 @@ def wander(tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> 
 
     def one(seed: int, steps: int) -> Counter[str]:
         # With a clock as fine as this what was just written is known, too; else all of it is looked at again.
-        monkeypatch.setattr(sweep, "_TICK_NS", 1 if seed % 2 else 20_000_000)
+        monkeypatch.setattr(stat_table, "_TICK_NS", 1 if seed % 2 else 20_000_000)
         level = ResumingLevel(tmp_path / str(seed), run, config, clock_ns=DAY_NS)
         monkeypatch.setenv("RECONCILE_STATE_DIR", str(level.state))
         story = Resuming(level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 
-from reconcile.disk.sweep import KeptSweep, Sweep
+from reconcile.index.stat_table import KeptSweep, Sweep
 
 
 def whole(kept: KeptSweep) -> Sweep:

@@ -1,22 +1,23 @@
 """Directories of conversations that a run itself has made: what it has written, it need not read again.
 
 A file's status tells whether somebody has written to it since, unless that came within a tick of the file system's
-clock (`reconcile.disk.index`). Until it gets its place, a file lies in our staging directory, where nobody else writes;
-so the status that it was written with says what is in it if a tick lay between. One that is younger is read again.
+clock (`reconcile.index.stat_cache`). Until it gets its place, a file lies in our staging directory, where nobody else
+writes; so the status that it was written with says what is in it if a tick lay between. One that is younger is read
+again.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconcile.disk.index import make_row, settled
+from reconcile.index.stat_cache import make_row, settled
 from reconcile.model.snapshot import Metadata, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.disk.index import Row
     from reconcile.fs.files import Print
+    from reconcile.index.stat_cache import Row
     from reconcile.model.format import Format
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Copy, Digest, Place

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field, msgpack
 from xxhash import xxh3_128, xxh3_128_digest
 
-from reconcile.disk.rows import Changes, Packed, Rows
-from reconcile.disk.sweep import past
 from reconcile.fs.private_files import replace_private_file
 from reconcile.fs.regular_files import open_regular
+from reconcile.index.rows import Changes, Packed, Rows
+from reconcile.index.stat_table import past
 from reconcile.model.snapshot import Copy, Fault, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.disk.rows import Bytes
     from reconcile.fs.files import Print
+    from reconcile.index.rows import Bytes
     from reconcile.model.snapshot import Digest
 
 _MAGIC = b"reconcile.index\x04"

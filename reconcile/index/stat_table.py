@@ -1,8 +1,8 @@
 """Every path of a side that was looked at, with its status then: what it takes to know that nothing has changed.
 
-The same status says the same content, unless it was too young when it was looked at (`reconcile.disk.index`): such a
-path is noted without one, and counts as changed. Directories are among them, so that whatever comes, goes or gets
-another name shows in the one that it lies in. This module is loaded at every start, and loads next to nothing.
+The same status says the same content, unless it was too young when it was looked at (`reconcile.index.stat_cache`):
+such a path is noted without one, and counts as changed. Directories are among them, so that whatever comes, goes or
+gets another name shows in the one that it lies in. This module is loaded at every start, and loads next to nothing.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from __future__ import annotations
 import marshal
 from typing import TYPE_CHECKING
 
-from reconcile.disk.sweep import Opened
 from reconcile.fs.helper_process import Second
+from reconcile.index.stat_table import Opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from reconcile.disk.sweep import KeptSweep, Portion
+    from reconcile.index.stat_table import KeptSweep, Portion
 
 WORTH_A_PROCESS = 12_000
 """Paths of both sides together from which a second process saves time."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from reconcile.disk.sweep import KeptSweep
-from reconcile.disk.sweep_both import changed_on_both
 from reconcile.fs.cache_file import file_of, load_values, save_values
+from reconcile.index.parallel_stat import changed_on_both
+from reconcile.index.stat_table import KeptSweep
 from reconcile.state.generation import Generation, generation
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class LastAnswer(NamedTuple):
     ``indexes``: the checksums of what was stored of either side's files; copies are built of that. ``loose``: paths of
     copies that have to be looked at again, as not all that is known of them is there.
     ``due``: conversations of which the answer says nothing, as the next run has to look at them in any case.
-    ``key`` tells what else was known then (`reconcile.disk.last_known`); ``counted``: conversations that are counted
+    ``key`` tells what else was known then (`reconcile.index.snapshots`); ``counted``: conversations that are counted
     under another state than that says, or no more.
     """
 

@@ -1,0 +1,1 @@
+"""Caches that tell what has not changed; losing one costs time, nothing else."""
