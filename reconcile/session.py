@@ -16,7 +16,6 @@ from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.site import Site, locks_of
-from reconcile.disk.scan import CHANGED, inspect
 from reconcile.formats import get_format
 from reconcile.fs.cache_file import file_of
 from reconcile.fs.dirfd import Directory
@@ -34,7 +33,8 @@ from reconcile.planning.decide import decide
 from reconcile.planning.planner import make_plan, needs_contents, needs_events
 from reconcile.planning.rules.doubts import doubts_of, parted_of
 from reconcile.planning.rules.guards import has_lost_all
-from reconcile.scanner import Scanner
+from reconcile.scan.scan import CHANGED, inspect
+from reconcile.scan.scanner import Scanner
 from reconcile.state.database import State
 from reconcile.state.schema import LIBRARY
 from reconcile.state.vault import Vault
@@ -162,7 +162,7 @@ class Session:
         parted = parted_of(store, workspace, memory, self.rules)
         if not doubts and not parted:
             return memory
-        from reconcile.disk.outdated import committed_of, outdated_of  # here: most runs are in no doubt
+        from reconcile.scan.outdated import committed_of, outdated_of  # here: most runs are in no doubt
 
         places = {side: self.site.conversations(side) for side in Side}
         committed = committed_of(parted, places[Side.WORKSPACE], self.format, self._history)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.adapters.roots import refuse_link
-from reconcile.disk.copies import Spot
 from reconcile.library.tree import Tree, show
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Metadata, Partition, Side
 from reconcile.planning.decide import decide
 from reconcile.planning.incremental.no_op import is_settled
 from reconcile.planning.incremental.scope import Known
+from reconcile.scan.reader import Spot
 from reconcile.state.database import State
 
 if TYPE_CHECKING:

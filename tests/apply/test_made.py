@@ -11,7 +11,6 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.apply.stage import Stage
-from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import print_of
@@ -20,6 +19,7 @@ from reconcile.index.adopted import Files, are_settled, rows_of
 from reconcile.model.plan import Action, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
+from reconcile.scan.scan import scan
 from tests.support.world import World, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:

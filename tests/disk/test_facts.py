@@ -7,11 +7,11 @@ from unittest import mock
 
 import pytest
 
-from reconcile.disk.facts import Facts
-from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 from reconcile.formats.jp.format import JpFormat
 from reconcile.model.snapshot import Fault, Side
+from reconcile.scan.content_cache import Facts
+from reconcile.scan.scan import scan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 from reconcile.index.stat_cache import Index, Row, make_row, settled
 from reconcile.model.snapshot import Fault, Side, Stream
+from reconcile.scan.scan import scan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reconcile.disk.scan import Scanned
+    from reconcile.scan.scan import Scanned
 
 FORMAT = get_format("jp")
 A, B = "17528832001", "17528832002"

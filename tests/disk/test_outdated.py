@@ -11,8 +11,6 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.disk import outdated
-from reconcile.disk.outdated import committed_of, file_at, history_of, outdated_of
 from reconcile.formats import get_format
 from reconcile.fs import git as asking
 from reconcile.fs.git import Git, NoAnswerError
@@ -24,6 +22,8 @@ from reconcile.model.snapshot import STREAM, Copy, File, Partition, Side
 from reconcile.model.units import Unit
 from reconcile.planning.rules.commit_order import PARTITION, Order
 from reconcile.planning.rules.doubts import Doubt, parted_of
+from reconcile.scan import outdated
+from reconcile.scan.outdated import committed_of, file_at, history_of, outdated_of
 from tests.support import building
 from tests.support.git_world import git
 from tests.support.pure_level import RULES

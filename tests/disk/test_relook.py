@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk import relook
-from reconcile.disk.relook import look_again
-from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 from reconcile.index.stat_cache import settled
 from reconcile.model.snapshot import Side
 from reconcile.planning.incremental.side_index import KnownSide
+from reconcile.scan import rescan
+from reconcile.scan.rescan import look_again
+from reconcile.scan.scan import scan
 from tests.support.world import LONG_AGO, append, events, write_conversation
 
 if TYPE_CHECKING:
@@ -194,14 +194,14 @@ def test_what_is_no_conversation_is_looked_at_with_everything(side: Seen, change
 def test_what_changes_on_the_way_is_looked_at_once_more(
     side: Seen, monkeypatch: pytest.MonkeyPatch, times: int, enough: bool
 ) -> None:
-    real, left = relook._Relook.copy, [times]
+    real, left = rescan._Relook.copy, [times]
 
-    def rename(self: relook._Relook, *args: object) -> None:
+    def rename(self: rescan._Relook, *args: object) -> None:
         real(self, *args)  # type: ignore[arg-type]
         if left[0]:
             left[0] -= 1
             os.rename(side.root / "17500000004-d", side.root / "17500000004-e")
             os.rename(side.root / "17500000004-e", side.root / "17500000004-d")
 
-    monkeypatch.setattr(relook._Relook, "copy", rename)
+    monkeypatch.setattr(rescan._Relook, "copy", rename)
     assert side.again(ONE) is enough

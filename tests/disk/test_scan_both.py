@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.disk import scan_both as scanning
-from reconcile.disk.facts import Facts
-from reconcile.disk.scan_both import Where, heard, scan_both, told
 from reconcile.formats import get_format
 from reconcile.fs import helper_process
 from reconcile.fs.helper_process import Second
 from reconcile.index.stat_cache import Index
 from reconcile.model.snapshot import Side
+from reconcile.scan import parallel as scanning
+from reconcile.scan.content_cache import Facts
+from reconcile.scan.parallel import Where, heard, scan_both, told
 from tests.support.motley import FIRST, fill
 from tests.support.world import events, write_conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reconcile.disk.scan import Scanned
+    from reconcile.scan.scan import Scanned
 
 FORMAT = get_format("jp", ("*.bak",))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.scan_both import WORTH
+from reconcile.scan.parallel import WORTH
 from tests.support.world import SCRIPT, events, make_project, write_conversation
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 from reconcile.index import parallel_stat
 from reconcile.index import stat_table as sweep_module
 from reconcile.index.parallel_stat import changed_on_both
 from reconcile.index.stat_table import KeptSweep, Sweep
 from reconcile.model.snapshot import Side
+from reconcile.scan.scan import scan
 from tests.support.swept import whole
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.disk import copies
-from reconcile.disk.facts import Facts
-from reconcile.disk.scan import scan
 from reconcile.formats import get_format
 from reconcile.model.snapshot import Side
+from reconcile.scan import reader
+from reconcile.scan.content_cache import Facts
+from reconcile.scan.scan import scan
 from tests.support.motley import FIRST, fill
 from tests.support.swept import whole
 from tests.support.world import events, write_conversation
@@ -19,7 +19,7 @@ from tests.support.world import events, write_conversation
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reconcile.disk.scan import Scanned
+    from reconcile.scan.scan import Scanned
 
 FORMAT = get_format("jp", ("*.bak",))
 
@@ -65,7 +65,7 @@ def test_what_is_read_at_once_comes_out_as_what_is_read_with_care(
             path.write_bytes(path.read_bytes())
     at_once = looked(root, now_ns)
     calls: list[str] = []
-    monkeypatch.setattr(copies, "look_at_usual", lambda _reader, _directory, spot: calls.append(spot.path))
+    monkeypatch.setattr(reader, "look_at_usual", lambda _reader, _directory, spot: calls.append(spot.path))
     assert comparable(looked(root, now_ns)) == comparable(at_once)
     assert len(calls) == len(at_once.snapshot.copies)
     assert any(row.content for row in at_once.index.rows.values()) == (age != "just written")

@@ -16,11 +16,11 @@ from unittest import mock
 
 import pytest
 
-from reconcile.disk import streams
 from reconcile.fs import files as reading
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.durability import Durability
 from reconcile.fs.mutations import Root
+from reconcile.scan import streams
 from reconcile.state.vault import Vault
 from tests.support.world import (
     DATABASE,

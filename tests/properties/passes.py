@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.locate import locate
-from reconcile.disk.scan import scan
 from reconcile.fs.state_location import state_directory
 from reconcile.model.snapshot import Side
 from reconcile.passes import Passes
+from reconcile.scan.scan import scan
 from reconcile.session import Session
 from tests.support.commands import outcome_of
 from tests.support.disk_level import DiskLevel

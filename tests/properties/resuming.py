@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from reconcile.adapters.locate import locate
 from reconcile.answering import asked_of
-from reconcile.disk.scan import scan
 from reconcile.fs.state_location import state_directory
 from reconcile.index.summary import LastAnswer
 from reconcile.instead import plan_as_asked
 from reconcile.onepass import OnePass, carry_out_whole
 from reconcile.passes import Passes
 from reconcile.resuming import Recalled
+from reconcile.scan.scan import scan
 from reconcile.session import Session
 from tests.properties.passes import SIDES
 from tests.support.commands import outcome_of

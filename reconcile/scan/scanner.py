@@ -8,24 +8,24 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.adapters.roots import identity_of
-from reconcile.disk.copies import Spot
-from reconcile.disk.facts import Facts
-from reconcile.disk.relook import look_again, look_at, place_of
-from reconcile.disk.scan import scan
-from reconcile.disk.scan_both import Where, scan_both
 from reconcile.index.stat_cache import Index
 from reconcile.index.stat_table import KeptSweep, Sweep
 from reconcile.model.snapshot import Side
+from reconcile.scan.content_cache import Facts
+from reconcile.scan.parallel import Where, scan_both
+from reconcile.scan.reader import Spot
+from reconcile.scan.rescan import look_again, look_at, place_of
+from reconcile.scan.scan import scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from reconcile.disk.relook import Again
-    from reconcile.disk.scan import Scanned
     from reconcile.index.stat_cache import Row
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Place, Snapshot
     from reconcile.planning.incremental.side_index import KnownSide
+    from reconcile.scan.rescan import Again
+    from reconcile.scan.scan import Scanned
 
 
 class _Looks(Struct):
@@ -75,7 +75,7 @@ class Scanner:
         return found
 
     def again(self, known: KnownSide, paths: Collection[str]) -> Again | None:
-        """Look at some directories of a side once more; None: that can't suffice (`reconcile.disk.relook`)."""
+        """Look at some directories of a side once more; None: that can't suffice (`reconcile.scan.rescan`)."""
         side = known.side
         found = look_again(known, self._where[side], self._format, self._indexes[side], paths)
         if found is not None:

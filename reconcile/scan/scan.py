@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.disk.streams import read_stream
-from reconcile.disk.walk import Walk
 from reconcile.fs.dirfd import Directory, kind_of
 from reconcile.fs.files import reason
 from reconcile.index.stat_cache import Index
 from reconcile.index.stat_table import KeptSweep
 from reconcile.model.snapshot import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream, Unreadable
+from reconcile.scan.streams import read_stream
+from reconcile.scan.walker import Walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from reconcile.disk.facts import Facts
     from reconcile.model.format import Format
+    from reconcile.scan.content_cache import Facts
 
 _TRIES = 3
 CHANGED = "other content than a moment ago"
@@ -89,7 +89,7 @@ def scan(
 
 
 def _fixed_walk() -> type[Walk]:
-    from reconcile.disk.fixed_walk import FixedWalk  # here: most runs are about another format
+    from reconcile.scan.fixed_walker import FixedWalk  # here: most runs are about another format
 
     return FixedWalk
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.disk.copies import SYMLINK, Spot
-from reconcile.disk.walk import Level, Walk
 from reconcile.fs.dirfd import Directory, is_special, kind_of
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import Foreign, Partition
+from reconcile.scan.reader import SYMLINK, Spot
+from reconcile.scan.walker import Level, Walk
 
 if TYPE_CHECKING:
     import os

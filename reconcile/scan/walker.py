@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from reconcile.disk.copies import SYMLINK, Reader, Spot
-from reconcile.disk.facts import Facts
 from reconcile.fs.dirfd import Directory, is_special, kind_of
 from reconcile.fs.files import reason
 from reconcile.model.names import CHILDREN, GIT
 from reconcile.model.snapshot import Copy, Foreign, Partition, Problem, Side, Snapshot, nested_git
+from reconcile.scan.content_cache import Facts
+from reconcile.scan.reader import SYMLINK, Reader, Spot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

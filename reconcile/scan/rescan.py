@@ -11,10 +11,10 @@ import stat
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.disk.copies import Spot
-from reconcile.disk.walk import PARTITIONS, Level, Walk
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Copy, Partition
+from reconcile.scan.reader import Spot
+from reconcile.scan.walker import PARTITIONS, Level, Walk
 
 if TYPE_CHECKING:
     import os

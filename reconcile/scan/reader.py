@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.disk.streams import LARGE, read_stream
 from reconcile.fs.dirfd import is_special, kind_of
 from reconcile.fs.files import CHANGING, digest_extra, parsed, print_of, read_files, read_usual, reason
 from reconcile.fs.hashing import digest as digest_of
@@ -36,15 +35,16 @@ from reconcile.model.snapshot import (
     nested_git,
 )
 from reconcile.model.units import is_nested_git
+from reconcile.scan.streams import LARGE, read_stream
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.disk.facts import Facts
     from reconcile.fs.dirfd import Directory
     from reconcile.fs.files import Print
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Digest, Side
+    from reconcile.scan.content_cache import Facts
 
 _KEPT = 1 << 20
 """Bytes of a record that are kept in the index; a larger one is read each time."""

@@ -6,18 +6,18 @@ import marshal
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.disk.scan import Scanned, scan
 from reconcile.fs.helper_process import Second, is_possible
 from reconcile.index.stat_cache import Index, is_whole
 from reconcile.index.stat_table import KeptSweep
 from reconcile.model.snapshot import Copy, Partition, Side, Snapshot, Stream
+from reconcile.scan.scan import Scanned, scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.disk.facts import Facts
     from reconcile.index.stat_cache import Row
     from reconcile.model.format import Format
+    from reconcile.scan.content_cache import Facts
 
 WORTH = 400
 """Entries of a side from which on a second process saves time."""

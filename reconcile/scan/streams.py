@@ -13,11 +13,11 @@ from reconcile.model.snapshot import Fault, Stream
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.disk.facts import Facts
     from reconcile.fs.dirfd import Directory
     from reconcile.fs.files import Print
     from reconcile.model.format import Format, StreamContent
     from reconcile.model.snapshot import Digest
+    from reconcile.scan.content_cache import Facts
 
 LARGE = 64 << 20
 """Bytes from which on a file of events is read piece by piece, which takes longer."""

@@ -1,0 +1,1 @@
+"""From directories to snapshots: reading a side, in whole or in part."""
