@@ -44,7 +44,7 @@ class PlanElsewhereError(ReconcileError):
 
 
 def _text(file: str) -> str:
-    from reconcile.planfile import PlanFileError
+    from reconcile.serialization.plan_file import PlanFileError
 
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as opened:
@@ -63,7 +63,7 @@ def command(context: click.Context, file: str) -> None:
     Nothing is asked: to apply a saved plan is to say yes to it, removals included. What has changed since is refused,
     conversation by conversation; the rest is done (exit 4).
     """
-    from reconcile.planfile import read_plan
+    from reconcile.serialization.plan_file import read_plan
 
     options = options_of(context)
     plan, workspace, store = read_plan(_text(file), file)
@@ -145,7 +145,7 @@ def _as_asked(plan: Plan, settings: Settings) -> Policy:
 
 def _check_ids(plan: Plan, form: Format, file: str) -> None:
     """Refuse actions for what can be no conversation: their ids name the locks to be taken."""
-    from reconcile.planfile import PlanFileError
+    from reconcile.serialization.plan_file import PlanFileError
 
     for action in plan.actions:
         wrong = [each for each in action.touches if form.parse_id(each) != each]

@@ -32,7 +32,7 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
     if options.json:
         import json
 
-        from reconcile.planjson import plan_to_json  # here: people don't read it
+        from reconcile.serialization.plan_json import plan_to_json  # here: people don't read it
 
         found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
         if outcome is not None:

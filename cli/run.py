@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconcile.instead import plan_as_asked
 from reconcile.onepass import carry_out_whole
 from reconcile.passes import Passes
-from reconcile.planjson import plan_to_json
+from reconcile.serialization.plan_json import plan_to_json
 
 from .asking import answered, go_on, is_interactive, is_question, say, tell_waiting
 from .called import called

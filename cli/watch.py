@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconcile.model.snapshot import WHOLE
-from reconcile.planjson import action_to_json, item_to_json
+from reconcile.serialization.plan_json import action_to_json, item_to_json
 from reconcile.watch.news import What
 from reconcile.watch.round import Pace, Watched
 from reconcile.watch.watcher import Watcher

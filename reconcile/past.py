@@ -14,7 +14,7 @@ from reconcile.model.past_run import Kept, PastRun, Since, changed_since, taken_
 from reconcile.model.plan import Action, Expect, Kind, Write
 from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import Place, Side
-from reconcile.planjson import place_from_json
+from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.journal import StepState
 from reconcile.state.versions import VersionKind
 

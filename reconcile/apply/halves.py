@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.fs.hashing import chunks_of
 from reconcile.model.snapshot import WHOLE
-from reconcile.planjson import place_from_json
+from reconcile.serialization.plan_json import place_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.fs.files import mtime_of
 from reconcile.fs.hashing import digest_file
-from reconcile.planjson import place_from_json
+from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.schema import LIBRARY
 from reconcile.state.versions import Version, VersionKind
 

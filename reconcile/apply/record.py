@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from reconcile.apply.outcome import Outcome, Result
 from reconcile.model.baseline import LOST
 from reconcile.model.snapshot import METADATA, WHOLE, Side
-from reconcile.planjson import action_to_json
 from reconcile.planning.baseline_update import brought
 from reconcile.planning.rules.parents import stated_alone
+from reconcile.serialization.plan_json import action_to_json
 from reconcile.state.database import Fold
 from reconcile.state.journal import ROOTS, Journal, Step
 from reconcile.state.sql_values import as_json

@@ -27,7 +27,7 @@ from reconcile.apply.leftovers import (
 )
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Side
-from reconcile.planjson import place_from_json
+from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.journal import StepState
 from reconcile.state.schema import LIBRARY
 from reconcile.state.vault import VaultError

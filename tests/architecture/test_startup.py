@@ -51,7 +51,7 @@ def test_what_is_only_looked_at_is_loaded_when_it_is_asked_for(imported_anyway: 
 def test_what_a_run_without_changes_needs_is_light(imported_anyway: set[str]) -> None:
     loaded = imported_by("import reconcile_cli.plain") - imported_anyway
     assert not loaded & HEAVY
-    assert not loaded & {"reconcile.session", "reconcile.planning.planner", "reconcile.planjson"}
+    assert not loaded & {"reconcile.session", "reconcile.planning.planner", "reconcile.serialization.plan_json"}
 
 
 def test_an_answer_that_is_known_needs_no_parser(imported_anyway: set[str]) -> None:

@@ -15,10 +15,10 @@ from reconcile.model.options import Layout, Missing
 from reconcile.model.policy import Policy
 from reconcile.model.requests import Children, Localize, Project, Remove, Reparent
 from reconcile.model.snapshot import Side
-from reconcile.planjson import plan_to_json
 from reconcile.planning.planner import make_plan
 from reconcile.planning.simulate import listing_of, simulate
 from reconcile.planning.status_listing import standings
+from reconcile.serialization.plan_json import plan_to_json
 from tests.support.building import NOW_NS, board_of
 from tests.support.listing import read_tree
 from tests.support.pure_level import FORMAT, RULES

@@ -13,7 +13,7 @@ from reconcile import config
 from reconcile.model.cases import CASES
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.schema import plan_schema
+from reconcile.serialization.schema import plan_schema
 from tests.support.documents import (
     DOCS,
     PROJECT,

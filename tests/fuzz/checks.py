@@ -38,8 +38,8 @@ from reconcile.fs.run_lock import read_holder
 from reconcile.index.stat_cache import Index, make_row
 from reconcile.model.format import Part
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
-from reconcile.planfile import PlanFileError, read_plan
-from reconcile.planjson import plan_to_json
+from reconcile.serialization.plan_file import PlanFileError, read_plan
+from reconcile.serialization.plan_json import plan_to_json
 from tests.cli.modules import module
 from tests.fuzz import seeds
 from tests.fuzz.applying import apply_file, saved_plans

@@ -14,7 +14,7 @@ from reconcile.model.format import Part
 from reconcile.model.options import Layout, Prefer, Take
 from reconcile.model.policy import Policy
 from reconcile.model.requests import Branch, Children, Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
-from reconcile.planjson import plan_to_json
+from reconcile.serialization.plan_json import plan_to_json
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.claudesidian import conversation, session, workspace
 from tests.support.leslie import Leslie

@@ -18,10 +18,10 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.options import Missing, Take
-from reconcile.planfile import read_plan
-from reconcile.planjson import plan_to_json
 from reconcile.planning.incremental.no_op import quiet_plan
 from reconcile.planning.planner import make_plan
+from reconcile.serialization.plan_file import read_plan
+from reconcile.serialization.plan_json import plan_to_json
 from tests.properties.shortening import shortened
 from tests.properties.telling import command_of, tell
 from tests.properties.worlds import KINDS, PASTS, World, some_worlds, worlds_of

@@ -26,7 +26,7 @@ import click
 import reconcile.library
 from reconcile.model.cases import CASES
 from reconcile.model.reasons import Reason
-from reconcile.schema import plan_schema
+from reconcile.serialization.schema import plan_schema
 from tests.support.scenario import read_scenario
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from reconcile.planjson import FORMAT, place_from_json
+from reconcile.serialization.plan_json import FORMAT, place_from_json
 
 
 def _is_place(text: str) -> str:

@@ -29,8 +29,8 @@ from reconcile.model.requests import (
     Request,
     TakeBack,
 )
-from reconcile.planjson import FORMAT, place_from_json
-from reconcile.schema import (
+from reconcile.serialization.plan_json import FORMAT, place_from_json
+from reconcile.serialization.schema import (
     ActionModel,
     AsideModel,
     CollectModel,

@@ -1,7 +1,7 @@
 """A plan as JSON, and back: ``{"format": "reconcile.plan/1", ...}`` (docs/json.md#a-plan).
 
 Writing builds plain dictionaries, so that ``--json`` starts fast; reading a saved plan goes through the models of
-`reconcile.schema`, which also give the published JSON Schema.
+`reconcile.serialization.schema`, which also give the published JSON Schema.
 """
 
 from __future__ import annotations
