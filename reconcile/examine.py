@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.apply.leftovers import library_staging, staging_name
+from reconcile.apply.staging_cleanup import library_staging, staging_name
 from reconcile.disk.remnants import orphaned_locks, staging_directories, temporary_files
 from reconcile.instead import plan_as_asked
 from reconcile.lost import lost_with_store

@@ -180,7 +180,7 @@ def _unfinished(state: State, run: Run) -> set[str]:
 
 
 def _action(step: Step) -> Action:
-    """Read an action as the journal keeps it (`reconcile.apply.record`)."""
+    """Read an action as the journal keeps it (`reconcile.apply.recorder`)."""
     record = json.loads(step.record)
     return Action(
         id=step.action,

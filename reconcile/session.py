@@ -15,7 +15,7 @@ from reconcile.adapters.jp.sessions import active_conversations
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
-from reconcile.apply.site import Site, locks_of
+from reconcile.apply.target import Site, locks_of
 from reconcile.formats import get_format
 from reconcile.fs.cache_file import file_of
 from reconcile.fs.dirfd import Directory

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from reconcile.apply.ahead import staging_ahead
+from reconcile.apply.actions import prepare
 from reconcile.apply.batches import batches, levels
 from reconcile.apply.drift import DriftError
 from reconcile.apply.outcome import Outcome, Result
-from reconcile.apply.steps import prepare
+from reconcile.apply.prefetch import staging_ahead
 from reconcile.index.adopted import are_settled
 from reconcile.model.reasons import Reason
 from reconcile.state.vault import VaultError
 
 if TYPE_CHECKING:
     from reconcile.adapters.jp.locks import Locks
-    from reconcile.apply.stage import Stage
-    from reconcile.apply.steps import Prepared
+    from reconcile.apply.actions import Prepared
+    from reconcile.apply.staging import Stage
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
     from reconcile.state.versions import Version

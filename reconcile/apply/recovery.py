@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.adapters.roots import identity_of
-from reconcile.apply.halves import found_at, roll_back_halves, wanted_by
-from reconcile.apply.idle import forget_untouched, put_back_untouched
-from reconcile.apply.leftovers import (
+from reconcile.apply.partial_units import found_at, roll_back_halves, wanted_by
+from reconcile.apply.staging_cleanup import (
     clean_staging,
     is_staged,
     remove_emptied,
     remove_library_staging,
     staging_name,
 )
+from reconcile.apply.untouched import forget_untouched, put_back_untouched
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Side
 from reconcile.serialization.plan_json import place_from_json
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.adapters.jp.locks import Acquired
-    from reconcile.apply.site import Site
+    from reconcile.apply.target import Site
     from reconcile.fs.mutations import Root
     from reconcile.state.database import Checkout
     from reconcile.state.journal import Run, Step

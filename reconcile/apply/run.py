@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.apply.executor import Executor
-from reconcile.apply.idle import forget_untouched
-from reconcile.apply.leftovers import clean_staging, is_staged, staging_name
 from reconcile.apply.outcome import Result
-from reconcile.apply.record import Recorder, decided_ahead, explained, learned, planned_steps, preserved
-from reconcile.apply.stage import Stage
+from reconcile.apply.recorder import Recorder, decided_ahead, explained, learned, planned_steps, preserved
+from reconcile.apply.staging import Stage
+from reconcile.apply.staging_cleanup import clean_staging, is_staged, staging_name
+from reconcile.apply.untouched import forget_untouched
 from reconcile.model.baseline import remembered
 from reconcile.model.reasons import Reason
 from reconcile.planning.baseline_update import fold
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from reconcile.apply.executor import Progress
     from reconcile.apply.outcome import Outcome
-    from reconcile.apply.site import Site
+    from reconcile.apply.target import Site
     from reconcile.fs.mutations import Root
     from reconcile.model.plan import Plan, Preserve
     from reconcile.model.snapshot import Digest, Side

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from reconcile.adapters.jp.locks import Lease, Locks
-    from reconcile.apply.site import Site
+    from reconcile.apply.target import Site
     from reconcile.library.persisting import Change, Removal
     from reconcile.library.sight import Ground, Sight
     from reconcile.library.values import Contents

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.adapters.jp.locks import LentLocks
-from reconcile.apply.leftovers import remove_library_staging
+from reconcile.apply.staging_cleanup import remove_library_staging
 from reconcile.state.database import State
 from reconcile.state.vault import Vault
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconcile.adapters.jp.locks import Lease, Locks
-    from reconcile.apply.site import Site
+    from reconcile.apply.target import Site
     from reconcile.session import Session
 
 _PATIENCE = 60.0

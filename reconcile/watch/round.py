@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.adapters.roots import identity_of
-from reconcile.apply.site import MovedError
+from reconcile.apply.target import MovedError
 from reconcile.errors import ReconcileError
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.run_lock import LockedError

@@ -14,9 +14,9 @@ from unittest import mock
 
 import pytest
 
-from reconcile.apply import ahead
-from reconcile.apply.ahead import Ahead
-from reconcile.apply.stage import Stage
+from reconcile.apply import prefetch
+from reconcile.apply.prefetch import Ahead
+from reconcile.apply.staging import Stage
 from tests.support.world import World, command, events, listing, make_project, write_conversation
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def world(tmp_path: Path, run: Run) -> World:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of two, and a second process for few; the tests' own threads have no part in it."""
     monkeypatch.setattr("reconcile.apply.batches.LOCKS_AT_ONCE", 2)
-    monkeypatch.setattr(ahead, "WORTH_A_PROCESS", 2)
-    monkeypatch.setattr(ahead, "is_possible", lambda: True)
+    monkeypatch.setattr(prefetch, "WORTH_A_PROCESS", 2)
+    monkeypatch.setattr(prefetch, "is_possible", lambda: True)
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_what_is_in_the_way_by_now_stays(world: World) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_what_a_file_is_too_young_for_is_left_to_this_process(world: World, here: list[str]) -> None:
-    with mock.patch.object(ahead, "settled", return_value=False):
+    with mock.patch.object(prefetch, "settled", return_value=False):
         world.reconcile()
     assert len(here) == COUNT + 1
 

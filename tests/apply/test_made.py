@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from msgspec.structs import replace
 
-from reconcile.apply.stage import Stage
+from reconcile.apply.staging import Stage
 from reconcile.formats import get_format
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import print_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.apply.stage import Stage
+from reconcile.apply.staging import Stage
 from tests.stories.test_leslie_sides import made, relations, rewrite, worktrees
 from tests.support.leslie_sides import Sides, carried
 from tests.support.watching import Watching, until

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.apply.stage import Stage
+from reconcile.apply.staging import Stage
 from reconcile.fs.durability import Durability
 from reconcile.fs.mutations import Root
 from reconcile.model.snapshot import Side

@@ -9,7 +9,7 @@ from unittest import mock
 
 from msgspec.structs import replace
 
-from reconcile.apply.record import decided_ahead
+from reconcile.apply.recorder import decided_ahead
 from reconcile.formats import get_format
 from reconcile.fs.hashing import digest
 from reconcile.model.baseline import Verb

@@ -18,7 +18,7 @@ from reconcile.model.units import is_nested_git, is_of_another
 from reconcile.state.versions import Version, VersionKind
 
 if TYPE_CHECKING:
-    from reconcile.apply.stage import Stage
+    from reconcile.apply.staging import Stage
     from reconcile.fs.mutations import Root
     from reconcile.model.plan import Action
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from reconcile.apply.discard import Discard
 from reconcile.apply.drift import DriftError
+from reconcile.apply.remove_directory import Discard
 from reconcile.apply.swap import Swap
 from reconcile.fs.files import print_of
 from reconcile.model.plan import Kind
@@ -18,7 +18,7 @@ from reconcile.model.snapshot import WHOLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.apply.stage import Kept, Stage, Staged
+    from reconcile.apply.staging import Kept, Stage, Staged
     from reconcile.index.adopted import Files
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Place

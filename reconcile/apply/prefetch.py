@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from reconcile.apply.drift import DriftError
-from reconcile.apply.stage import Staged
+from reconcile.apply.staging import Staged
 from reconcile.fs.files import print_of
 from reconcile.fs.helper_process import is_possible
 from reconcile.index.stat_cache import settled
@@ -30,7 +30,7 @@ from reconcile.model.snapshot import WHOLE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reconcile.apply.stage import Stage
+    from reconcile.apply.staging import Stage
     from reconcile.fs.files import Print
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Place, Side
