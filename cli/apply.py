@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
+from reconcile.engine.dispatch import plan_as_asked
 from reconcile.errors import ReconcileError
-from reconcile.instead import plan_as_asked
 from reconcile.model.reasons import Reason
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
+    from reconcile.engine.session import Session
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
     from .given import Options
 

@@ -19,7 +19,7 @@ from .style import Style, clean, pad
 from .when import date
 
 if TYPE_CHECKING:
-    from reconcile.session import Session
+    from reconcile.engine.session import Session
     from reconcile.state.database import Checkout
 
 

@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import Roots, refuse_state_inside
+from reconcile.engine.session import Session
 from reconcile.formats import get_format
 from reconcile.fs.state_location import state_directory
-from reconcile.session import Session
 from reconcile.signals import Uninterrupted
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from .style import Style, clean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
     from reconcile.planning.diagnosis import Ailment, Finding
-    from reconcile.session import Session
 
     from .given import Options
 

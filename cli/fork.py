@@ -17,9 +17,9 @@ from .run import run_pass
 from .when import moment
 
 if TYPE_CHECKING:
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
 
 @click.command(name="fork")

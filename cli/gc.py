@@ -13,9 +13,9 @@ from .options import common_options
 from .run import run_pass
 
 if TYPE_CHECKING:
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
 
 @click.command(name="gc")

@@ -10,8 +10,8 @@ from reconcile.fs.git_state import has_committed
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from reconcile.engine.session import Session
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
 
 def tell_history(session: Session, look: Look, conversations: Collection[str]) -> None:

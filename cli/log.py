@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconcile.past import find_run, what_became
+from reconcile.engine.run_history import find_run, what_became
 
 from .context import open_session
 from .options import common_options, options_of
@@ -19,7 +19,7 @@ from .when import date
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from reconcile.session import Session
+    from reconcile.engine.session import Session
     from reconcile.state.journal import Run, Step
     from reconcile.state.versions import Version
 

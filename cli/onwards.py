@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile.onepass import OnePass
-from reconcile.resuming import Recalled
+from reconcile.engine.incremental_run import OnePass
+from reconcile.engine.resume import Recalled
 
 from .asking import is_interactive, is_question, tell_waiting
 from .context import open_session

@@ -97,8 +97,8 @@ def _answer_unchanged(options: Options, roots: Roots, settings: Settings, first:
     asks = bool(answer.held) and not options.is_dry and is_interactive(options)
     if not first.is_unchanged or asks or (options.json and not answer.quiet):
         return None
-    from reconcile.answering import plan_of
     from reconcile.apply.outcome import Outcome
+    from reconcile.engine.result_cache import plan_of
 
     from .report import exit_code, report
 

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from reconcile.adapters.jp.lost_checkouts import put_marker_back
 from reconcile.adapters.locate import locate_lost
-from reconcile.instead import plan_as_asked
-from reconcile.lost import lost_with_store
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.lost_versions import lost_with_store
+from reconcile.engine.passes import Passes
 from reconcile.model.requests import Project
-from reconcile.passes import Passes
 from reconcile.planning.requests.recover import Offer, absent, coming, offers, remembering, taken_unasked
 
 from .asking import go_on, is_interactive, say, tell_waiting
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
+    from reconcile.engine.session import Session
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.planning.context import Board
     from reconcile.planning.requests.recover import Offers
-    from reconcile.session import Session
 
     from .given import Options
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.instead import plan_as_asked
+from reconcile.engine.dispatch import plan_as_asked
 from reconcile.model.options import Take
 from reconcile.model.plan import Plan
 
@@ -18,9 +18,9 @@ from .report import report
 from .run import run_pass
 
 if TYPE_CHECKING:
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
 
 @click.command(name="resolve")

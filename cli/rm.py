@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.lost import lost_with_store
+from reconcile.engine.lost_versions import lost_with_store
 from reconcile.model.requests import Children, Remove
 
 from .context import find_ids
@@ -16,9 +16,9 @@ from .options import common_options
 from .run import run_pass
 
 if TYPE_CHECKING:
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
 
 @click.command(name="rm")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.instead import plan_as_asked
-from reconcile.onepass import carry_out_whole
-from reconcile.passes import Passes
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.incremental_run import carry_out_whole
+from reconcile.engine.passes import Passes
 from reconcile.serialization.plan_json import plan_to_json
 
 from .asking import answered, go_on, is_interactive, is_question, say, tell_waiting
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
+    from reconcile.engine.session import Session
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
     from .given import Options
 

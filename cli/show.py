@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from reconcile.named_versions import find_versions
+from reconcile.engine.version_names import find_versions
 
 from .context import open_session
 from .options import common_options, options_of

@@ -11,8 +11,8 @@ from msgspec import to_builtins
 
 from reconcile.conflicts import unseen
 from reconcile.describe import describe
-from reconcile.instead import plan_as_asked
-from reconcile.lost import lost_with_store
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.lost_versions import lost_with_store
 from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.filters import named
@@ -27,7 +27,7 @@ from .sides import find_roots, policy_of, settings_of
 from .style import DEEP, Style, clean, nested, pad, shorten, titled, width
 
 if TYPE_CHECKING:
-    from reconcile.lost import Lost
+    from reconcile.engine.lost_versions import Lost
 
     from .given import Options
 

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.answering import asked_of
+from reconcile.engine.result_cache import asked_of
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.state_location import state_directory
 from reconcile.index.summary import LastAnswer

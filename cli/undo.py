@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from reconcile.engine.run_history import find_run, newest_run
 from reconcile.model.requests import TakeBack
-from reconcile.past import find_run, newest_run
 
 from .asking import is_interactive, say
 from .log import summed
@@ -17,9 +17,9 @@ from .run import run_pass
 from .when import date
 
 if TYPE_CHECKING:
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
 
 @click.command(name="undo")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconcile.engine.retention import Holding, holdings, named, older_than, remove
 from reconcile.planning.simulate import listing_of
-from reconcile.retention import Holding, holdings, named, older_than, remove
 
 from .asking import go_on, tell_waiting
 from .called import called
@@ -20,7 +20,7 @@ from .style import Style, clean, size
 from .when import age, date
 
 if TYPE_CHECKING:
-    from reconcile.session import Session
+    from reconcile.engine.session import Session
     from reconcile.state.versions import Version
 
     from .given import Options

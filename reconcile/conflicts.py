@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconcile.session import Session
+    from reconcile.engine.session import Session
     from reconcile.state.database import Conflict
     from reconcile.state.versions import Version
 

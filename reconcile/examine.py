@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from reconcile.apply.staging_cleanup import library_staging, staging_name
 from reconcile.disk.remnants import orphaned_locks, staging_directories, temporary_files
-from reconcile.instead import plan_as_asked
-from reconcile.lost import lost_with_store
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.lost_versions import lost_with_store
 from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import Ailment, Finding, diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
 
 def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]:

@@ -17,7 +17,7 @@ from reconcile.state.versions import VersionKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reconcile.session import Session
+    from reconcile.engine.session import Session
 
 
 def is_damaged(session: Session, path: str) -> bool:

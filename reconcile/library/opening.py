@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from reconcile.adapters.locate import locate
 from reconcile.adapters.roots import LocateError, refuse_state_inside
 from reconcile.config import load_settings
+from reconcile.engine.session import Session
 from reconcile.fs.state_location import state_directory
 from reconcile.library.exclusion import entered
 from reconcile.library.locking import JpLocks, NoLocks
 from reconcile.library.sight import Sight
 from reconcile.library.storage import Disk, Memory
 from reconcile.model.policy import Policy
-from reconcile.session import Session
 
 if TYPE_CHECKING:
     from reconcile.library.locking import LockBackend

@@ -28,6 +28,7 @@ from reconcile.state.database import State
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from reconcile.engine.session import Session
     from reconcile.library.values import Contents
     from reconcile.model.baseline import Memory
     from reconcile.model.policy import Policy
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from reconcile.model.world_state import Look
     from reconcile.planning.incremental.side_index import KnownSide
     from reconcile.planning.rules.guards import Whole
-    from reconcile.session import Session
 
 _TRIES = 20
 _PATIENCE = 60.0

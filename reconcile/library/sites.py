@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.jp.locks import Lease, Locks
     from reconcile.apply.target import Site
-    from reconcile.session import Session
+    from reconcile.engine.session import Session
 
 _PATIENCE = 60.0
 """Seconds that a transaction waits for those of others."""

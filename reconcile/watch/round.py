@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from reconcile.adapters.roots import identity_of
 from reconcile.apply.target import MovedError
+from reconcile.engine.passes import Passes
 from reconcile.errors import ReconcileError
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.run_lock import LockedError
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
-from reconcile.passes import Passes
 from reconcile.planning.filters import without_moving
 from reconcile.watch.ears import DeafError, Ears
 from reconcile.watch.merging import refuse_lost, refuse_merging
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.apply.outcome import Outcome
+    from reconcile.engine.passes import Pass
+    from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
-    from reconcile.passes import Pass
-    from reconcile.session import Session
     from reconcile.watch.inbox import Inbox
     from reconcile.watch.settling import Places
     from reconcile.watch.teller import Teller

@@ -38,12 +38,13 @@ def test_the_command_line_loads_no_command(imported_anyway: set[str]) -> None:
     loaded = imported_by("import reconcile_cli.main") - imported_anyway
     assert not loaded & HEAVY
     packages = {name.split(".")[1] for name in loaded if name.startswith("reconcile.")}
-    assert not packages & {"adapters", "disk", "fs", "index", "model", "planning", "scan", "session", "state"}
+    assert not packages & {"adapters", "disk", "engine", "fs", "index", "model", "planning", "scan", "state"}
 
 
 def test_what_is_only_looked_at_is_loaded_when_it_is_asked_for(imported_anyway: set[str]) -> None:
     script = (
-        "import reconcile_cli.doctor, reconcile_cli.brief, reconcile_cli.ls, reconcile_cli.plain, reconcile.session"
+        "import reconcile_cli.doctor, reconcile_cli.brief, reconcile_cli.ls, reconcile_cli.plain, "
+        "reconcile.engine.session"
     )
     assert not {name for name in imported_by(script) - imported_anyway if "claudesidian" in name or "leslie" in name}
 
@@ -51,7 +52,7 @@ def test_what_is_only_looked_at_is_loaded_when_it_is_asked_for(imported_anyway: 
 def test_what_a_run_without_changes_needs_is_light(imported_anyway: set[str]) -> None:
     loaded = imported_by("import reconcile_cli.plain") - imported_anyway
     assert not loaded & HEAVY
-    assert not loaded & {"reconcile.session", "reconcile.planning.planner", "reconcile.serialization.plan_json"}
+    assert not loaded & {"reconcile.engine.session", "reconcile.planning.planner", "reconcile.serialization.plan_json"}
 
 
 def test_an_answer_that_is_known_needs_no_parser(imported_anyway: set[str]) -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from reconcile.adapters.locate import locate
 from reconcile.apply.outcome import Result
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.session import Session
 from reconcile.fs.dirfd import Directory
-from reconcile.instead import plan_as_asked
 from reconcile.model.policy import Policy
 from reconcile.model.requests import Localize
-from reconcile.session import Session
 from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, listing, set_key, write_conversation
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.locate import locate
-from reconcile.instead import plan_as_asked
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.passes import Passes
+from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
-from reconcile.passes import Passes
-from reconcile.session import Session
 from tests.support.library import check, directory, mutable, say
 from tests.support.three import FIRST, SECOND_ID, THIRD
 from tests.support.world import LONG_AGO, SECOND, append

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.others import Others
+from reconcile.engine.concurrent_writes import Others
 from reconcile.state.database import Fold, State
 
 if TYPE_CHECKING:

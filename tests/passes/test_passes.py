@@ -14,15 +14,15 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.adapters.locate import locate
-from reconcile.instead import plan_as_asked
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.passes import MOST, Passes
+from reconcile.engine.session import Session
 from reconcile.model.baseline import IntentKind
 from reconcile.model.options import Prefer
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.requests import Localize
 from reconcile.model.snapshot import Side
-from reconcile.passes import MOST, Passes
-from reconcile.session import Session
 from tests.support.trouble import hold
 from tests.support.watched import FIRST, LATER, POLICY, Watched, watched
 from tests.support.world import append, events, write_conversation
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from reconcile.apply.outcome import Outcome
+    from reconcile.engine.passes import Pass
     from reconcile.model.policy import Policy
-    from reconcile.passes import Pass
 
 NAMES = [f"{FIRST + number}-it" for number in range(10)]
 ALONE = NAMES[5]

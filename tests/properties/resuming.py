@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.adapters.locate import locate
-from reconcile.answering import asked_of
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.incremental_run import OnePass, carry_out_whole
+from reconcile.engine.passes import Passes
+from reconcile.engine.result_cache import asked_of
+from reconcile.engine.resume import Recalled
+from reconcile.engine.session import Session
 from reconcile.fs.state_location import state_directory
 from reconcile.index.summary import LastAnswer
-from reconcile.instead import plan_as_asked
-from reconcile.onepass import OnePass, carry_out_whole
-from reconcile.passes import Passes
-from reconcile.resuming import Recalled
 from reconcile.scan.scan import scan
-from reconcile.session import Session
 from tests.properties.passes import SIDES
 from tests.support.commands import outcome_of
 from tests.support.disk_level import DiskLevel

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from reconcile.session import Session
+from reconcile.engine.session import Session
 from tests.support.world import LONG_AGO, SECOND, append, events, write_conversation
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from unittest import mock
 import pytest
 
 from reconcile.apply.executor import Executor
+from reconcile.engine.session import Session
 from reconcile.fs.mutations import Root
-from reconcile.session import Session
 from tests.support.world import LONG_AGO, SECOND, append, contents, events, set_key, write_conversation, write_json
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.adapters.locate import locate
+from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
-from reconcile.session import Session
 from reconcile.watch.news import What
 from reconcile.watch.round import Pace, Watched
 from reconcile.watch.watcher import Watcher

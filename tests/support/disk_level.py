@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from unittest import mock
 
+from reconcile.engine.session import Session
 from reconcile.model.requests import Remove
 from reconcile.model.snapshot import Side
 from reconcile.scan.scan import scan
-from reconcile.session import Session
 from tests.support.commands import outcome_of_json, refusal
 from tests.support.faults import Mode, dies_at
 from tests.support.injecting import Injector

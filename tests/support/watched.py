@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.locate import locate
+from reconcile.engine.passes import Passes
+from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
-from reconcile.passes import Passes
-from reconcile.session import Session
 from tests.support.world import ID_FILE, events, write_conversation
 
 if TYPE_CHECKING:

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.answering import is_ordinary
+from reconcile.engine.result_cache import is_ordinary
+from reconcile.engine.resume import LOOSE, is_kept, keep, resumed
 from reconcile.planning.incremental.merge import completed
-from reconcile.resuming import LOOSE, is_kept, keep, resumed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from reconcile.apply.executor import Progress
     from reconcile.apply.outcome import Outcome
+    from reconcile.engine.passes import Pass, Passes
+    from reconcile.engine.resume import Recalled
+    from reconcile.engine.session import Session
     from reconcile.index.snapshots import LastKnown
     from reconcile.model.plan import Item, Note, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.passes import Pass, Passes
-    from reconcile.resuming import Recalled
-    from reconcile.session import Session
 
 
 class OnePass(Struct, frozen=True):

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from reconcile.answering import answer_of, asked_of, is_ordinary, plan_of
+from reconcile.engine.passes import Passes
+from reconcile.engine.result_cache import answer_of, asked_of, is_ordinary, plan_of
 from reconcile.index.snapshots import LastKnown, LastKnownSide
 from reconcile.index.stat_cache import is_whole
 from reconcile.index.summary import LastAnswer
 from reconcile.model.snapshot import Foreign, Side
-from reconcile.passes import Passes
 from reconcile.planning.incremental.ancestry import Kin
 from reconcile.planning.incremental.scope import USUAL, Known
 from reconcile.planning.incremental.side_index import KnownSide
@@ -28,9 +28,9 @@ from reconcile.state.generation import generation
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from reconcile.engine.session import Session
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
-    from reconcile.session import Session
 
 _KEY_BYTES = 16
 LOOSE = 300

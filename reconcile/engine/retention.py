@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.named_versions import NoVersionError
+from reconcile.engine.version_names import NoVersionError
 
 if TYPE_CHECKING:
     from reconcile.state.database import State

@@ -333,7 +333,7 @@ class Session:
         """Name what was lost with the store, once; what is there again is missed no more."""
         if not (now := self.state.lost()):
             return
-        from reconcile.lost import lost_with_store
+        from reconcile.engine.lost_versions import lost_with_store
 
         self.state.lost_no_more(now.keys() & {copy.conversation for copy in after.store.copies})
         new = [
@@ -360,8 +360,8 @@ class Session:
 
     def _undoes(self, request: Request) -> str | None:
         """Return the run that a command takes back."""
+        from reconcile.engine.run_history import find_run
         from reconcile.model.requests import TakeBack
-        from reconcile.past import find_run
 
         return find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
 

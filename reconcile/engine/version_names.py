@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from reconcile.engine.run_history import find_run
 from reconcile.errors import ReconcileError
 from reconcile.fs.hashing import chunks_of
 from reconcile.model.past_run import Kept, KeptUnit
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
-from reconcile.past import find_run
 from reconcile.scan.streams import LARGE
 from reconcile.state.versions import VersionKind
 

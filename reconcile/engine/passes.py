@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.run import close
+from reconcile.engine.concurrent_writes import Others
 from reconcile.model.plan import Plan
 from reconcile.model.snapshot import Side
-from reconcile.others import Others
 from reconcile.planning.filters import without_moving
 from reconcile.planning.incremental.scope import Known
 from reconcile.planning.incremental.side_index import without_events
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from reconcile.apply.executor import Progress
+    from reconcile.engine.session import Session
     from reconcile.model.baseline import Memory
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
     from reconcile.planning.incremental.scope import Part
-    from reconcile.session import Session
     from reconcile.state.journal import Mark
 
 MOST = 300
@@ -81,7 +81,9 @@ class Passes:
 
     def everything(self, policy: Policy, moving: frozenset[str] = frozenset()) -> Pass:
         """Look at everything, and plan, but for what is in motion."""
-        from reconcile.instead import plan_as_asked  # here: of a part, `Session.plan_part` is all that is needed
+        from reconcile.engine.dispatch import (
+            plan_as_asked,  # here: of a part, `Session.plan_part` is all that is needed
+        )
 
         look = self.look()
         plan = plan_as_asked(self.session, look, policy)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.engine.run_history import find_run, past_run
+from reconcile.engine.version_names import NoVersionError, find_versions, kept_units
 from reconcile.errors import ReconcileError
 from reconcile.model.requests import Branch, Collect, Project, PutBack, Quarantine, Reparent, TakeBack
-from reconcile.named_versions import NoVersionError, find_versions, kept_units
-from reconcile.past import find_run, past_run
 from reconcile.planning.decide import decide
 from reconcile.planning.edits import RefusedError
 from reconcile.planning.filters import without_git
@@ -21,10 +21,10 @@ from reconcile.planning.requests.restore import NoPlaceError, plan_restore
 from reconcile.planning.requests.undo import plan_undo
 
 if TYPE_CHECKING:
+    from reconcile.engine.session import Session
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.world_state import Look
-    from reconcile.session import Session
 
 
 _OF_A_TREE = (Branch, Collect, Quarantine, Reparent)

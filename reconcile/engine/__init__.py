@@ -1,0 +1,1 @@
+"""A run from scan to baseline: sessions, passes, and going on from the last run."""
