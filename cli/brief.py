@@ -33,8 +33,8 @@ def command(context: click.Context, name: str, limit: int, compat: bool) -> None
 
     WORKSPACE is its id or its name. Nothing is written: to read with the program itself is to write.
     """
-    from reconcile.briefs import brief_of, compat_of, vault_at
     from reconcile.formats.json.javascript import stringify
+    from reconcile.inspect.brief import brief_of, compat_of, vault_at
 
     options = options_of(context)
     if options.format not in (None, "claudesidian"):

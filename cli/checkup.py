@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from reconcile.adapters.fixed.markers import MARKS, format_at
-from reconcile.checkups import CHECKUPS
+from reconcile.inspect.checks import CHECKUPS
 
 from . import exits
 from .options import options_of
@@ -23,7 +23,7 @@ from .style import Style, clean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reconcile.checkups import Ill
+    from reconcile.inspect.checks import Ill
 
     from .given import Options
 
@@ -59,7 +59,7 @@ def _with_sources(found: tuple[Ill, ...], options: Options) -> tuple[Ill, ...]:
     places = {each.place for each in found if each.severity == "error"}
     if not places:
         return found
-    from reconcile.sources import better_sources, is_damaged
+    from reconcile.inspect.repair_sources import better_sources, is_damaged
 
     from .context import open_session
     from .sides import find_roots, settings_of

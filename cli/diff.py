@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import to_builtins
 
-from reconcile.compare import compare
-from reconcile.compare_records import compare_records
-from reconcile.conflicts import losers, see
-from reconcile.describe import time_text
+from reconcile.inspect.compare import compare
+from reconcile.inspect.compare_records import compare_records
+from reconcile.inspect.conflicts import losers, see
+from reconcile.inspect.describe import time_text
 
 from .context import find_ids, open_session, selection
 from .options import common_options, options_of
@@ -21,7 +21,7 @@ from .style import LONG, Style, clean, pad, shorten, titled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reconcile.compare import Comparison, EventLine
+    from reconcile.inspect.compare import Comparison, EventLine
 
 SHOWN = 20
 """Events of a side that are listed; ``-v`` lists all."""

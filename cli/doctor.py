@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.examine import examine
+from reconcile.inspect.doctor import examine
 from reconcile.model.requests import Quarantine
 
 from . import exits

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import to_builtins
 
-from reconcile import listing
+from reconcile.inspect import listing
 from reconcile.planning.filters import named
 
 from .checkup import format_here
@@ -18,7 +18,7 @@ from .sides import find_roots, policy_of, settings_of
 from .style import Style, clean, pad, shorten
 
 if TYPE_CHECKING:
-    from reconcile.listing import Row
+    from reconcile.inspect.listing import Row
 
 TITLE = 60
 

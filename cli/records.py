@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from msgspec import to_builtins
 
-from reconcile.records import listed
+from reconcile.inspect.record_listing import listed
 
 from . import exits
 from .context import open_session
@@ -19,7 +19,7 @@ from .tables import print_table
 from .when import date
 
 if TYPE_CHECKING:
-    from reconcile.records import RecordRow
+    from reconcile.inspect.record_listing import RecordRow
 
 TITLE = 60
 _FAR_MS = 1e14

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import to_builtins
 
-from reconcile.conflicts import unseen
-from reconcile.describe import describe
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
+from reconcile.inspect.conflicts import unseen
+from reconcile.inspect.describe import describe
 from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.filters import named

@@ -11,7 +11,7 @@ import click
 from msgspec import to_builtins
 
 from reconcile.adapters.leslie.files import project_at, read_leslie
-from reconcile.threads import listed
+from reconcile.inspect.thread_listing import listed
 
 from . import exits
 from .options import options_of
@@ -19,7 +19,7 @@ from .style import Style, clean, shorten
 from .tables import print_table
 
 if TYPE_CHECKING:
-    from reconcile.threads import ThreadRow
+    from reconcile.inspect.thread_listing import ThreadRow
 
 TITLE = 60
 AIM = 40

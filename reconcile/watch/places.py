@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.disk.remnants import STAGING
+from reconcile.inspect.stray_files import STAGING
 from reconcile.model.format import Entry
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import ARCHIVE, TRASH

@@ -38,7 +38,7 @@ def test_the_command_line_loads_no_command(imported_anyway: set[str]) -> None:
     loaded = imported_by("import reconcile_cli.main") - imported_anyway
     assert not loaded & HEAVY
     packages = {name.split(".")[1] for name in loaded if name.startswith("reconcile.")}
-    assert not packages & {"adapters", "disk", "engine", "fs", "index", "model", "planning", "scan", "state"}
+    assert not packages & {"adapters", "engine", "fs", "index", "model", "planning", "scan", "state"}
 
 
 def test_what_is_only_looked_at_is_loaded_when_it_is_asked_for(imported_anyway: set[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.listing import DRAWN, flat, tree
+from reconcile.inspect.listing import DRAWN, flat, tree
 from reconcile.model.baseline import Memory
 from reconcile.model.options import Layout, Missing
 from reconcile.model.policy import Policy

@@ -26,7 +26,6 @@ from reconcile.adapters.jp.locks import Busy, HeldLock, LockRoots
 from reconcile.adapters.jp.roots import read_id
 from reconcile.adapters.jp.sessions import active_conversations
 from reconcile.adapters.roots import LocateError
-from reconcile.checkups import CHECKUPS
 from reconcile.config import ConfigError, load_settings
 from reconcile.formats import FORMATS, get_format
 from reconcile.formats.jp import ids, times
@@ -36,6 +35,7 @@ from reconcile.fs.git_state import git_busy, in_repository
 from reconcile.fs.posix import process_lives
 from reconcile.fs.run_lock import read_holder
 from reconcile.index.stat_cache import Index, make_row
+from reconcile.inspect.checks import CHECKUPS
 from reconcile.model.format import Part
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.serialization.plan_file import PlanFileError, read_plan

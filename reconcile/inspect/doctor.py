@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.apply.staging_cleanup import library_staging, staging_name
-from reconcile.disk.remnants import orphaned_locks, staging_directories, temporary_files
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
+from reconcile.inspect.stray_files import orphaned_locks, staging_directories, temporary_files
 from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import Ailment, Finding, diagnose
 

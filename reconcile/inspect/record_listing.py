@@ -19,7 +19,7 @@ from reconcile.formats.claudesidian.record_files import (
 )
 from reconcile.formats.claudesidian.union import LATEST
 from reconcile.formats.claudesidian.words import counted
-from reconcile.listing import where_is
+from reconcile.inspect.listing import where_is
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

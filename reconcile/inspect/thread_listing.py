@@ -18,7 +18,7 @@ from reconcile.formats.leslie.log.document import (
     text,
 )
 from reconcile.formats.leslie.log.graph import cycles
-from reconcile.listing import drawn
+from reconcile.inspect.listing import drawn
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

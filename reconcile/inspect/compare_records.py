@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from reconcile.compare import Comparison, extras_of, unread_on
+from reconcile.inspect.compare import Comparison, extras_of, unread_on
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

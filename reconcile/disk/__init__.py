@@ -1,1 +1,0 @@
-"""Everything that touches the file system, except the writing of plans (`reconcile.apply`)."""

@@ -1,0 +1,1 @@
+"""What commands show without changing anything: listings, status, comparisons, checks."""
