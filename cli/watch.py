@@ -15,8 +15,8 @@ import click
 
 from reconcile.model.snapshot import WHOLE
 from reconcile.serialization.plan_json import action_to_json, item_to_json
-from reconcile.watch.news import What
-from reconcile.watch.round import Pace, Watched
+from reconcile.watch.events import What
+from reconcile.watch.loop import Pace, Watched
 from reconcile.watch.watcher import Watcher
 
 from . import exits
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from reconcile.config import Settings
     from reconcile.model.plan import Action, Item
-    from reconcile.watch.inbox import Inbox
-    from reconcile.watch.news import News, Standing
+    from reconcile.watch.event_queue import Inbox
+    from reconcile.watch.events import News, Standing
 
     from .given import Options
 

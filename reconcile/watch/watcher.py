@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from reconcile.errors import ReconcileError
 from reconcile.fs.run_lock import watch_lock
-from reconcile.watch.inbox import Inbox
-from reconcile.watch.news import News, What
-from reconcile.watch.round import COMMAND, Round
-from reconcile.watch.teller import Teller
+from reconcile.watch.event_queue import Inbox
+from reconcile.watch.events import News, What
+from reconcile.watch.loop import COMMAND, Round
+from reconcile.watch.reporter import Teller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reconcile.watch.news import Standing
-    from reconcile.watch.round import Watched
+    from reconcile.watch.events import Standing
+    from reconcile.watch.loop import Watched
 
 _AGAIN_NS = 10**9
 

@@ -13,7 +13,7 @@ import pytest
 
 from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Side
-from reconcile.watch.ears import Ears
+from reconcile.watch.fs_events import Ears
 from tests.support.claudesidian import conversation, events, session, workspace
 from tests.support.vaults import NOTE, TOPS, Vault, below, small, trace
 from tests.support.watching import Watching, until

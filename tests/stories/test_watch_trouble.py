@@ -17,8 +17,8 @@ import pytest
 from reconcile.adapters.locate import locate
 from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
-from reconcile.watch.news import What
-from reconcile.watch.round import Pace, Watched
+from reconcile.watch.events import What
+from reconcile.watch.loop import Pace, Watched
 from reconcile.watch.watcher import Watcher
 from tests.support.git_world import commit, git
 from tests.support.three import FIRST, SECOND_ID, THIRD

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconcile.model.snapshot import Side
-from reconcile.watch.settling import FEW, Settling
+from reconcile.watch.debounce import FEW, Settling
 
 STORE, WORKSPACE = Side.STORE, Side.WORKSPACE
 

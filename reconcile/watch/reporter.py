@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.apply.outcome import Result
 from reconcile.model.reasons import Reason
-from reconcile.watch.news import News, Standing, What
+from reconcile.watch.events import News, Standing, What
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -19,11 +19,11 @@ from reconcile.fs.run_lock import LockedError
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.planning.filters import without_moving
-from reconcile.watch.ears import DeafError, Ears
-from reconcile.watch.merging import refuse_lost, refuse_merging
-from reconcile.watch.news import News, What
-from reconcile.watch.places import heard
-from reconcile.watch.settling import Settling
+from reconcile.watch.debounce import Settling
+from reconcile.watch.event_paths import heard
+from reconcile.watch.events import News, What
+from reconcile.watch.fs_events import DeafError, Ears
+from reconcile.watch.store_merge import refuse_lost, refuse_merging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from reconcile.engine.passes import Pass
     from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
-    from reconcile.watch.inbox import Inbox
-    from reconcile.watch.settling import Places
-    from reconcile.watch.teller import Teller
+    from reconcile.watch.debounce import Places
+    from reconcile.watch.event_queue import Inbox
+    from reconcile.watch.reporter import Teller
 
 _SECOND = 10**9
 COMMAND = "watch"
