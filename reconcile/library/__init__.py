@@ -5,6 +5,8 @@ writes what is dirty to the store, and to the workspace where the conversation i
 cross-process lock is still held.
 """
 
+from reconcile.library.backend import Change, NullBackend, PersistBackend, RecordingBackend, Removal, Strategy
+from reconcile.library.conversation import ConversationHandle, ConversationLock, ConversationMut
 from reconcile.library.errors import (
     BusyError,
     ChangedError,
@@ -18,10 +20,8 @@ from reconcile.library.errors import (
     UnknownConversationError,
     UnreadableError,
 )
-from reconcile.library.guards import ConversationHandle, ConversationLock, ConversationMut
-from reconcile.library.locking import JpLocks, LockBackend, NoLocks
-from reconcile.library.persisting import Change, NullBackend, PersistBackend, RecordingBackend, Removal, Strategy
-from reconcile.library.scope import Draft
+from reconcile.library.process_locks import JpLocks, LockBackend, NoLocks
+from reconcile.library.transaction import Draft
 from reconcile.library.values import Event, Events, Json, Metadata, View, new_event, plain, thawed, timestamp
 from reconcile.library.workspace import Workspace
 

@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import read_files
+from reconcile.library.change_plan import moves_anything, plan_run, store_copy
 from reconcile.library.errors import UnreadableError
-from reconcile.library.planning import moves_anything, plan_run, store_copy
 from reconcile.model.snapshot import Fault, Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from reconcile.library.sight import Ground, Sight
+    from reconcile.library.shared_index import Ground, Sight
     from reconcile.library.values import Contents
     from reconcile.model.plan import Write
     from reconcile.model.snapshot import Copy, Digest, File

@@ -11,15 +11,15 @@ from reconcile.adapters.roots import LocateError, refuse_state_inside
 from reconcile.config import load_settings
 from reconcile.engine.session import Session
 from reconcile.fs.state_location import state_directory
-from reconcile.library.exclusion import entered
-from reconcile.library.locking import JpLocks, NoLocks
-from reconcile.library.sight import Sight
+from reconcile.library.process_locks import JpLocks, NoLocks
+from reconcile.library.rw_locks import entered
+from reconcile.library.shared_index import Sight
 from reconcile.library.storage import Disk, Memory
 from reconcile.model.policy import Policy
 
 if TYPE_CHECKING:
-    from reconcile.library.locking import LockBackend
-    from reconcile.library.persisting import PersistBackend
+    from reconcile.library.backend import PersistBackend
+    from reconcile.library.process_locks import LockBackend
     from reconcile.library.storage import Storage
 
 

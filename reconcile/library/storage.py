@@ -8,18 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from reconcile.formats import get_format
+from reconcile.library.backend import Strategy
 from reconcile.library.errors import has_children
-from reconcile.library.filesystem import FileSystemBackend
+from reconcile.library.filesystem_backend import FileSystemBackend
 from reconcile.library.loading import Source, load
-from reconcile.library.persisting import Strategy
 from reconcile.library.tree import Tree, show
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from reconcile.adapters.jp.locks import Lease, Locks
-    from reconcile.library.persisting import Change, PersistBackend, Removal
-    from reconcile.library.sight import Sight
+    from reconcile.library.backend import Change, PersistBackend, Removal
+    from reconcile.library.shared_index import Sight
     from reconcile.library.values import Contents
     from reconcile.model.format import Format
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
+from reconcile.library.backend import NullBackend
+from reconcile.library.conversation import ConversationHandle, ConversationLock, ConversationMut
 from reconcile.library.errors import (
     BusyError,
     MisuseError,
@@ -17,15 +19,13 @@ from reconcile.library.errors import (
     UnreadableError,
     report,
 )
-from reconcile.library.exclusion import Claim, Exclusions, entered
-from reconcile.library.guards import ConversationHandle, ConversationLock, ConversationMut
-from reconcile.library.locking import NoLocks
+from reconcile.library.lock_waiting import Wait
 from reconcile.library.opening import open_storage
-from reconcile.library.persisting import NullBackend
-from reconcile.library.scope import Scope
-from reconcile.library.snapshots import Snapshots
+from reconcile.library.process_locks import NoLocks
+from reconcile.library.rw_locks import Claim, Exclusions, entered
 from reconcile.library.storage import Memory
-from reconcile.library.waiting import Wait
+from reconcile.library.transaction import Scope
+from reconcile.library.views import Snapshots
 
 if TYPE_CHECKING:
     import os
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from reconcile.library.aio import Locking
-    from reconcile.library.locking import Lease, LockBackend
-    from reconcile.library.persisting import PersistBackend, Strategy
+    from reconcile.library.backend import PersistBackend, Strategy
+    from reconcile.library.process_locks import Lease, LockBackend
     from reconcile.library.storage import Storage
     from reconcile.library.tree import Tree
     from reconcile.library.values import Contents, Events, Metadata, View

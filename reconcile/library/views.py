@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from reconcile.library import values
 from reconcile.library.errors import UnknownConversationError
-from reconcile.library.exclusion import entered
+from reconcile.library.rw_locks import entered
 
 if TYPE_CHECKING:
-    from reconcile.library.exclusion import Exclusions
+    from reconcile.library.rw_locks import Exclusions
     from reconcile.library.storage import Storage
     from reconcile.library.values import View
 

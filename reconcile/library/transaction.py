@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
 from reconcile.library import values
+from reconcile.library.backend import Change, Removal
 from reconcile.library.errors import (
     InvalidValueError,
     LibraryError,
@@ -20,16 +21,15 @@ from reconcile.library.errors import (
     UnknownConversationError,
     report,
 )
-from reconcile.library.exclusion import entered, is_inside
-from reconcile.library.persisting import Change, Removal
+from reconcile.library.rw_locks import entered, is_inside
 from reconcile.model.snapshot import Fault, ParentKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from reconcile.library.exclusion import Claim
-    from reconcile.library.locking import Lease
-    from reconcile.library.persisting import Strategy
+    from reconcile.library.backend import Strategy
+    from reconcile.library.process_locks import Lease
+    from reconcile.library.rw_locks import Claim
     from reconcile.library.storage import Storage
     from reconcile.library.values import Contents, Events, Metadata, View
 

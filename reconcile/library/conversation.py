@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from reconcile.library.errors import MisuseError, ReleasedError, report
-from reconcile.library.scope import drop
+from reconcile.library.transaction import drop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
-    from reconcile.library.persisting import Strategy
-    from reconcile.library.scope import Draft, Scope
+    from reconcile.library.backend import Strategy
+    from reconcile.library.transaction import Draft, Scope
     from reconcile.library.values import Events, Metadata, View
 
 T = TypeVar("T")

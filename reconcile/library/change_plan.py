@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from reconcile.library.persisting import Change
-    from reconcile.library.sight import Ground
+    from reconcile.library.backend import Change
+    from reconcile.library.shared_index import Ground
     from reconcile.library.values import Contents
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan

@@ -1,4 +1,6 @@
-"""Where changes go: the file system (`reconcile.library.filesystem`), nowhere, or a list for a test to look at."""
+"""Where changes go: the file system (`reconcile.library.filesystem_backend`), nowhere, or a list for a test to look
+at.
+"""
 
 from __future__ import annotations
 

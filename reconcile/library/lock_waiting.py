@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from reconcile.library.errors import LockError
-from reconcile.library.exclusion import entered
-from reconcile.library.locking import Busy
+from reconcile.library.process_locks import Busy
+from reconcile.library.rw_locks import entered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reconcile.library.exclusion import Claim
-    from reconcile.library.locking import Lease, LockBackend
+    from reconcile.library.process_locks import Lease, LockBackend
+    from reconcile.library.rw_locks import Claim
 
 T = TypeVar("T")
 _FIRST_S, _LONGEST_S = 0.001, 0.05

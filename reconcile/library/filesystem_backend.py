@@ -16,10 +16,10 @@ from reconcile.apply.outcome import Outcome, Result
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.errors import ReconcileError
+from reconcile.library.change_plan import moves_anything, plan_change, plan_run, stated_parent, store_copy
+from reconcile.library.connection_pool import Sites
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, has_children
 from reconcile.library.loading import stored
-from reconcile.library.planning import moves_anything, plan_change, plan_run, stated_parent, store_copy
-from reconcile.library.sites import Sites
 from reconcile.model.reasons import Reason
 from reconcile.model.requests import Children, Remove
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Partition, Side
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.jp.locks import Lease, Locks
     from reconcile.apply.target import Site
-    from reconcile.library.persisting import Change, Removal
-    from reconcile.library.sight import Ground, Sight
+    from reconcile.library.backend import Change, Removal
+    from reconcile.library.shared_index import Ground, Sight
     from reconcile.library.values import Contents
     from reconcile.model.plan import Plan
     from reconcile.model.snapshot import Copy, Digest
