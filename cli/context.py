@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconcile.model.world_state import Look
     from reconcile.state.generation import Generation
 
-    from .given import Options
+    from .arguments import Options
 
 
 def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Generation | None = None) -> Session:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from .given import Options
+from .arguments import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.model.policy import Policy
 
-    from .given import Options
+    from .arguments import Options
 
 _EVERYTHING: Mapping[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
 

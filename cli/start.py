@@ -7,12 +7,12 @@ import sys
 
 from reconcile.signals import Interrupt, Interrupts, Uninterrupted
 
-from . import exits
-from .output import ended, open_output
+from . import exit_codes
+from .streams import ended, open_output
 
 TYPE_CHECKING = False  # importing typing would cost `--version` something
 if TYPE_CHECKING:
-    from .given import Options
+    from .arguments import Options
 
 
 def start() -> None:
@@ -25,7 +25,7 @@ def start() -> None:
     words = sys.argv[1:]
 
     def interrupted() -> int:
-        from .failing import failed
+        from .errors import failed
 
         return failed(Interrupt(), as_json="--json" in words)
 
@@ -45,15 +45,15 @@ def _code(words: list[str]) -> int:
         from reconcile.version import __version__
 
         sys.stdout.write(f"reconcile, version {__version__}\n")
-        return exits.DONE
-    from .given import read_plainly
+        return exit_codes.DONE
+    from .arguments import read_plainly
 
     # Of that variable, the parser makes what a shell completes words with.
     options = None if "_RECONCILE_COMPLETE" in os.environ else read_plainly(words)
     if options is not None:
         _begin(options)
     with Uninterrupted():
-        from .main import run
+        from .app import run
     return run(options)
 
 
@@ -81,8 +81,8 @@ def _begin(options: Options) -> None:
     """End here, where a plain run goes on from the last one."""
     import gc
 
-    from .failing import FAILURES, failed
-    from .plain import run_plain
+    from .errors import FAILURES, failed
+    from .plain_run import run_plain
 
     gc.disable()
     try:

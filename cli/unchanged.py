@@ -1,6 +1,6 @@
 """The command without a name where nothing has changed since the last run: that run's answer, and not one module more.
 
-Whatever differs from a plain run, or asks for anything else, is `cli.plain`'s affair.
+Whatever differs from a plain run, or asks for anything else, is `cli.plain_run`'s affair.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from reconcile.fs.git_state import git_busy
 from reconcile.fs.state_location import state_directory
 from reconcile.index.summary import LastAnswer
 
-from . import exits
-from .lines import RESTING, counted, heading, show
+from . import exit_codes
+from .output.lines import RESTING, counted, heading, show
+from .output.style import Style
 from .sides import with_layout
-from .style import Style
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
 
-    from .given import Options
+    from .arguments import Options
 
 
 class First(NamedTuple):
@@ -68,4 +68,4 @@ def answer_at_once(options: Options, roots: Roots, first: First) -> int | None:
         style = Style.choose(options.color)
         end = counted((), (), answer.states, roots.noun, done=not options.is_dry)
         show((heading(roots, answer.layout, style), "", style(end, RESTING, bold=True)))
-    return exits.DONE
+    return exit_codes.DONE

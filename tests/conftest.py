@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from click.testing import Result
 
 (_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
-COMMAND = cast("Command", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".main").main)
+COMMAND = cast("Command", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".app").main)
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True, print_blob=True)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cli.modules import module
 
-NAMES, read_plainly = (getattr(module("given"), name) for name in ("NAMES", "read_plainly"))
-main, options_of = module("main").main, module("options").options_of
+NAMES, read_plainly = (getattr(module("arguments"), name) for name in ("NAMES", "read_plainly"))
+main, options_of = module("app").main, module("options").options_of
 WORDS = (
     "-n",
     "--check",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from click.testing import Result
 
 (_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
-_COMMAND = cast("Command", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".main").main)
+_COMMAND = cast("Command", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".app").main)
 FIRST = 17500000001
 HERE = "@HERE@"
 """Stands for the directory of the world: it has another name in every process."""

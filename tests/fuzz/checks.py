@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 JP = JpFormat()
 PLAIN = PlainFormat()
-STYLE = module("style")
-WHEN = module("when")
+STYLE = module("output.style")
+WHEN = module("output.timestamps")
 MESSAGE = 1000
 """Characters of an error message, the file's name aside: one clear line."""
 

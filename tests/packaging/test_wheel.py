@@ -64,4 +64,4 @@ def test_sdist_keeps_the_directory_names(built: Path) -> None:
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"cli/main.py", "reconcile/__init__.py", "LICENSE"} <= names
+    assert {"cli/app.py", "reconcile/__init__.py", "LICENSE"} <= names

@@ -43,12 +43,12 @@ _SPOKEN_OF = "17780300000-release-notes"
 """The conversation of the demo that the examples of docs/json.md are about."""
 
 (_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
-PROGRAM = cast("click.Group", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".main").main)
+PROGRAM = cast("click.Group", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".app").main)
 
 
 def exit_codes() -> dict[str, int]:
     """Return the exit codes by the name that the command knows them by."""
-    module = importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".exits")
+    module = importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".exit_codes")
     return {name: value for name, value in vars(module).items() if name.isupper()}
 
 

@@ -1,0 +1,121 @@
+"""The program: its commands, loaded when they are used, and errors made into one line and an exit code."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reconcile.signals import Interrupt, Uninterrupted
+from reconcile.version import __version__
+
+from . import exit_codes
+from .errors import FAILURES, complain, failed
+from .options import common_options, options_of
+
+if TYPE_CHECKING:
+    from .arguments import Options
+
+COMMANDS = (
+    "apply",
+    "brief",
+    "checkouts",
+    "diff",
+    "doctor",
+    "fork",
+    "gc",
+    "local",
+    "log",
+    "ls",
+    "project",
+    "recover",
+    "resolve",
+    "restore",
+    "rm",
+    "set-parent",
+    "show",
+    "status",
+    "undo",
+    "vault",
+    "watch",
+)
+
+
+class Program(click.Group):
+    """A group whose commands are imported only when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import and return a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        with Uninterrupted():
+            module = importlib.import_module(f".commands.{cmd_name.replace('-', '_')}", __package__)
+        command: click.Command = module.command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run, and turn what goes wrong into one clear line."""
+        # Values by the hundred thousand, none of them garbage, and the process ends with the command.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if not options_of(ctx).json:
+                raise
+            complain(error.format_message(), None, as_json=True)
+            raise click.exceptions.Exit(exit_codes.USAGE) from None
+        except click.Abort:
+            raise click.exceptions.Exit(failed(Interrupt(), as_json=options_of(ctx).json)) from None
+        except FAILURES as error:
+            raise click.exceptions.Exit(failed(error, as_json=options_of(ctx).json)) from None
+        finally:
+            if collecting:
+                gc.enable()
+
+
+def run(options: Options | None) -> int:
+    """Run the command that the words ask for, and return its exit code."""
+    try:
+        return int(main(obj=options, standalone_mode=False) or exit_codes.DONE)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:  # Ctrl-C before a command had begun, or after its end
+        return failed(Interrupt(), as_json=False)
+
+
+@click.group(
+    name="reconcile",
+    cls=Program,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@common_options
+@click.version_option(__version__, prog_name="reconcile")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Bring a store of conversations and a workspace together without losing a byte.
+
+    Without a command: plan, and carry the plan out. With --dry-run: show the plan and write nothing.
+
+    Exit status: 0 done, 1 something failed, 2 wrong usage, 3 changes are pending (--check),
+    4 something is held, skipped or refused, 5 another reconcile is at work, 130 interrupted.
+    """
+    if context.invoked_subcommand is None:
+        from .plain_run import run_plain
+
+        options = options_of(context)
+        # Who began without a parser has tried that.
+        code = None if options.looked else run_plain(options)
+        if code is not None:
+            context.exit(code)
+        with Uninterrupted():
+            from .commands.sync import run_pass
+        run_pass(context)

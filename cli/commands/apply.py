@@ -1,0 +1,154 @@
+"""``reconcile apply FILE``: exactly a saved plan, refused per conversation where something has drifted."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconcile.apply.outcome import Outcome
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.errors import ReconcileError
+from reconcile.model.reasons import Reason
+from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
+
+from ..command_line import called
+from ..context import open_session
+from ..options import common_options, options_of
+from ..output.progress import progress_bar
+from ..output.prompts import say, tell_waiting
+from ..output.report import exit_code, report
+from ..sides import find_roots, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconcile.adapters.roots import Roots
+    from reconcile.config import Settings
+    from reconcile.engine.session import Session
+    from reconcile.model.format import Format
+    from reconcile.model.plan import Action, Plan
+    from reconcile.model.policy import Policy
+    from reconcile.model.world_state import Look
+
+    from ..arguments import Options
+
+
+class PlanElsewhereError(ReconcileError):
+    """The plan was made for other sides than the ones given."""
+
+    exit_code = 2
+
+
+def _text(file: str) -> str:
+    from reconcile.serialization.plan_file import PlanFileError
+
+    try:
+        with open(file, encoding="utf-8", errors="surrogateescape") as opened:
+            return opened.read()
+    except OSError as error:
+        raise PlanFileError(f"{file}: {error.strerror}, expected a plan saved with --out") from None
+
+
+@click.command(name="apply")
+@common_options
+@click.argument("file", type=click.Path())
+@click.pass_context
+def command(context: click.Context, file: str) -> None:
+    """Carry out a plan that was saved with --out, and nothing else.
+
+    Nothing is asked: to apply a saved plan is to say yes to it, removals included. What has changed since is refused,
+    conversation by conversation; the rest is done (exit 4).
+    """
+    from reconcile.serialization.plan_file import read_plan
+
+    options = options_of(context)
+    plan, workspace, store = read_plan(_text(file), file)
+    options.workspace = options.workspace or workspace
+    # A store that the plan is the first to fill isn't there yet; it is found as it was when the plan was made.
+    options.store = options.store or (store if os.path.isdir(store) else None)
+    roots = find_roots(options)
+    if (roots.workspace, roots.store) != (workspace, store):
+        raise PlanElsewhereError(
+            f"{file}: made for the workspace {workspace} and the store {store}, "
+            f"found {roots.workspace} and {roots.store}",
+            "make the plan again with --out",
+        )
+    settings = settings_of(roots)
+    dry = options.is_dry
+    with open_session(roots, settings, readonly=dry) as session:
+        _check_ids(plan, session.format, file)
+        if dry:
+            present = _present(session, plan, settings)
+            outcome = _of_saved(plan, Outcome(), present)
+            _report(options, roots, session, plan, outcome if outcome.deeds else None)
+            context.exit(exit_code(plan, outcome, options))
+        with session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)):
+            present = _present(session, plan, settings)
+            with progress_bar(options, len(present.kept.actions)) as progress:
+                achieved, _ = session.apply(present.kept, present.look, called(context), progress)
+            outcome = _of_saved(plan, achieved, present)
+            _report(options, roots, session, plan, outcome)
+        context.exit(exit_code(plan, outcome, options))
+
+
+class _Present(Struct, frozen=True):
+    """A saved plan now: what of it is ``kept``, the saved actions that this carries out, and what the others met."""
+
+    look: Look
+    policy: Policy
+    kept: Plan
+    saved: Mapping[str, Action]
+    changes: Mapping[str, str]
+
+
+def _present(session: Session, plan: Plan, settings: Settings) -> _Present:
+    look = session.look()
+    policy, decided = session.surroundings(_as_asked(plan, settings)), _decided_since(session, plan)
+    fresh = plan_as_asked(session, look, policy, plan.now_ns)
+    kept, saved = agreeing(plan, fresh, decided)
+    return _Present(look, policy, kept, saved, moved_on(plan, fresh, look, decided))
+
+
+def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:
+    report(options, roots, session.messages, plan, outcome)
+    deeds = outcome.deeds.values() if outcome is not None else ()
+    if any(deed.reason is Reason.OUTDATED and deed.message != DONE_ALREADY for deed in deeds):
+        say(options, "what was skipped is not as the plan was made for; make it again with --out")
+
+
+def _decided_since(session: Session, plan: Plan) -> frozenset[str]:
+    """Return what the plan decides about, and a later run has decided otherwise."""
+    return session.state.journal.decided_since(plan.now_ns) & dict(plan.intents).keys()
+
+
+def _of_saved(plan: Plan, achieved: Outcome, present: _Present) -> Outcome:
+    """Say of each saved action what became of it; what isn't in the present's plan was refused."""
+    outcome = Outcome(achieved.run)
+    for key, deed in achieved.deeds.items():
+        reason = Reason.OUTDATED if deed.reason is Reason.DRIFT else deed.reason
+        outcome.deeds[present.saved[key].id] = replace(deed, action=present.saved[key], reason=reason)
+    agreed = {action.id for action in present.saved.values()}
+    for action in plan.actions:
+        if action.id not in agreed:
+            outcome.skip(action, Reason.OUTDATED, present.changes[action.id])
+    return outcome
+
+
+def _as_asked(plan: Plan, settings: Settings) -> Policy:
+    """What the plan was asked for, under the configuration of now."""
+    return replace(plan.policy, stream=settings.stream, diverged=settings.diverged, missing=settings.missing)
+
+
+def _check_ids(plan: Plan, form: Format, file: str) -> None:
+    """Refuse actions for what can be no conversation: their ids name the locks to be taken."""
+    from reconcile.serialization.plan_file import PlanFileError
+
+    for action in plan.actions:
+        wrong = [each for each in action.touches if form.parse_id(each) != each]
+        if wrong or action.conversation not in action.touches:
+            found = (wrong or [action.conversation])[0]
+            raise PlanFileError(f"{file}: action {action.id}: found {found!r}, expected a conversation's id")

@@ -1,0 +1,107 @@
+"""``reconcile diff ID``: metadata and event differences between the sides."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import to_builtins
+
+from reconcile.inspect.compare import compare
+from reconcile.inspect.compare_records import compare_records
+from reconcile.inspect.conflicts import losers, see
+from reconcile.inspect.describe import time_text
+
+from ..context import find_ids, open_session, selection
+from ..options import common_options, options_of
+from ..output.style import LONG, Style, clean, pad, shorten, titled
+from ..sides import find_roots, policy_of, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reconcile.inspect.compare import Comparison, EventLine
+
+SHOWN = 20
+"""Events of a side that are listed; ``-v`` lists all."""
+
+
+@click.command(name="diff")
+@common_options
+@click.argument("conversation", metavar="ID")
+@click.pass_context
+def command(context: click.Context, conversation: str) -> None:
+    """Show what differs between the store's and the workspace's copy. A conflict counts as seen from then on."""
+    options = options_of(context)
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    with open_session(roots, settings, readonly=True) as session:
+        look = session.look()
+        (one,) = find_ids(session, look, [conversation])
+        board = session.board(look, policy_of(options, settings, selection(session, look, options)))
+        view = board.views[one]
+        if session.format.places is None:
+            found = compare(view, *session.contents(view), session.file_names)
+        else:
+            found = compare_records(view, *session.contents(view))
+        lost = losers(session, one)
+    if lost and not options.is_dry:
+        with open_session(roots, settings, readonly=False) as session:
+            see(session, [one])
+    if options.json:
+        kept = [
+            {"unit": each.unit, "file": each.file, "side": each.side.value, "version": each.name, "digest": each.digest}
+            for each in lost
+        ]
+        text = {"format": "reconcile.diff/1", "conversation": one, **_json(found), "losers": kept}
+        click.echo(json.dumps(text, indent=2))
+        return
+    style = Style.choose(options.color)
+    click.echo(titled(view.title, one, style))
+    for line in _lines(found, style, None if options.verbose else SHOWN):
+        click.echo(line)
+    for version in lost:
+        when = time_text(version.mtime_ns)
+        click.echo(f"  lost a conflict: the {version.side}'s {clean(version.file)} of {when}, kept in the vault:")
+        click.echo(f"    reconcile show {clean(version.name)}")
+
+
+def _json(found: Comparison) -> dict[str, Any]:
+    values: dict[str, Any] = to_builtins(found)
+    values["metadata"] = [{"key": key, "store": ours, "workspace": theirs} for key, ours, theirs in found.metadata]
+    values["extras"] = [{"name": name, "state": state} for name, state in found.extras]
+    return values
+
+
+def _lines(found: Comparison, style: Style, most: int | None) -> Iterator[str]:
+    if found.empty:
+        yield "  no differences"
+        return
+    for note in found.notes:
+        yield f"  {style('note', 'yellow')} {clean(note)}"
+    for key, ours, theirs in found.metadata:
+        yield f"  metadata {clean(key)}"
+        yield style(f"    - store      {_value(ours)}", "red")
+        yield style(f"    + workspace  {_value(theirs)}", "green")
+    if found.base_config_differs:
+        yield "  base_config.json differs"
+    if found.store_only or found.workspace_only:
+        yield f"  events: the first {found.common} are the same"
+        yield from _events(found.store_only, "- store", "red", style, most)
+        yield from _events(found.workspace_only, "+ workspace", "green", style, most)
+    for name, state in found.extras:
+        yield f"  {clean(name)}: {state}"
+
+
+def _value(value: Any) -> str:
+    return "(absent)" if value is None else shorten(clean(json.dumps(value, ensure_ascii=False)), LONG)
+
+
+def _events(events: tuple[EventLine, ...], side: str, color: str, style: Style, most: int | None) -> Iterator[str]:
+    for event in events[:most]:
+        kind = pad(shorten(clean(event.type), 40), 18)
+        text = f"{pad(side, 11)} {event.position:>5}  {clean(event.time)}  {kind} {clean(event.text)}"
+        yield style(f"    {text}".rstrip(), color)
+    if most is not None and len(events) > most:
+        yield f"    {pad(side, 11)} ... and {len(events) - most} more (-v shows all)"

@@ -1,0 +1,163 @@
+"""``reconcile log``: the runs of the journal, or the steps of one."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.engine.run_history import find_run, what_became
+
+from ..context import open_session
+from ..options import common_options, options_of
+from ..output.style import Style, clean, pad, size
+from ..output.timestamps import date
+from ..sides import find_roots, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from reconcile.engine.session import Session
+    from reconcile.state.journal import Run, Step
+    from reconcile.state.versions import Version
+
+NEWEST = 20
+"""Runs that are listed without ``-v``."""
+
+
+@click.command(name="log")
+@common_options
+@click.argument("run", required=False)
+@click.pass_context
+def command(context: click.Context, run: str | None) -> None:
+    """List the runs, newest first; with RUN, its steps and the versions that it kept."""
+    options = options_of(context)
+    roots = find_roots(options)
+    style = Style.choose(options.color)
+    with open_session(roots, settings_of(roots), readonly=True) as session:
+        runs = session.state.journal.runs() if run is None else (find_run(session.state, run),)
+        if options.json:
+            found = [_as_json(session, each, steps=run is not None) for each in runs]
+            click.echo(json.dumps({"format": "reconcile.log/1", "runs": found}, indent=2))
+        elif run is not None:
+            for line in _one(session, runs[0], style):
+                click.echo(line)
+        else:
+            for line in _list(session, runs if options.verbose else runs[:NEWEST], style):
+                click.echo(line)
+            if len(runs) > NEWEST and not options.verbose:
+                click.echo(f"... and {len(runs) - NEWEST} more (-v shows all)")
+            elif not runs:
+                click.echo("No run has changed anything yet.")
+
+
+def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
+    became = what_became(session.state)
+    projects = {each.id: each.project for each in session.state.checkouts()}
+    width = max((len(each.id) for each in runs), default=0)
+    for run in runs:
+        steps = session.state.journal.steps(run.id)
+        notes = [_ending(run)] if _ending(run) else []
+        notes += _taken_back(became.get(run.id, {}).values())
+        notes += [f"undid {run.undoes}"] if run.undoes else []
+        if run.checkout != session.checkout:
+            where = "a forgotten checkout" if run.checkout is None else clean(projects.get(run.checkout, "?"))
+            notes.append(f"in {where}")
+        line = f"{style(pad(run.id, width), bold=True)}  {date(run.started_ns)}  {summed(steps)}"
+        tail = f"  ({'; '.join(notes)})" if notes else ""
+        yield f"{line}  {style(clean(run.command), dim=True)}{style(tail, 'yellow')}"
+
+
+def _taken_back(by: Collection[str | None]) -> list[str]:
+    """Say by which runs one was taken back, given by which each of its conversations was."""
+    undoers = sorted({each for each in by if each is not None})
+    how = "undone in part by" if None in by else "undone by"
+    return [f"{how} {' and '.join(undoers)}"] if undoers else []
+
+
+def _ending(run: Run) -> str:
+    if run.finished_ns is None:
+        return "interrupted, or still at work"
+    return "with failures" if run.exit_code else ""
+
+
+def summed(steps: tuple[Step, ...]) -> str:
+    """Return what a run did, in a few words."""
+    done = Counter(step.kind for step in steps if step.state == "done")
+    left = Counter(step.state.value for step in steps if step.state != "done")
+    words = [f"{count} {kind}" for kind, count in (*done.items(), *left.items())]
+    return ", ".join(words) or "nothing on disk"
+
+
+def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
+    yield style(f"{run.id}  {date(run.started_ns)}  {clean(run.command)}", bold=True)
+    if ending := _ending(run):
+        yield style(ending, "yellow")
+    yield ""
+    for step in session.state.journal.steps(run.id):
+        color = {"done": None, "failed": "red"}.get(step.state.value, "yellow")
+        words = "" if step.message is None else f"  {clean(step.message)}"
+        yield f"  {style(pad(step.state.value, 7), color)}  {pad(step.kind, 12)}  {_what(step)}{words}"
+    for change in session.state.journal.intent_changes(run.id):
+        before, after = (intent.kind.value if intent else "none" for intent in (change.before, change.after))
+        yield f"  {pad('', 7)}  {pad('intent', 12)}  {clean(change.conversation)}  {before} -> {after}"
+    versions = session.state.versions.of_run(run.id)
+    if versions:
+        yield ""
+        yield "Kept in the vault, for `reconcile show` and `reconcile restore`:"
+    for version in versions:
+        yield f"  {version.digest[:16]}  {size(version.size):>9}  {clean(_name(version))}"
+
+
+def _what(step: Step) -> str:
+    record = json.loads(step.record)
+    unit = "" if step.unit == "conversation" else f"  {step.unit}"
+    moved = f"{record['source']} -> " if record["source"] and step.kind in ("move", "archive", "unarchive") else ""
+    return clean(f"{step.conversation}{unit}  {moved}{record['target']}  ({record['reason']})")
+
+
+def _name(version: Version) -> str:
+    return f"{version.name}  {version.side}:{version.path}"
+
+
+def _as_json(session: Session, run: Run, *, steps: bool) -> dict[str, object]:
+    found: dict[str, object] = {
+        "id": run.id,
+        "command": run.command,
+        "started_ns": run.started_ns,
+        "finished_ns": run.finished_ns,
+        "exit_code": run.exit_code,
+        "checkout": run.checkout,
+        "undoes": run.undoes,
+        "summary": json.loads(run.summary),
+    }
+    if not steps:
+        return found
+    return found | {
+        "steps": [
+            {
+                "id": step.action,
+                "conversation": step.conversation,
+                "unit": step.unit,
+                "kind": step.kind,
+                "state": step.state.value,
+                "message": step.message,
+                **{key: json.loads(step.record)[key] for key in ("reason", "source", "target")},
+            }
+            for step in session.state.journal.steps(run.id)
+        ],
+        "versions": [
+            {
+                "digest": each.digest,
+                "conversation": each.conversation,
+                "unit": each.unit,
+                "file": each.file,
+                "size": each.size,
+                "place": f"{each.side}:{each.path}",
+                "mtime_ns": each.mtime_ns,
+            }
+            for each in session.state.versions.of_run(run.id)
+        ],
+    }

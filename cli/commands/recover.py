@@ -1,0 +1,168 @@
+"""``reconcile recover``: put back what was in a workspace that is gone, or went in part."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import replace
+
+from reconcile.adapters.jp.lost_checkouts import put_marker_back
+from reconcile.adapters.locate import locate_lost
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.engine.lost_versions import lost_with_store
+from reconcile.engine.passes import Passes
+from reconcile.model.requests import Project
+from reconcile.planning.requests.recover import Offer, absent, coming, offers, remembering, taken_unasked
+
+from ..command_line import called
+from ..context import open_session
+from ..options import common_options, options_of
+from ..output.prompts import go_on, is_interactive, say, tell_waiting
+from ..output.report import exit_code, report
+from ..output.style import clean
+from ..sides import find_roots, fixed_format, policy_of, settings_of
+from .sync import apply_plan, save_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconcile.adapters.roots import Roots
+    from reconcile.config import Settings
+    from reconcile.engine.session import Session
+    from reconcile.model.plan import Plan
+    from reconcile.model.policy import Policy
+    from reconcile.planning.context import Board
+    from reconcile.planning.requests.recover import Offers
+
+    from ..arguments import Options
+
+
+@click.command(name="recover")
+@common_options
+@click.option("--all", "everything", is_flag=True, help="Everything in the store that isn't local.")
+@click.option("--from", "source", metavar="DIR", help="By the record of another checkout, which may be gone.")
+@click.pass_context
+def command(context: click.Context, everything: bool, source: str | None) -> None:
+    """Put back what was in this workspace, after `rm -rf .jp`, git clean, or a removed worktree.
+
+    Writes .jp/.id again where it is gone. Offers what the record of this checkout says was here, and what earlier runs
+    found removed, run by run; never what is local. Asks at a terminal; elsewhere --yes takes what was here last.
+    """
+    options = options_of(context)
+    cwd = os.getcwd()
+    roots = _locate(options, source)
+    settings = settings_of(roots)
+    with open_session(roots, settings, readonly=True) as session:
+        look = session.look()
+        records = session.records(None if source is None else os.path.join(cwd, source))
+        if source is not None and not records:
+            raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
+        known = [session.state.load(each.id) for each in records]
+        look_back = replace(look, memory=remembering(look.memory, known))
+        board = session.board(look_back, policy_of(options, settings, _NOTHING))
+        if everything:
+            chosen = tuple(coming(board, absent(board)))
+            left_out = tuple(each for each in absent(board) if each not in chosen)
+        else:
+            found = offers(board, known)
+            chosen, left_out = _chosen(options, found, board), found.left_out
+        _say_left_out(options, board, left_out)
+        for each in lost_with_store(session.state, session.project, session.format, look):
+            way = f": {each.command}" if each.command else ""
+            say(options, f"lost with the store: {each.title or each.conversation}; {each.left}{way}")
+        policy = _policy(options, settings, chosen, tuple(each.id for each in records))
+        plan = plan_as_asked(session, look, policy)
+        if not _is_to_be_done(options, roots, session, plan):
+            context.exit(exit_code(plan, None, options))
+    if roots.workspace_id is not None and plan.policy.git_busy is None:
+        put_marker_back(roots.workspace, roots.workspace_id)
+        roots = _locate(options, source)
+    with (
+        open_session(roots, settings, readonly=False) as session,
+        session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)),
+    ):
+        passes = Passes(session)
+        look = passes.look()
+        plan = plan_as_asked(session, look, policy)
+        outcome = apply_plan(options, roots, passes, look, plan, called(context))
+    context.exit(exit_code(plan, outcome, options))
+
+
+_NOTHING: dict[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
+
+
+def _locate(options: Options, source: str | None) -> Roots:
+    """Find the two sides; those of JP's also where the workspace is gone."""
+    if options.format == "jp" or (options.format is None and fixed_format(options) is None):
+        return locate_lost(options.workspace, options.store, source, os.getcwd(), os.environ, sys.platform)
+    return find_roots(options)
+
+
+def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], records: tuple[int, ...]) -> Policy:
+    policy = policy_of(options, settings, _NOTHING)
+    return replace(policy, request=Project(chosen, records=records))
+
+
+def _chosen(options: Options, found: Offers, board: Board) -> tuple[str, ...]:
+    """Return what is to be put back: asked group by group, or what was here last."""
+    if is_interactive(options) and not options.yes and not options.is_dry:
+        return _asked(found.groups, board)
+    for group in found.groups[len(found.unasked) :]:
+        way = "; at a terminal it is asked for, `reconcile project ID` takes one" if group.known else ""
+        say(options, f"not taken: {_described(group, board)}{way}")
+    return taken_unasked(board, found)
+
+
+def _asked(groups: Sequence[Offer], board: Board) -> tuple[str, ...]:
+    """Ask for each group, as far as it can come with what was chosen before."""
+    chosen: tuple[str, ...] = ()
+    for group in groups:
+        both = coming(board, {*chosen, *group.conversations})
+        group = replace(group, conversations=tuple(each for each in both if each in group.conversations))  # noqa: PLW2901
+        if group.conversations and click.confirm(clean(f"Put back {_described(group, board)}?")):
+            chosen = tuple(both)
+    return chosen
+
+
+def _described(offer: Offer, board: Board) -> str:
+    count = len(offer.conversations)
+    kind = "conversation" if count == 1 else "conversations"
+    if not offer.known:
+        why = "in the store; nothing is known of what was here (--all takes them, `reconcile project ID` one)"
+    elif offer.run is None:
+        why = "that were here at the end of the last run"
+    else:
+        why = f"whose {'directory was' if count == 1 else 'directories were'} gone when run {offer.run} looked"
+    return f"{count} {kind} {why}: {board.names(offer.conversations)}"
+
+
+def _say_left_out(options: Options, board: Board, conversations: Sequence[str]) -> None:
+    """Say what can't come, as it lies below what is local, or was never here."""
+    if conversations:
+        count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
+        below = "below what doesn't come (`reconcile project ID` names it, and asks)"
+        say(options, f"left out: {count} {below}: {board.names(conversations)}")
+
+
+def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
+    """Show what will be done, and ask; tell whether there is anything to do: if only what a killed run left."""
+    if options.out is not None and not roots.workspace_identity:
+        raise click.UsageError("--out: there is no .jp that a saved plan could be carried out in; recover at once")
+    save_plan(options, roots, plan)
+    marked = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
+    marks = not marked and plan.policy.git_busy is None
+    if marks:
+        verb = "writes" if options.yes and not options.is_dry else "would write"
+        say(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
+    asks = not options.is_dry and bool(plan.actions or marks)
+    # Git is in the middle of something: what was asked for is recorded, and done at its end.
+    put_off = plan.policy.git_busy is not None and bool(plan.intents)
+    pending = asks or (not options.is_dry and (put_off or bool(session.state.journal.open_runs())))
+    if not pending or (asks and not options.yes):
+        report(options, roots, session.messages, plan, None)
+    if asks:
+        go_on(options, "Put this back?")
+    return pending

@@ -1,0 +1,136 @@
+"""``reconcile vault``: what is kept, and taking it out for good."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from reconcile.engine.retention import Holding, holdings, named, older_than, remove
+from reconcile.planning.simulate import listing_of
+
+from ..command_line import called
+from ..context import open_session
+from ..options import common_options, options_of
+from ..output.prompts import go_on, tell_waiting
+from ..output.style import Style, clean, size
+from ..output.timestamps import age, date
+from ..sides import find_roots, settings_of
+
+if TYPE_CHECKING:
+    from reconcile.engine.session import Session
+    from reconcile.state.versions import Version
+
+    from ..arguments import Options
+
+SHOWN = 20
+
+
+@click.command(name="vault")
+@common_options
+@click.option("--prune", is_flag=True, help="Take out what no run has needed for a while (--older-than).")
+@click.option("--older-than", metavar="AGE", help="With --prune: 12h, 30d, 8w, 6m, 1y.")
+@click.option("--purge", metavar="DIGEST", help="Take out one content: a secret that was cut out by hand.")
+@click.pass_context
+def command(context: click.Context, prune: bool, older_than: str | None, purge: str | None) -> None:
+    """Say what the vault holds; nothing ever leaves it by itself.
+
+    What is taken out can't be restored, and runs that replaced it can't be undone any more.
+    """
+    if prune != (older_than is not None) or (prune and purge is not None):
+        raise click.UsageError("choose one: --prune --older-than AGE, or --purge DIGEST")
+    options = options_of(context)
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    planned = prune or purge is not None
+    limit = None if older_than is None else time.time_ns() - age(older_than)
+    with open_session(roots, settings, readonly=True) as session:
+        chosen = _chosen(session, limit, purge)
+        if not options.yes or options.is_dry or not planned or not chosen:
+            _report(options, session, chosen, planned=planned)
+        if options.is_dry or not planned or not chosen:
+            return
+    go_on(options, f"Take {_counted(chosen)} out of the vault for good?")
+    with (
+        open_session(roots, settings, readonly=False) as session,
+        session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)),
+    ):
+        asked = {each.digest for each in chosen}
+        chosen = tuple(each for each in _chosen(session, limit, purge) if each.digest in asked)
+        remove(session.state, session.vault, chosen)
+        _report(options, session, chosen, removed=True)
+
+
+def _chosen(session: Session, limit: int | None, purge: str | None) -> tuple[Holding, ...]:
+    found = holdings(session.state, session.vault)
+    if purge is not None:
+        return (named(found, purge),)
+    return found if limit is None else older_than(found, limit)
+
+
+def _counted(chosen: tuple[Holding, ...]) -> str:
+    total = size(sum(each.size for each in chosen))
+    return f"{len(chosen)} version{'' if len(chosen) == 1 else 's'} ({total})"
+
+
+def _report(
+    options: Options, session: Session, chosen: tuple[Holding, ...], *, removed: bool = False, planned: bool = False
+) -> None:
+    if options.json:
+        found = {
+            "format": "reconcile.vault/1",
+            "objects": [_as_json(each) for each in chosen],
+            "bytes": sum(each.size for each in chosen),
+            "removed": removed,
+        }
+        click.echo(json.dumps(found, indent=2))
+        return
+    style = Style.choose(options.color)
+    shown = chosen if options.verbose else chosen[-SHOWN:]
+    for each in reversed(shown):
+        of_it = each.versions[-1] if each.versions else None
+        what = _what(of_it) if of_it is not None else "(of no run)"
+        click.echo(f"  {each.digest[:16]}  {size(each.size):>9}  {date(each.newest_ns)}  {clean(what)}")
+    if len(chosen) > len(shown):
+        click.echo(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
+    words = "would be taken out of the vault for good" if planned else "in the vault"
+    words = "taken out of the vault for good" if removed else words
+    click.echo(style(f"{_counted(chosen)} {words}.", bold=True))
+    if removed:
+        _warn_of_sides(session, chosen)
+
+
+def _what(version: Version) -> str:
+    """What a version is of: by the name that `show` takes, or where no run has kept it, by its digest alone."""
+    if version.run is None:
+        return "  ".join(part for part in (version.conversation, version.unit, version.file, "(of no run)") if part)
+    return f"{version.name}  {version.file}"
+
+
+def _warn_of_sides(session: Session, chosen: tuple[Holding, ...]) -> None:
+    """Say where the same content still lies in the open."""
+    gone = {version.xxh3 for each in chosen for version in each.versions}
+    look = session.look()
+    for place, state in listing_of(look.store, look.workspace).items():
+        if state.digest in gone:
+            click.echo(f"  still there: {clean(str(place))}")
+
+
+def _as_json(each: Holding) -> dict[str, object]:
+    return {
+        "digest": each.digest,
+        "size": each.size,
+        "newest_ns": each.newest_ns,
+        "versions": [
+            {
+                "conversation": v.conversation,
+                "unit": v.unit,
+                "file": v.file,
+                "run": v.run,
+                "place": f"{v.side}:{v.path}",
+            }
+            for v in each.versions
+        ],
+    }

@@ -1,0 +1,47 @@
+"""What goes wrong, made into one clear line and an exit code. Loaded at every start, and loads next to nothing."""
+
+from __future__ import annotations
+
+import sys
+
+from reconcile.errors import ReconcileError
+from reconcile.signals import Interrupt
+
+from . import exit_codes
+
+FAILURES = (ReconcileError, Interrupt, OSError, MemoryError)
+"""What may go wrong without being a fault of ours."""
+
+
+def complain(message: str, hint: str | None, *, as_json: bool) -> None:
+    """Say what went wrong, and what to do next."""
+    if as_json:
+        import json
+
+        lines = [json.dumps({"format": "reconcile.error/1", "error": message, "hint": hint})]
+    else:
+        from .output.style import clean
+
+        lines = [
+            f"reconcile: {clean(message)}",
+            *(f"  hint: {clean(line.strip())}" for line in (hint or "").splitlines()),
+        ]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.flush()
+
+
+def failed(error: BaseException, *, as_json: bool) -> int:
+    """Say what one of `FAILURES` means, and return the exit code."""
+    if isinstance(error, ReconcileError):
+        complain(error.message, error.hint, as_json=as_json)
+        return error.exit_code
+    if isinstance(error, Interrupt):
+        complain("interrupted; what was begun is finished or cleaned up by the next run", None, as_json=as_json)
+        return exit_codes.INTERRUPTED
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}", None, as_json=as_json)
+        return exit_codes.FAILED
+    hint = "give it more (ulimit -v), or move the largest files away"
+    complain("found less memory than this takes", hint, as_json=as_json)
+    return exit_codes.FAILED

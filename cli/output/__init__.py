@@ -1,0 +1,1 @@
+"""What is printed: text, tables, colours, prompts."""

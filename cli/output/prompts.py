@@ -1,0 +1,115 @@
+"""What is said beside a result, and asked: one rule for every command (docs/commands.md#common-options).
+
+A question is asked at a terminal alone; ``--yes`` has answered it. With ``--json``, in a pipe or a script nobody can be
+asked: what would need an answer is refused, with the way on. With ``--json`` standard error has JSON only, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from reconcile.errors import ReconcileError
+from reconcile.model.options import Take
+from reconcile.model.reasons import Reason
+
+from .. import exit_codes
+from .style import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from reconcile.model.plan import Item
+    from reconcile.model.policy import Policy
+
+    from ..arguments import Options
+
+
+class UnansweredError(ReconcileError):
+    """Something has to be answered, and nobody can be asked."""
+
+    exit_code = exit_codes.HELD
+
+
+def is_interactive(options: Options) -> bool:
+    """Questions are asked at a terminal alone."""
+    return not options.json and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def go_on(options: Options, question: str) -> None:
+    """Ask, and end the command where the answer is no.
+
+    Raises:
+        UnansweredError: nobody can be asked.
+    """
+    if options.yes:
+        return
+    if not is_interactive(options):
+        raise UnansweredError(
+            f"nothing was done: found no terminal to ask at, expected an answer to: {question}",
+            "--yes carries it out, --dry-run only shows it",
+        )
+    import click  # here, as below: most runs ask for nothing
+
+    if not click.confirm(f"\n{question}"):
+        say(options, "nothing was done")
+        raise click.exceptions.Exit(exit_codes.HELD)
+
+
+def is_question(item: Item) -> bool:
+    """Tell whether an answer settles what is held."""
+    return item.reason in (Reason.BULK, Reason.ANCESTORS_ABSENT) or bool(_takes(item))
+
+
+def answered(policy: Policy, held: Iterable[Item]) -> Policy:
+    """Ask about held things, one after the other; without an answer they stay held."""
+    import click
+
+    decisions = dict(policy.decisions)
+    accept, request, private = policy.accept_bulk, policy.request, []
+    for item in held:
+        if item.reason is Reason.BULK:
+            accept = click.confirm(f"\n{clean(item.message)}.\n  Do it (what goes stays in the vault)?")
+        elif item.reason is Reason.ANCESTORS_ABSENT:
+            private.append(clean(item.title or str(item.conversation)))
+        elif item.conversation is not None and (takes := _takes(item)):
+            name = clean(item.title or item.conversation)
+            answer = click.prompt(
+                f"\n{name}: {clean(item.message)}\n  Take which side?",
+                type=click.Choice([*takes, "skip"]),
+                default="skip",
+            )
+            if answer != "skip":
+                decisions[item.conversation] = Take(answer)
+    if private:
+        from reconcile.model.requests import Project  # here: what asks is rare
+
+    if private and isinstance(request, Project):
+        names = ", ".join(private)
+        ancestors = click.confirm(f"\n{names}:\n  Project what is named above as well? It becomes public.")
+        request = replace(request, ancestors=ancestors)
+    return replace(policy, decisions=decisions, accept_bulk=accept, request=request)
+
+
+def _takes(item: Item) -> list[str]:
+    """Return the sides that an item's commands offer."""
+    return [command.rpartition("--take ")[2] for command in item.resolve if "--take " in command]
+
+
+def say(options: Options, message: str, *, trouble: bool = False) -> None:
+    """Say something beside the result, on standard error; with ``--quiet`` only what went wrong."""
+    if options.quiet and not trouble:
+        return
+    if options.json:
+        import json
+
+    text = json.dumps({"format": "reconcile.message/1", "message": message}) if options.json else clean(message)
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()  # before what is printed next
+
+
+def tell_waiting(options: Options) -> Callable[[str], None]:
+    """Return what says who holds reconcile's own lock, before waiting for it."""
+    return lambda who: say(options, f"waiting for {who}")

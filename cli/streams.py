@@ -1,0 +1,88 @@
+"""Standard output and standard error that no work depends on: it is finished whoever reads, and wherever there is room.
+
+Loaded at every start, and loads next to nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+from . import exit_codes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+
+class _Lenient(io.FileIO):
+    """A descriptor that takes everything: after a failure, nothing more is written, and nothing is raised."""
+
+    fault: OSError | None = None
+
+    def write(self, data: object) -> int:
+        """Write, and wait where the other end doesn't block."""
+        while self.fault is None:
+            try:
+                written: int | None = super().write(data)  # type: ignore[arg-type]
+            except OSError as error:
+                self.fault = error
+                self._failed(error)
+            else:
+                if written is not None:
+                    return written
+                self._wait()
+        return memoryview(data).nbytes  # type: ignore[arg-type]
+
+    def _wait(self) -> None:
+        import select
+
+        select.select((), (self,), ())
+
+    def _failed(self, error: OSError) -> None:
+        if self.fileno() == 1 and not isinstance(error, ConnectionError):
+            from .errors import complain
+
+            complain(
+                f"cannot write to standard output{_name(self.fileno())}: {error.strerror}",
+                "the command does its work without it, and ends with exit code 1",
+                as_json="--json" in sys.argv[1:],
+            )
+
+
+def open_output() -> None:
+    """Have standard output and standard error take everything; what a terminal can't show is replaced."""
+    sys.stdout, sys.stderr = _lenient(sys.stdout, "replace"), _lenient(sys.stderr, sys.stderr.errors)
+
+
+def _lenient(stream: TextIO, errors: str | None) -> TextIO:
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Lenient(stream.fileno(), "w", closefd=False)),
+        encoding=stream.encoding,
+        errors=errors,
+        line_buffering=bool(stream.line_buffering),
+        write_through=getattr(stream, "write_through", False),
+    )
+
+
+def _name(number: int) -> str:
+    """Return the name of an open file in brackets, where the system tells it."""
+    try:
+        return f" ({os.readlink(f'/proc/self/fd/{number}')})"
+    except OSError:
+        return ""
+
+
+def fault() -> OSError | None:
+    """Return why nothing more is written to standard output; `ConnectionError`: who read it has gone."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return raw.fault if isinstance(raw, _Lenient) else None
+
+
+def ended(code: int) -> int:
+    """Write what is left, and return the exit code: output that nobody reads is no failure, lost output is one."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    found = fault()
+    return code if found is None or isinstance(found, ConnectionError) else exit_codes.FAILED
