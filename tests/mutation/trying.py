@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 TOP = ROOT / "reconcile"
 PURE = ("model", "planning")
 """The packages whose modules are changed."""
-TESTS = ("tests/core", "tests/scenarios")
+TESTS = ("tests/model", "tests/planning", "tests/scenarios")
 OPTIONS = ("-q", "-x", "--capture=no", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0")
 MEMORY = 4 << 30
 PATIENCE = 3
@@ -83,7 +83,7 @@ def _file(name: str) -> Path:
 
 def is_pure(item: pytest.Item) -> bool:
     """Whether a test needs no file system: only these are run."""
-    return item.nodeid.startswith(("tests/core/", "tests/scenarios/test_scenarios.py::test_pure["))
+    return item.nodeid.startswith(("tests/model/", "tests/planning/", "tests/scenarios/test_scenarios.py::test_pure["))
 
 
 def in_a_child(work: Callable[[], bool], seconds: int) -> Outcome:

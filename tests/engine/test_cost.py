@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.model.snapshot import Side
-from tests.core.test_linear import steps
+from tests.planning.test_linear import steps
 from tests.support.watched import FIRST, LATER, POLICY, Watched, watched
 from tests.support.world import append, events, set_key, write_conversation
 
