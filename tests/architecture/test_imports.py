@@ -63,7 +63,7 @@ def test_third_party_packages_stay_at_home(package: str, homes: tuple[str, ...])
     assert strangers == []
 
 
-def test_of_msgspec_the_core_takes_what_makes_values() -> None:
+def test_of_msgspec_pure_modules_take_what_makes_values() -> None:
     taken = {
         f"{node.module}.{name.name}" if isinstance(node, ast.ImportFrom) else name.name
         for module in modules("reconcile/model", "reconcile/planning")
