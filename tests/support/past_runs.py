@@ -45,6 +45,8 @@ class PastRuns:
     def add(self, workspace: str, plan: Plan, memory: Memory, before: Listing) -> None:
         """Note what a command is about to do."""
         self.count += 1
+        # What a run has only stopped believing of a lost store is nothing that it did.
+        concerned = replace(plan, voided=()).concerned
         if plan.concerned:
             request = plan.policy.request
             undoes = request.run if isinstance(request, TakeBack) else None
@@ -52,10 +54,10 @@ class PastRuns:
                 id=f"run{self.count}",
                 steps=plan.actions,
                 kept=kept_of(plan, before),
-                remembered=remembered(memory, plan.concerned, plan.voided),
+                remembered=remembered(memory, concerned, plan.voided),
                 is_undo=undoes is not None,
             )
-            self.runs[run.id] = _Past(workspace, run, plan.concerned, undoes, _shared(plan, memory))
+            self.runs[run.id] = _Past(workspace, run, concerned, undoes, _shared(plan, memory))
 
     def of(self, workspace: str) -> list[str]:
         """Return the runs of a checkout that are no undo, and not taken back as a whole, the oldest first."""
