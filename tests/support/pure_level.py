@@ -213,7 +213,7 @@ class PureLevel:
         if command.workspace in self.wiped and not command.recovers:
             self.past.count += 1
             return refusal("project: found no .jp, expected that of a checkout that was here", 2)
-        memory = self.memories.of(command.workspace)
+        own = memory = self.memories.of(command.workspace)
         # Git is in the middle of something in the first checkout alone.
         policy = command.under(self.config, self.git_busy if command.workspace == "workspace" else None)
         store, workspace = self._scan(command)
@@ -241,7 +241,7 @@ class PureLevel:
         self.vault |= {digest(content): content for content in blobs_of(before).values()}
         busy, undone = self._undone(plan)
         carried = replace(plan, actions=tuple(action for action in plan.actions if action.id not in undone))
-        self.past.add(command.workspace, carried, memory, listing_of(store, workspace))
+        self.past.add(command.workspace, carried, own, listing_of(store, workspace))
         after = carry_out(carried, before, listing_of(store, workspace), self.vault)
         check_laws(Carried(carried, store, workspace, memory, before, after))
         trees = {**self.trees, "store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
@@ -251,7 +251,7 @@ class PureLevel:
         self.memories.put_back(command.workspace, dict(plan.remembered))
         run = str(self.now_ns)
         plan = replace(plan, store_lost=not plan.quiet and has_lost_all(store, memory, FORMAT))
-        ahead = _ahead(plan, Look(store, workspace, memory), f"run{self.past.count}")
+        ahead = _ahead(plan, Look(store, workspace, own), f"run{self.past.count}")
         self.memories.remember(command.workspace, ahead, run, brought(plan))
         memory = self.memories.of(command.workspace)
         found = self._scan(command)
