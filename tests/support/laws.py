@@ -73,7 +73,7 @@ def removed_by_hand(before: set[str], after: set[str], known: set[str]) -> set[s
     ``before`` are those that were whole: JP's drafts come and go. ``known`` are those that a run has agreed on: of the
     others nobody can tell that they were there.
     """
-    lost = not after or (len(before & known) > 1 and before.isdisjoint(after))
+    lost = not after or (len(before & known) > 1 and (before | known).isdisjoint(after))
     return set() if lost else before - after
 
 
