@@ -159,4 +159,5 @@ def test_a_projection_costs_what_it_writes_and_two_readings(
     changing = {name: each.pop(name, 0) for name in PROJECTED}
     assert all(number <= PROJECTED[name] + 0.1 for name, number in changing.items()), changing
     assert sum(each.values()) <= looks, each
-    assert each.get("read", 0) <= 2 * 3 + 0.1, "each file is read to be planned, and once more to be written"
+    # What was written within the last tick of the file system's clock is read again; how much that is depends on load.
+    assert each.get("read", 0) <= 2 * 3 + 0.5, "each file is read to be planned, and once more to be written"
