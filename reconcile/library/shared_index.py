@@ -20,8 +20,8 @@ from reconcile.library.tree import Tree, show
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Metadata, Partition, Side
 from reconcile.planning.decide import decide
-from reconcile.planning.incremental.no_op import is_settled
 from reconcile.planning.incremental.scope import Known
+from reconcile.planning.incremental.status import is_settled
 from reconcile.scan.reader import Spot
 from reconcile.state.database import State
 

@@ -12,8 +12,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Place, Side, joined
 from reconcile.model.units import units_of
-from reconcile.planning.incremental.no_op import unsettled
-from reconcile.planning.incremental.remaining import agreement, by_conversation
+from reconcile.planning.incremental.status import adoption, by_conversation, unsettled
 from reconcile.planning.rules.guards import look_at_whole
 from reconcile.planning.rules.views import PLACE, views_of
 
@@ -315,7 +314,7 @@ def _fold_alike(
         ours, theirs = kept.get(conversation, ()), here.get(conversation, ())
         agreed = None
         if len(ours) == len(theirs) == 1 and conversation not in special:
-            agreed = agreement(*ours, *theirs, run.memory, run.rules)
+            agreed = adoption(*ours, *theirs, run.memory, run.rules)
         if agreed is None:
             left.add(conversation)
             continue

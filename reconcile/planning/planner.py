@@ -17,9 +17,8 @@ from reconcile.model.snapshot import Stream
 from reconcile.planning.attention import report_conversation, report_sides
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import due, named, renumbered, selected, without_bulk, without_git, without_program
-from reconcile.planning.incremental.no_op import quiet_plan
 from reconcile.planning.incremental.projection import projection_of
-from reconcile.planning.incremental.remaining import remaining_of
+from reconcile.planning.incremental.remaining import quiet_plan, remaining_of
 from reconcile.planning.rules.streams import is_torn
 from reconcile.planning.steps.content import save, set_parents, update_workspace
 from reconcile.planning.steps.derived import due_first, rebuild_last

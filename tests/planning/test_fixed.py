@@ -21,7 +21,7 @@ from reconcile.model.world_state import Look
 from reconcile.planning.baseline_update import fold
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import without_moving
-from reconcile.planning.incremental.no_op import quiet_plan
+from reconcile.planning.incremental.remaining import quiet_plan
 from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.undo import plan_undo
 from reconcile.planning.rules.presence import Goal, Presence, lacking

@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.options import Missing, Take
-from reconcile.planning.incremental.no_op import quiet_plan
+from reconcile.planning.incremental.remaining import quiet_plan
 from reconcile.planning.planner import make_plan
 from reconcile.serialization.plan_file import read_plan
 from reconcile.serialization.plan_json import plan_to_json

@@ -301,7 +301,7 @@ class PureLevel:
         self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, undone: Collection[str]
     ) -> Changes:
         changes = fold(store, workspace, memory, plan, RULES, undone)
-        with mock.patch.object(folding, "agreement", return_value=None):
+        with mock.patch.object(folding, "adoption", return_value=None):
             slowly = fold(store, workspace, memory, plan, RULES, undone)
         assert changes == slowly, f"what is alike at a glance is remembered otherwise: {changes}\nnot {slowly}"
         assert not plan.quiet or changes == Changes(), f"nothing was to do, and yet something is remembered: {changes}"

@@ -13,8 +13,8 @@ from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Action, Expect, Heading, Kind, Plan, Write, states_of
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Metadata, Place, Side, Stream
-from reconcile.planning.incremental.no_op import are_placed, tree_of
-from reconcile.planning.incremental.remaining import by_conversation, is_plain, is_sound, state_of
+from reconcile.planning.incremental.remaining import are_placed, is_plain, state_of, tree_of
+from reconcile.planning.incremental.status import by_conversation, is_sound
 from reconcile.planning.rules.parents import states
 from reconcile.planning.steps.placement import fits
 

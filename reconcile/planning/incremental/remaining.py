@@ -1,7 +1,8 @@
-"""What a run about everything need not plan: what is at rest, or equal on both sides and to be agreed on, at a glance.
+"""What a plain run need not plan: what is clean, or equal on both sides and only to be agreed on, at a glance.
 
-The rules plan what is left, with all that it concerns (`reconcile.planning.incremental.scope` says why that suffices),
-and come to the same plan as for everything. In any doubt about a side as a whole, they get everything.
+Where that is everything, there is nothing to plan. The rules plan what is left, with all that it concerns
+(`reconcile.planning.incremental.scope` says why that suffices), and come to the same plan as for everything. In any
+doubt about a side as a whole, they get everything.
 """
 
 from __future__ import annotations
@@ -11,21 +12,18 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Agreed
-from reconcile.model.options import Missing
-from reconcile.model.plan import states_of
-from reconcile.model.snapshot import Metadata, ParentKind, Partition, Stream
+from reconcile.model.options import Layout, Missing
+from reconcile.model.plan import Plan, states_of
+from reconcile.model.snapshot import Metadata
 from reconcile.planning.incremental.ancestry import kin_of
-from reconcile.planning.incremental.no_op import are_placed, digests_of, tree_of
-from reconcile.planning.incremental.no_op import state_of as glance_at
-from reconcile.planning.rules.guards import look_at_sides, look_at_whole
-from reconcile.planning.rules.parents import states
+from reconcile.planning.incremental.status import Standing, by_conversation, classify
+from reconcile.planning.rules.guards import has_lost_all, look_at_sides, look_at_whole
+from reconcile.planning.rules.tree import TreeIndex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from reconcile.model.baseline import Memory
-    from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy, Snapshot
     from reconcile.model.units import Rules
@@ -54,6 +52,31 @@ class Remaining(Struct, frozen=True):
             states=states_of(counted),
             places=tuple(sorted({**self.places, **dict(plan.places)}.items())),
         )
+
+
+def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules) -> Plan | None:
+    """Return the empty plan where nothing has changed since the last run, None where that isn't certain."""
+    if _is_special(store, workspace, memory, policy):
+        return None
+    # Other checkouts may still believe in what a lost store had, where this one has agreed on nothing.
+    if not memory.agreed and memory.history and has_lost_all(store, memory, rules.format):
+        return None
+    kept, here = by_conversation(store), by_conversation(workspace)
+    places = rules.format.places
+    derived = [each for each in here if places.is_derived(each)] if places is not None else []
+    if any(len(here.pop(each)) > 1 for each in derived) or (here.keys() | memory.agreed.keys()) - kept.keys():
+        return None
+    counted: dict[str, str] = {}
+    for conversation, copies in kept.items():
+        standing, state = classify(copies, here.get(conversation, ()), memory, rules)
+        if standing is not Standing.CLEAN or state is None:
+            return None
+        counted[conversation] = state
+    tree = tree_of({key: copies[0] for key, copies in kept.items()}, rules)
+    if tree is None or not are_placed({key: copies[0] for key, copies in here.items()}, tree, policy):
+        return None
+    counted |= dict.fromkeys(derived, "derived")
+    return Plan(layout=policy.layout.value, states=states_of(counted), counted=counted, quiet=True)
 
 
 def remaining_of(
@@ -87,40 +110,6 @@ def remaining_of(
     )
 
 
-def agreement(copy: Copy, other: Copy, memory: Memory, rules: Rules) -> Agreed | None:
-    """Return what is to be agreed on of a conversation that nothing was agreed on and that is equal on both sides.
-
-    None where that isn't certain at a glance, or where it isn't all that there is to do.
-    """
-    metadata, conversation = copy.metadata, copy.conversation
-    if not (is_sound(copy) and is_sound(other)) or copy.container is not None:
-        return None
-    if conversation in memory.agreed or conversation in memory.intents or conversation in memory.tombstones:
-        return None
-    assert isinstance(metadata, Metadata)  # noqa: S101 - it is sound
-    if conversation in memory.parents and not states(metadata, memory.parents[conversation]):
-        return None
-    ours, found = digests_of(copy, rules), {}
-    theirs = ours if other.files is copy.files else digests_of(other, rules)
-    for name, digest in theirs.items():
-        if digest is None or ours.get(name) != digest:
-            return None
-        found[name] = digest
-    return Agreed(found, metadata.parent.id, metadata.title, other.container, other.path)
-
-
-def is_sound(copy: Copy) -> bool:
-    """Tell whether a copy is live and has both managed units, and nothing odd about it."""
-    metadata = copy.metadata
-    return (
-        isinstance(metadata, Metadata)
-        and isinstance(copy.stream, Stream)
-        and copy.partition is Partition.LIVE
-        and not metadata.local
-        and metadata.parent.kind is not ParentKind.UNREADABLE
-    )
-
-
 def is_plain(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules) -> bool:
     """Tell whether neither a side as a whole, nor the user, gives cause to look closer."""
     sides = look_at_sides(store, workspace, memory, rules.format)
@@ -140,25 +129,50 @@ def is_plain(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Polic
     )
 
 
-def by_conversation(side: Snapshot) -> dict[str, tuple[Copy, ...]]:
-    """Return the copies of each conversation of a side."""
-    found: dict[str, tuple[Copy, ...]] = {}
-    for copy in side.copies:
-        found[copy.conversation] = (*found.get(copy.conversation, ()), copy)
-    return found
-
-
 def state_of(kept: Sequence[Copy], here: Sequence[Copy], memory: Memory, policy: Policy, rules: Rules) -> str | None:
     """Return the state to count a conversation under; None: the rules must look at it."""
-    if len(kept) != 1 or len(here) > 1:
-        return None
-    other = here[0] if here else None
-    state = glance_at(kept[0], other, memory, rules)
-    if state is None and other is not None and agreement(kept[0], other, memory, rules) is not None:
-        return "in-sync"
-    if other is None and policy.missing is Missing.REPROJECT and state not in ("local", "archived"):
+    state = classify(kept, here, memory, rules).state
+    if not here and policy.missing is Missing.REPROJECT and state not in ("local", "archived"):
         return None
     return state
+
+
+def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> bool:
+    """Tell whether a side as a whole, or the user, gives cause to look closer."""
+    return bool(
+        store.problems
+        or workspace.problems
+        or store.foreign
+        or workspace.foreign
+        or memory.asides
+        or memory.waiting
+        or memory.renames
+        or policy.decisions
+        or policy.missing is Missing.REPROJECT
+        or memory.layout != policy.layout.value
+        or memory.store_identity != store.identity
+    )
+
+
+def tree_of(kept: Mapping[str, Copy], rules: Rules) -> TreeIndex | None:
+    """Return the tree of the store's conversations as they state it; None where parents form a cycle."""
+    parents = {
+        conversation: copy.metadata.parent.id
+        for conversation, copy in kept.items()
+        if not copy.archived and isinstance(copy.metadata, Metadata)
+    }
+    tree = TreeIndex(parents, rules.format.order)
+    return None if tree.cycles else tree
+
+
+def are_placed(here: Mapping[str, Copy], tree: TreeIndex, policy: Policy) -> bool:
+    """Tell whether every directory lies where the layout puts it."""
+    if policy.layout is Layout.FLAT:
+        return all(copy.container is None for copy in here.values())
+    return all(
+        copy.container == (tree.parent_of(conversation) if conversation in tree else None)
+        for conversation, copy in here.items()
+    )
 
 
 def _concerned(due: Collection[str], store: Snapshot, workspace: Snapshot, memory: Memory) -> set[str]:

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from reconcile.model.snapshot import Side
 from reconcile.model.world_state import Look
 from reconcile.planning.incremental.ancestry import Kin, above, kin_of
-from reconcile.planning.incremental.no_op import is_settled
 from reconcile.planning.incremental.side_index import KnownSide
+from reconcile.planning.incremental.status import is_settled
 from reconcile.planning.rules.guards import Sides, holds_any, look_at_whole
 
 if TYPE_CHECKING:

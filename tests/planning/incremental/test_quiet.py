@@ -9,7 +9,8 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind,
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
-from reconcile.planning.incremental.no_op import is_settled, quiet_plan, unsettled
+from reconcile.planning.incremental.remaining import quiet_plan
+from reconcile.planning.incremental.status import is_settled, unsettled
 from tests.support.building import Lines, agreed_on, here, plan_of, seen, stored
 from tests.support.pure_level import RULES
 
