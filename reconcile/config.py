@@ -100,7 +100,7 @@ def _read(path: str) -> dict[str, Any] | None:
         os.stat(path)
         import tomllib  # here, as the next one: most have no such file
 
-        from reconcile.fs.regular_files import open_regular
+        from reconcile.fs.paths import open_regular
 
         with open_regular(path) as file:
             return tomllib.load(file)

@@ -23,8 +23,8 @@ from reconcile.fs.durability import Durability
 from reconcile.fs.files import read_files
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.hashing import digest
+from reconcile.fs.locks import own_lock, read_holder
 from reconcile.fs.posix import process_lives
-from reconcile.fs.run_lock import own_lock, read_holder
 from reconcile.index.adopted import rows_of
 from reconcile.model.snapshot import Fault, Side, Unreadable
 from reconcile.model.units import Rules

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from reconcile.fs.regular_files import open_regular
+from reconcile.fs.paths import open_regular
 from reconcile.version import __version__
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from reconcile.fs.paths import regular_descriptor
 from reconcile.fs.posix import O_CLOEXEC, O_NOFOLLOW, find_syncfs, sync_file
-from reconcile.fs.regular_files import regular_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

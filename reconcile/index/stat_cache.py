@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field, msgpack
 from xxhash import xxh3_128, xxh3_128_digest
 
+from reconcile.fs.paths import open_regular
 from reconcile.fs.private_files import replace_private_file
-from reconcile.fs.regular_files import open_regular
 from reconcile.index.rows import Changes, Packed, Rows
 from reconcile.index.stat_table import past
 from reconcile.model.snapshot import Copy, Fault, File, Metadata, ParentKind, ParentRef, Partition, Side, Stream

@@ -8,9 +8,9 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING
 
+from reconcile.fs.paths import is_other, open_regular
 from reconcile.fs.posix import process_lives
 from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
-from reconcile.fs.regular_files import is_other, open_regular
 from reconcile.fs.state_location import NAME, OVERRIDE
 from reconcile.state.connection import Live, StateError
 from reconcile.state.generation import NAME as GENERATION
@@ -126,7 +126,7 @@ def _made_anew(path: str, messages: list[str], timeout: float) -> sqlite3.Connec
 
     One process at a time: the next one would move aside what the first has just made. Raises `_Damaged`, `StateError`.
     """
-    from reconcile.fs.file_lock import acquire  # here: hardly any run does it
+    from reconcile.fs.locks import acquire  # here: hardly any run does it
 
     lock = f"{path}.making"
     release = acquire(lock, timeout)

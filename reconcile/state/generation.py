@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TypeAlias
 
-from reconcile.fs.regular_files import open_regular, regular_descriptor
+from reconcile.fs.paths import open_regular, regular_descriptor
 
 NAME = "generation"
 _DATABASE = ("state.sqlite", "state.sqlite-wal")

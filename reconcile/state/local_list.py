@@ -25,7 +25,7 @@ import sqlite3
 
 from msgspec import Struct
 
-from reconcile.fs.regular_files import open_regular
+from reconcile.fs.paths import open_regular
 from reconcile.state.connection import StateError
 from reconcile.state.sql_values import as_json, encoded, select
 

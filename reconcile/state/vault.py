@@ -17,9 +17,9 @@ from msgspec import Struct
 from reconcile.errors import ReconcileError
 from reconcile.fs.durability import Durability
 from reconcile.fs.hashing import chunks_of
+from reconcile.fs.paths import regular_descriptor
 from reconcile.fs.posix import O_NOFOLLOW, process_lives
 from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
-from reconcile.fs.regular_files import regular_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,7 +22,7 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
-from reconcile.fs.mounts import network_type
+from reconcile.fs.posix import network_type
 from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:

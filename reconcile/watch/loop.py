@@ -15,7 +15,7 @@ from reconcile.apply.target import MovedError
 from reconcile.engine.passes import Passes
 from reconcile.errors import ReconcileError
 from reconcile.fs.git_state import git_busy
-from reconcile.fs.run_lock import LockedError
+from reconcile.fs.locks import LockedError
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.planning.filters import without_moving

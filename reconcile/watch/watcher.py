@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reconcile.errors import ReconcileError
-from reconcile.fs.run_lock import watch_lock
+from reconcile.fs.locks import watch_lock
 from reconcile.watch.event_queue import Inbox
 from reconcile.watch.events import News, What
 from reconcile.watch.loop import COMMAND, Round

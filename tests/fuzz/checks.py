@@ -32,8 +32,8 @@ from reconcile.formats.jp import ids, times
 from reconcile.formats.jp.format import JpFormat
 from reconcile.formats.plain import PlainFormat
 from reconcile.fs.git_state import git_busy, in_repository
+from reconcile.fs.locks import read_holder
 from reconcile.fs.posix import process_lives
-from reconcile.fs.run_lock import read_holder
 from reconcile.index.stat_cache import Index, make_row
 from reconcile.inspect.checks import CHECKUPS
 from reconcile.model.format import Part

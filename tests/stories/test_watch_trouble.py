@@ -36,7 +36,7 @@ NEW = 17500000009
 HOW = [(signal.SIGTERM, 0), (signal.SIGINT, 130)]
 _HOLD = """
 import sys
-from reconcile.fs.run_lock import own_lock
+from reconcile.fs.locks import own_lock
 with own_lock(sys.argv[1], command="a long one", timeout=30):
     print("held", flush=True)
     sys.stdin.read()

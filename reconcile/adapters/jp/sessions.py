@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.errors import ReconcileError
 from reconcile.fs.files import reason
-from reconcile.fs.regular_files import open_regular
+from reconcile.fs.paths import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

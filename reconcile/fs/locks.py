@@ -1,28 +1,34 @@
-"""reconcile's own lock on a store: one pass at a time, plan and apply (docs/safety.md#locks)."""
+"""reconcile's own locks, each of one process at a time: a pass over a store, a watcher of a project.
+
+See docs/safety.md#locks.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import sys
+import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from reconcile.errors import ReconcileError
-from reconcile.fs.file_lock import acquire
 from reconcile.fs.hashing import digest
-from reconcile.fs.posix import MOST_PID
-from reconcile.fs.private_files import make_private_directory, replace_private_file
-from reconcile.fs.regular_files import open_regular
+from reconcile.fs.paths import open_regular, regular_descriptor
+from reconcile.fs.posix import MOST_PID, O_NOFOLLOW, lock_exclusively
+from reconcile.fs.private_files import FILE_MODE, make_private_directory, replace_private_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-
 _LIMIT = 65536
 """Bytes of who holds it that are read."""
+_PAUSE = 0.05
+"""Seconds between two attempts."""
 
 
 class LockedError(ReconcileError):
@@ -129,3 +135,45 @@ def _locked(directory: str, name: _Name, timeout: float) -> LockedError:
         f"{os.path.join(directory, name.lock)}: another reconcile {name.doing}{who}{waited}",
         hint=name.hint,
     )
+
+
+def acquire(path: str, timeout: float) -> Callable[[], None] | None:
+    """Take the lock, and return what gives it back; None where another holds it for ``timeout`` seconds.
+
+    Raises `OSError` where it can't be taken at all. On systems with flock its library would do the same, and takes
+    longer to load than most commands run.
+    """
+    if sys.platform == "win32":
+        import filelock
+
+        # Without thread_local one process can't hold it twice by way of two threads.
+        lock = filelock.FileLock(path, mode=FILE_MODE, thread_local=False)
+        try:
+            lock.acquire(timeout=timeout)
+        except filelock.Timeout:
+            return None
+        return lock.release
+    end = time.monotonic() + timeout
+    while True:
+        fd = _take(path)
+        if fd is not None:
+            return partial(os.close, fd)
+        if time.monotonic() >= end:
+            return None
+        time.sleep(_PAUSE)
+
+
+def _take(path: str) -> int | None:
+    """Try once; the file must still be the one of that name, once it is locked."""
+    fd = regular_descriptor(path, os.O_RDWR | os.O_CREAT | O_NOFOLLOW, FILE_MODE)
+    try:
+        lock_exclusively(fd)
+        if os.fstat(fd).st_ino == os.stat(path).st_ino:
+            return fd
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(fd)
+        raise
+    os.close(fd)
+    return None

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from reconcile.fs.run_lock import LockedError, own_lock, read_holder
+from reconcile.fs.locks import LockedError, own_lock, read_holder
 
 PROJECT = Path(__file__).parents[2]
 HOLD = (
-    "import sys\nfrom reconcile.fs.run_lock import own_lock\n"
+    "import sys\nfrom reconcile.fs.locks import own_lock\n"
     "with own_lock(sys.argv[1], command='reconcile watch'):\n"
     "    print('held', flush=True)\n    sys.stdin.readline()"
 )

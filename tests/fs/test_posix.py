@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.fs.mounts import network_type, network_type_in
+from reconcile.fs.posix import network_type, network_type_in
 
 if TYPE_CHECKING:
     from pathlib import Path
