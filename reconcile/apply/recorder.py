@@ -11,7 +11,7 @@ from reconcile.apply.outcome import Outcome, Result
 from reconcile.model.baseline import LOST
 from reconcile.model.snapshot import METADATA, WHOLE, Side
 from reconcile.planning.baseline_update import brought
-from reconcile.planning.rules.parents import stated_alone
+from reconcile.planning.rules.tree import stated_alone
 from reconcile.serialization.plan_json import action_to_json
 from reconcile.state.database import Fold
 from reconcile.state.journal import ROOTS, Journal, Step

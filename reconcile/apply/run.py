@@ -19,7 +19,7 @@ from reconcile.apply.untouched import forget_untouched
 from reconcile.model.baseline import remembered
 from reconcile.model.reasons import Reason
 from reconcile.planning.baseline_update import fold
-from reconcile.planning.suppressions import left_alone
+from reconcile.planning.filters import left_alone
 from reconcile.state.baseline_table import Fold
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from reconcile.engine.run_history import find_run, past_run
 from reconcile.engine.version_names import NoVersionError, find_versions, kept_units
 from reconcile.errors import ReconcileError
 from reconcile.model.requests import Branch, Collect, Project, PutBack, Quarantine, Reparent, TakeBack
+from reconcile.planning.context import RefusedError
 from reconcile.planning.decide import decide
-from reconcile.planning.edits import RefusedError
 from reconcile.planning.filters import without_git
 from reconcile.planning.planner import make_plan
 from reconcile.planning.requests.fork import plan_branch

@@ -31,7 +31,7 @@ from reconcile.model.units import Rules
 from reconcile.model.world_state import Look
 from reconcile.planning.decide import decide
 from reconcile.planning.planner import make_plan, needs_contents, needs_events
-from reconcile.planning.rules.doubts import doubts_of, parted_of
+from reconcile.planning.rules.commit_order import doubts_of, parted_of
 from reconcile.planning.rules.guards import has_lost_all
 from reconcile.scan.scan import CHANGED, inspect
 from reconcile.scan.scanner import Scanner

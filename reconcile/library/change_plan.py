@@ -15,11 +15,10 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Copy, Fault, File, Partition, Side, Stream
 from reconcile.model.units import units_of
-from reconcile.planning.builder import Draft, Put, Step
+from reconcile.planning.builder import Draft, Node, Put, Step
 from reconcile.planning.filters import renumbered
 from reconcile.planning.planner import make_plan
 from reconcile.planning.rules.views import views_of
-from reconcile.planning.virtual_tree import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

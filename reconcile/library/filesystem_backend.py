@@ -23,7 +23,7 @@ from reconcile.library.loading import stored
 from reconcile.model.reasons import Reason
 from reconcile.model.requests import Children, Remove
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Partition, Side
-from reconcile.planning.edits import RefusedError
+from reconcile.planning.context import RefusedError
 from reconcile.planning.planner import make_plan
 from reconcile.state.schema import LIBRARY
 from reconcile.state.versions import Version

@@ -146,10 +146,11 @@ class Memory(Struct, frozen=True):
     ``tombstones``: per id, the unit digests of what was removed on purpose.
     ``renames``: by side, conversations of which a run was to rename a directory, and left it; those whose metadata was
     agreed on since have a title that tells.
-    ``waiting``: what was asked for earlier, and is still to be done (`reconcile.planning.requests.waiting`).
+    ``waiting``: what was asked for earlier, and is still to be done (`reconcile.planning.requests.edits`).
     ``former``: for `recover`, what earlier records of this checkout say of conversations that this one doesn't know.
-    ``outdated``: what git remembers, by id and unit, of those in doubt (`reconcile.planning.rules.doubts`) that it
-    knows; ``committed``: what it says of directories in another partition than the store's.
+    ``outdated``: what git remembers, by id and unit, of those in doubt that it knows
+    (`reconcile.planning.rules.commit_order`); ``committed``: what it says of directories in another partition than the
+    store's.
     """
 
     checkout_known: bool = False

@@ -8,11 +8,11 @@ from reconcile.model.baseline import LOST, AsideKind, Intent, IntentKind
 from reconcile.model.plan import Item, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Fault, ParentKind, Place, Side, joined
+from reconcile.planning.builder import owner_of
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal, lacking
 from reconcile.planning.rules.views import PLACE, Lead
 from reconcile.planning.steps.placement import is_complete, is_sound
-from reconcile.planning.virtual_tree import owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection

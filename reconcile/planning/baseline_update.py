@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.guards import Sides, Whole
     from reconcile.planning.rules.views import View
 
-
 _UNCHOSEN = (Reason.REFILL, Reason.EXTERNAL)
 
 
@@ -104,7 +103,7 @@ def brought(plan: Plan) -> frozenset[str]:
 
 def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, sides: Sides, changes: Changes) -> None:
     """End the requests that are carried out; a decision of `resolve` waits only while something of it was put off."""
-    from reconcile.planning.requests.waiting import is_due, is_unseen  # here: most runs find no request that waits
+    from reconcile.planning.requests.edits import is_due, is_unseen  # here: most runs find no request that waits
 
     memory, rules = run.memory, run.rules
     there = {copy.conversation for snapshot in snapshots for copy in snapshot.copies}.union(memory.agreed)

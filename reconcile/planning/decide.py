@@ -14,18 +14,16 @@ from reconcile.model.options import Take
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.model.units import units_of
-from reconcile.planning.context import Board
-from reconcile.planning.edits import Edits
+from reconcile.planning.builder import nodes_of
+from reconcile.planning.context import Board, Edits
 from reconcile.planning.rules.content import Outcome, Verdict, decide_carried, decide_units
 from reconcile.planning.rules.guards import look_at_whole
-from reconcile.planning.rules.parents import Parentage, decide_parent, states
 from reconcile.planning.rules.presence import Goal, Presence, decide_presence, lacking
-from reconcile.planning.rules.tree import TreeIndex
+from reconcile.planning.rules.tree import Parentage, TreeIndex, decide_parent, states
 from reconcile.planning.rules.views import Lead, views_of, without_speakers
 from reconcile.planning.steps.content import final_metadata, keeps_directories, stated_content
 from reconcile.planning.steps.derived import as_mended, due_first, rebuild_first
-from reconcile.planning.steps.duplicates import choose_directories
-from reconcile.planning.virtual_tree import nodes_of
+from reconcile.planning.steps.placement import choose_directories
 
 if TYPE_CHECKING:
     from reconcile.model.baseline import Memory
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from reconcile.model.units import Rules, Unit
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
-
 
 _LEADS = {Take.STORE: Lead.STORE, Take.WORKSPACE: Lead.WORKSPACE, Take.KEEP: Lead.NEITHER}
 

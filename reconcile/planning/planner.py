@@ -16,15 +16,23 @@ from reconcile.model.plan import Action, Heading, Plan, states_of
 from reconcile.model.snapshot import Stream
 from reconcile.planning.attention import report_conversation, report_sides
 from reconcile.planning.decide import decide
-from reconcile.planning.filters import due, named, renumbered, selected, without_bulk, without_git, without_program
+from reconcile.planning.filters import (
+    due,
+    leave_undone,
+    named,
+    renumbered,
+    selected,
+    without_bulk,
+    without_git,
+    without_program,
+)
 from reconcile.planning.incremental.projection import projection_of
 from reconcile.planning.incremental.remaining import quiet_plan, remaining_of
-from reconcile.planning.rules.streams import is_torn
+from reconcile.planning.rules.content import is_torn
 from reconcile.planning.steps.content import save, set_parents, update_workspace
 from reconcile.planning.steps.derived import due_first, rebuild_last
 from reconcile.planning.steps.placement import archive, move_blocked, place, place_in_store, project_fork
 from reconcile.planning.steps.removal import doomed_copies, inhabitants, remove
-from reconcile.planning.suppressions import leave_undone
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -83,7 +91,8 @@ def plan_by_rules(
     written = partial(_written, store=store, workspace=workspace)
     unasked = board = decided(policy, whole=whole)
     if (request := policy.tree_edit) is not None:
-        from reconcile.planning.requests.dispatch import edits_of, keeping_parents  # here: most runs change no tree
+        from reconcile.planning.requests.edits import edits_of  # here: most runs change no tree
+        from reconcile.planning.requests.remove import keeping_parents
 
         edits, wanted = edits_of(request, board), named(board)
         asked = policy if wanted is None else replace(policy, only=wanted)
@@ -91,10 +100,8 @@ def plan_by_rules(
         if (fewer := keeping_parents(board)) is not None:
             board = decided(fewer.deciding(asked), edits=fewer)
     elif memory.waiting and not _is_limited_by_command(policy):
-        from reconcile.planning.requests.waiting import (  # here: most runs find no request that waits
-            keeping_parents,
-            unfinished,
-        )
+        from reconcile.planning.requests.edits import unfinished  # here: most runs find no request that waits
+        from reconcile.planning.requests.remove import keeping_parents
 
         if (left := unfinished(board)) is not None:
             board = decided(left.joining(policy), edits=left, whole=whole)
@@ -106,7 +113,7 @@ def plan_by_rules(
         board.due = due(written(unasked))
     if not (memory.waiting or policy.request or policy.decisions):
         return replace(written(board), policy=policy)
-    from reconcile.planning.requests.waiting import asked_for, recorded
+    from reconcile.planning.requests.edits import asked_for, recorded
 
     asking = asked_for(board, policy)  # as things are before the steps are written
     plan = replace(written(board), policy=policy)

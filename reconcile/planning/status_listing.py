@@ -9,7 +9,7 @@ from msgspec import Struct
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.planning.diagnosis import NOTHING_IN_IT
-from reconcile.planning.requests.waiting import words_for
+from reconcile.planning.requests.edits import words_for
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Digest, File
     from reconcile.model.units import Unit
-    from reconcile.planning.rules.commit_order import FileOf
-    from reconcile.planning.rules.doubts import Doubt
+    from reconcile.planning.rules.commit_order import Doubt, FileOf
     from reconcile.planning.rules.views import View
 
 LARGE = 64 << 20

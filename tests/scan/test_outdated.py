@@ -20,8 +20,7 @@ from reconcile.index.git_history import KeptHistory
 from reconcile.model.baseline import Committed, Memory
 from reconcile.model.snapshot import STREAM, Copy, File, Partition, Side
 from reconcile.model.units import Unit
-from reconcile.planning.rules.commit_order import PARTITION, Order
-from reconcile.planning.rules.doubts import Doubt, parted_of
+from reconcile.planning.rules.commit_order import PARTITION, Doubt, Order, parted_of
 from reconcile.scan import outdated
 from reconcile.scan.outdated import committed_of, file_at, history_of, outdated_of
 from tests.support import building

@@ -21,8 +21,8 @@ from reconcile.model.units import Rules
 from reconcile.model.world_state import Look
 from reconcile.planning import baseline_update as folding
 from reconcile.planning.baseline_update import Changes, brought, fold
+from reconcile.planning.context import RefusedError
 from reconcile.planning.decide import decide
-from reconcile.planning.edits import RefusedError
 from reconcile.planning.filters import withheld, without_git
 from reconcile.planning.incremental import remaining
 from reconcile.planning.planner import make_plan, needs_events, plan_by_rules

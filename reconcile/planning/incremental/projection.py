@@ -15,7 +15,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Metadata, Place, Side, Stream
 from reconcile.planning.incremental.remaining import are_placed, is_plain, state_of, tree_of
 from reconcile.planning.incremental.status import by_conversation, is_sound
-from reconcile.planning.rules.parents import states
+from reconcile.planning.rules.tree import states
 from reconcile.planning.steps.placement import fits
 
 if TYPE_CHECKING:

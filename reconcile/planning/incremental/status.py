@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconcile.model.baseline import Agreed, IntentKind
 from reconcile.model.snapshot import ARCHIVE, METADATA, STREAM, Fault, Metadata, ParentKind, Partition, Stream
 from reconcile.model.units import joined_digest
-from reconcile.planning.rules.parents import states
+from reconcile.planning.rules.tree import states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,9 @@ from reconcile.model.options import Layout
 from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Fault, File, Side
-from reconcile.planning.builder import Draft, Put, Step
-from reconcile.planning.edits import RefusedError
+from reconcile.planning.builder import Draft, Node, Put, Step
+from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import renumbered
-from reconcile.planning.virtual_tree import Node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, TRASH, WHOLE, Fault, File, Unreadable
 from reconcile.model.units import units_of
 from reconcile.planning.builder import Draft, Put, Step
-from reconcile.planning.edits import RefusedError
+from reconcile.planning.context import RefusedError
 from reconcile.planning.filters import renumbered
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""What `reconcile rm` and `gc` change: what goes from both sides, and what takes its place in the tree."""
+"""What `reconcile rm` and `gc` change: what is removed from both sides, and what takes its place in the tree.
+
+`gc` removes what has expired: a conversation goes when all of its subtree has expired, and nobody has it open.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from reconcile.model.baseline import AsideKind
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
 from reconcile.model.requests import Children
-from reconcile.planning.edits import NOBODY, Edits, RefusedError
-from reconcile.planning.requests.expiry import expired, is_over, is_saved
+from reconcile.planning.context import NOBODY, Edits, RefusedError
+from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal
 
 if TYPE_CHECKING:
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
     from reconcile.model.requests import Collect, Remove
     from reconcile.planning.context import Board
+    from reconcile.planning.rules.content import Verdict
 
 
 def remove(board: Board, request: Remove) -> Edits:
@@ -196,3 +201,41 @@ def _archived_below(board: Board, deleted: Collection[str]) -> Iterator[Note]:
         if view.archived and board.parentage[view.id].parent in deleted:
             message = f"it is archived, and stays; its parent {board.parentage[view.id].parent} is removed"
             yield Note(conversation=view.id, reason=Reason.ARCHIVED_COPY, message=message)
+
+
+def expired(board: Board, active: frozenset[str]) -> tuple[str, ...]:
+    """Return the live conversations that have expired, parents before children.
+
+    A parent's expiry is the latest of its subtree; a descendant that has none, that is active, or that differs in the
+    workspace and isn't saved yet, keeps its ancestors (docs/design/formats/jp.md#edge-case-51).
+    """
+    kept: set[str] = set()
+    order = tuple(board.tree.walk())
+    for conversation in reversed(order):
+        over = is_over(board, conversation) and is_saved(board, conversation)
+        if conversation in kept or conversation in active or not over:
+            kept.add(conversation)
+            kept.update(filter(None, [board.tree.parent_of(conversation)]))
+    return tuple(conversation for conversation in order if conversation not in kept)
+
+
+def is_over(board: Board, conversation: str) -> bool:
+    """The store's metadata decides; what is in the workspace alone is somebody else's."""
+    view = board.views[conversation]
+    metadata = view.store.metadata
+    ends_ns = board.rules.format.expires_ns(metadata.content) if metadata is not None else None
+    return ends_ns is not None and ends_ns <= board.now_ns
+
+
+def is_saved(board: Board, conversation: str) -> bool:
+    """Tell whether the store has all that the next run would save: an edit may have taken the expiry away."""
+    verdicts = board.verdicts.get(conversation, {}).values()
+    return all(_is_settled(verdict) for verdict in verdicts)
+
+
+def _is_settled(verdict: Verdict) -> bool:
+    if verdict.forks is not None:
+        return False
+    if verdict.outcome is Outcome.ASIDE:
+        return verdict.record is not None and verdict.record.kind is AsideKind.LOCAL
+    return verdict.outcome in (Outcome.NOTHING, Outcome.TO_WORKSPACE, Outcome.DROP)

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 from reconcile.model.plan import Heading, Kind, Plan
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Side
-from reconcile.planning.builder import Draft, Put, Step
+from reconcile.planning.builder import Draft, Node, Put, Step, nodes_of
 from reconcile.planning.filters import renumbered, without_git
 from reconcile.planning.rules.content import is_partly_here
 from reconcile.planning.rules.views import views_of
-from reconcile.planning.virtual_tree import Node, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

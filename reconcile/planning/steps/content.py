@@ -25,11 +25,10 @@ from reconcile.model.snapshot import (
     Stream,
 )
 from reconcile.model.units import units_of
-from reconcile.planning.builder import Put, Step
+from reconcile.planning.builder import Node, Put, Step
 from reconcile.planning.rules.content import Outcome, Verdict, is_partly_here
-from reconcile.planning.rules.parents import states
 from reconcile.planning.rules.presence import Goal
-from reconcile.planning.virtual_tree import Node
+from reconcile.planning.rules.tree import states
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

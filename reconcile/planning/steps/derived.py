@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, Copy, Fault, File, Metadata, Partition, Side
-from reconcile.planning.builder import Put, Step
-from reconcile.planning.virtual_tree import Node
+from reconcile.planning.builder import Node, Put, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

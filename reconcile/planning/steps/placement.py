@@ -1,4 +1,9 @@
-"""Where each conversation's directory goes in the workspace, and in the flat store (docs/design/placement.md)."""
+"""Where each conversation's directory goes in the workspace, and in the flat store (docs/design/placement.md).
+
+Of several directories of one conversation, the one at the placement stays (docs/design/placement.md#rule-10).
+`reconcile.planning.rules.views` chooses before parents are known; here, with the tree, a duplicate that already lies at
+the placement takes over, so that nothing has to move to a place that is taken by what is going to be removed.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,13 @@ from reconcile.model.names import CHILDREN
 from reconcile.model.options import Layout, Missing
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
-from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Partition, Side
-from reconcile.planning.builder import Put, Step
+from reconcile.model.snapshot import ARCHIVE, EXTRA, METADATA, STREAM, WHOLE, Metadata, Partition, Side, Stream
+from reconcile.model.units import units_of
+from reconcile.planning.builder import Node, Put, Step
 from reconcile.planning.rules.presence import Goal, removed_here
 from reconcile.planning.rules.views import Lead
-from reconcile.planning.steps.content import events_of, final_metadata, is_undecided
+from reconcile.planning.steps.content import events_of, final_metadata, is_undecided, keeps_directories
 from reconcile.planning.steps.removal import vacate
-from reconcile.planning.virtual_tree import Node
 
 if TYPE_CHECKING:
     from reconcile.model.policy import Policy
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from reconcile.model.units import Rules
     from reconcile.planning.context import Board
     from reconcile.planning.rules.presence import Presence
-    from reconcile.planning.rules.views import View
+    from reconcile.planning.rules.views import SideView, View
 
 NAME_LIMIT = 255
 
@@ -339,3 +344,44 @@ def place_in_store(board: Board, view: View) -> None:
     renamed = node.container is None and node.name != name
     reason = Reason.TITLE_CHANGED if renamed else Reason.FLATTENED
     _move(board, view, _step(view, Kind.MOVE, reason), node, (None, prefix, name))
+
+
+def choose_directories(board: Board) -> None:
+    """Settle which directory of each conversation stays, parents before children."""
+    for conversation in board.order:
+        view = board.views[conversation]
+        if not keeps_directories(board.verdicts.get(conversation, {}).values()):
+            workspace = view.workspace if view.local else _chosen(board, view, view.workspace)
+            view = replace(view, store=_chosen(board, view, view.store), workspace=workspace)
+        board.views[conversation] = view
+        if view.store.main is not None:
+            board.homes[conversation] = board.node(view.store.main)
+
+
+def _chosen(board: Board, view: View, side: SideView) -> SideView:
+    """Return the side with a sound directory at the placement as the one that stays, if there is one."""
+    for copy in side.stale:
+        main = side.main
+        assert main is not None  # noqa: S101 - of several directories, one stays
+        if copy.path == _placement(board, view, main) and _may_stay(copy, main):
+            others = sorted((main, *(c for c in side.stale if c is not copy)), key=lambda c: c.path)
+            return replace(side, main=copy, stale=tuple(others), own=units_of(copy, board.rules, None))
+    return side
+
+
+def _placement(board: Board, view: View, main: Copy) -> str | None:
+    """Return where the directory that stays belongs, None where that can't be told."""
+    name = board.dirname_of(view, main, final_metadata(view, board.verdicts.get(view.id, {}).get(METADATA)))
+    if main.archived:
+        return f"{ARCHIVE}/{name}"
+    container = board.container_of(view.id) if main.side is Side.WORKSPACE else None
+    if container is None:
+        return name
+    above = board.views[container].workspace.main
+    return f"{above.path}/{CHILDREN}/{name}" if above is not None else None
+
+
+def _may_stay(copy: Copy, main: Copy) -> bool:
+    """Tell whether a directory is sound, or has the one that would stay below it, which can't take its place."""
+    sound = isinstance(copy.metadata, Metadata) and isinstance(copy.stream, Stream)
+    return sound or main.path.startswith(f"{copy.path}/")

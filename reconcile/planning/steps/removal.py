@@ -16,9 +16,9 @@ from reconcile.planning.steps.content import keep_in_step, keeps_directories
 if TYPE_CHECKING:
     from reconcile.model.snapshot import Copy
     from reconcile.model.units import Unit
+    from reconcile.planning.builder import Node
     from reconcile.planning.context import Board
     from reconcile.planning.rules.views import View
-    from reconcile.planning.virtual_tree import Node
 
 SAVES = (Kind.COPY, Kind.FORK)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reconcile.model.plan import Heading
 from reconcile.model.snapshot import WHOLE, Fault, File, nested_git
-from reconcile.planning.edits import RefusedError
+from reconcile.planning.context import RefusedError
 from reconcile.planning.requests.quarantine import plan_quarantine
 from tests.support.building import NOW_NS, agreed_on, board_of, here, stored, unreadable
 from tests.support.pure_level import RULES

@@ -19,11 +19,10 @@ from reconcile.model.reasons import Reason
 from reconcile.model.requests import TakeBack
 from reconcile.model.snapshot import WHOLE, Place, Side, nested_git
 from reconcile.model.world_state import Look
-from reconcile.planning.requests.positions import Whereabouts
-from reconcile.planning.requests.undo import plan_undo
+from reconcile.planning.builder import Node
+from reconcile.planning.requests.undo import Whereabouts, plan_undo
 from reconcile.planning.revalidate import agreeing
 from reconcile.planning.simulate import listing_of
-from reconcile.planning.virtual_tree import Node
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.past_runs import kept_of
 from tests.support.pure_level import RULES

@@ -14,7 +14,7 @@ from reconcile.model.plan import Heading
 from reconcile.model.policy import Policy
 from reconcile.model.requests import Branch
 from reconcile.model.snapshot import Fault
-from reconcile.planning.edits import RefusedError
+from reconcile.planning.context import RefusedError
 from reconcile.planning.requests.fork import plan_branch
 from tests.support.building import NOW_NS, agreed_on, board_of, here, stored
 from tests.support.pure_level import RULES

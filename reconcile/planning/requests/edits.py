@@ -1,9 +1,10 @@
-"""Requests that a run could not carry out: recorded when they are asked for, carried out by the next run that can.
+"""From requests to edits: what a command asks for now, and what earlier commands asked for that no run could do yet.
 
-A command records what it asks for of each conversation before its first step, and the fold takes out what was achieved.
-What is left waits: git was busy, a lock was held, a side was away, something changed meanwhile, or the run was killed.
-It obeys the rules anew when it is carried out. Of content that was written since nothing was asked, so that a removal
-or a decision is dropped then, with a note; an opposite command drops it, too, and so do `resolve` and `undo`.
+A command records what it asks for of each conversation before its first step, and the baseline update removes what was
+achieved. What remains waits: git was busy, a lock was held, a side was missing, something changed meanwhile, or the run
+was killed. The next run that can carries it out, under the rules of that run. Nothing was asked about content written
+since, so a removal or a decision is dropped then, with a note. An opposite command drops it too, and so do `resolve`
+and `undo`.
 """
 
 from __future__ import annotations
@@ -16,19 +17,18 @@ from reconcile.model.baseline import Verb, Waiting
 from reconcile.model.options import Take
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children, Localize, Project, Remove
-from reconcile.planning.edits import Edits
-from reconcile.planning.requests.local import inside_of, localize
-from reconcile.planning.requests.remove import keeping_parents, remove, with_new_children
+from reconcile.model.requests import Children, Localize, Project, Remove, Reparent
+from reconcile.planning.context import Edits, RefusedError
+from reconcile.planning.requests.remove import collect, remove, with_new_children
+from reconcile.planning.requests.visibility import inside_of, localize, project
 from reconcile.planning.rules.presence import Goal
-
-__all__ = ["asked_for", "content_of", "is_due", "is_unseen", "keeping_parents", "recorded", "unfinished", "words_for"]
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
+    from reconcile.model.requests import TreeEdit
     from reconcile.model.snapshot import Digest
     from reconcile.model.units import Rules
     from reconcile.planning.context import Board
@@ -37,6 +37,42 @@ if TYPE_CHECKING:
 
 Requests = dict[tuple[str, Verb], Waiting | None]
 _TAKEN = (Take.STORE, Take.WORKSPACE, Take.BOTH)
+
+
+def edits_of(request: TreeEdit, board: Board) -> Edits:
+    """Return what a command changes; ``board`` is what a plain run would decide.
+
+    Raises:
+        RefusedError: it can't be done, or not without more being said.
+    """
+    match request:
+        case Localize(ids):
+            return localize(board, ids)
+        case Project():
+            return project(board, request)
+        case Remove():
+            return remove(board, request)
+        case Reparent(conversation, parent):
+            return _reparent(board, conversation, parent)
+        case _:
+            return collect(board, request)
+
+
+def _reparent(board: Board, conversation: str, parent: str | None) -> Edits:
+    """Give a conversation another parent; its subtree moves along."""
+    for each in (conversation, parent):
+        if each is not None and each not in board.views:
+            raise RefusedError(f"{each} is on neither side any more")
+    if conversation not in board.tree:
+        raise RefusedError(f"{conversation} is archived; unarchive it first, with JP")
+    if parent is not None and parent not in board.tree:
+        raise RefusedError(f"{parent} is archived, and can't be a parent")
+    if parent is not None and conversation in (parent, *board.tree.ancestors(parent)):
+        chain = " > ".join([*reversed([parent, *board.tree.ancestors(parent)])])
+        raise RefusedError(f"{conversation} would be its own ancestor: {chain}")
+    circle = [each for cycle in board.tree.cycles if conversation in cycle for each in cycle]
+    scope = frozenset((conversation, *circle))  # they all get other places where it no longer is one
+    return Edits(parents={conversation: parent}, scope=scope, asked=frozenset({conversation}))
 
 
 def content_of(seen: SideView, rules: Rules) -> Digest | None:

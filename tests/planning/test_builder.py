@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from reconcile.model.plan import Action, Expect, Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import File, Place, Side
-from reconcile.planning.builder import Draft, Put, Step
+from reconcile.planning.builder import Draft, Node, Put, Step, nodes_of
 from reconcile.planning.filters import renumbered, withheld
-from reconcile.planning.virtual_tree import Node, nodes_of
 from tests.support.building import here, stored
 
 if TYPE_CHECKING:

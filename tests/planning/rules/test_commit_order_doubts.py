@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.model.snapshot import METADATA, STREAM
-from reconcile.planning.rules.doubts import doubts_of, parted_of
+from reconcile.planning.rules.commit_order import doubts_of, parted_of
 from reconcile.planning.rules.views import PLACE
 from tests.support.building import agreed_on, here, stored, unreadable, view_of
 from tests.support.notes import RULES as FIXED

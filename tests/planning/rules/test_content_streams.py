@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.snapshot import Event, Stream
-from reconcile.planning.rules.streams import Direction, direction, events, is_torn, lives_on, loses_its_end
+from reconcile.planning.rules.content import Direction, direction, events, is_torn, lives_on, loses_its_end
 
 
 def stream(letters: str) -> Stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconcile.model.snapshot import Place, Side
-from reconcile.planning.virtual_tree import Node, nodes_of
+from reconcile.planning.builder import Node, nodes_of
 from tests.support.building import here
 
 LINES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord
-from reconcile.planning.requests.expiry import expired
+from reconcile.planning.requests.remove import expired
 from tests.support.building import NOW_NS, agreed_on, board_of, here, stored, unreadable, view_of
 
 A = '1-a  metadata 09:00 title "A" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'

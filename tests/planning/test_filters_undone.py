@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, remembered
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, File
-from reconcile.planning.suppressions import Standing, left_alone, side_digest, standing, undone_record
+from reconcile.planning.filters import Standing, left_alone, side_digest, standing, undone_record
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.pure_level import RULES
 

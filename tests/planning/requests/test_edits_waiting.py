@@ -13,7 +13,7 @@ from reconcile.model.reasons import Reason
 from reconcile.model.requests import Children, Localize, Project, Remove, Reparent
 from reconcile.model.snapshot import Problem
 from reconcile.planning.baseline_update import fold
-from reconcile.planning.requests.waiting import content_of
+from reconcile.planning.requests.edits import content_of
 from reconcile.planning.revalidate import agreeing
 from reconcile.planning.status_listing import standings
 from tests.support.building import agreed_on, board_of, here, plan_of, stored, view_of

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Memory
 from reconcile.model.snapshot import METADATA, STREAM, Metadata, ParentKind, ParentRef
 from reconcile.planning.rules.content import Outcome, Verdict
-from reconcile.planning.rules.parents import Parentage, decide_parent, stated_alone, states
+from reconcile.planning.rules.tree import Parentage, decide_parent, stated_alone, states
 from tests.support.building import here, stored, unreadable, view_of
 from tests.support.pure_level import FORMAT
 

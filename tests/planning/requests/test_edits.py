@@ -14,9 +14,9 @@ from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from reconcile.model.requests import Children, Collect, Localize, Project, Remove, Reparent
 from reconcile.model.snapshot import WHOLE, Problem
+from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.decide import decide
-from reconcile.planning.edits import Edits, RefusedError
-from reconcile.planning.requests.dispatch import edits_of
+from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.remove import keeping_parents
 from tests.support.building import NOW_NS, agreed_on, board_of, here, plan_of, stored, unreadable, view_of
 from tests.support.pure_level import RULES
