@@ -11,9 +11,8 @@ import click
 from reconcile.signals import Interrupt, Uninterrupted
 from reconcile.version import __version__
 
-from . import exit_codes
-from .errors import FAILURES, complain, failed
 from .options import common_options, options_of
+from .output.errors import FAILURES, ExitCode, complain, failed
 
 if TYPE_CHECKING:
     from .arguments import Options
@@ -70,7 +69,7 @@ class Program(click.Group):
             if not options_of(ctx).json:
                 raise
             complain(error.format_message(), None, as_json=True)
-            raise click.exceptions.Exit(exit_codes.USAGE) from None
+            raise click.exceptions.Exit(ExitCode.USAGE) from None
         except click.Abort:
             raise click.exceptions.Exit(failed(Interrupt(), as_json=options_of(ctx).json)) from None
         except FAILURES as error:
@@ -83,7 +82,7 @@ class Program(click.Group):
 def run(options: Options | None) -> int:
     """Run the command that the words ask for, and return its exit code."""
     try:
-        return int(main(obj=options, standalone_mode=False) or exit_codes.DONE)
+        return int(main(obj=options, standalone_mode=False) or ExitCode.DONE)
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -1,4 +1,7 @@
-"""An open session, and the conversations that are named: what most commands begin with."""
+"""Which two sides a command is about, its settings, its session, and the conversations that are named.
+
+Loaded at every start, and loads next to nothing: the session's modules are imported when one is opened.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,69 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.roots import Roots, refuse_state_inside
-from reconcile.engine.session import Session
-from reconcile.formats import get_format
+from reconcile.adapters.fixed.markers import MARKS, format_at
+from reconcile.adapters.locate import locate, lost_format
+from reconcile.adapters.roots import Request, refuse_state_inside
+from reconcile.config import Settings, load_settings
 from reconcile.fs.state_location import state_directory
+from reconcile.model.options import Layout, Prefer
 from reconcile.signals import Uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from reconcile.config import Settings
+    from reconcile.adapters.roots import Roots
+    from reconcile.engine.session import Session
+    from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.model.world_state import Look
     from reconcile.state.generation import Generation
 
     from .arguments import Options
+
+_EVERYTHING: Mapping[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
+
+
+def find_roots(options: Options) -> Roots:
+    """Locate the two sides."""
+    cwd = os.getcwd()
+    return locate(options.format, options.workspace, options.store, cwd, os.environ, sys.platform)
+
+
+def fixed_format(options: Options) -> str | None:
+    """The format with fixed places that is asked for, or that is found here, or was; None: another."""
+    if options.format is not None:
+        return options.format if options.format in MARKS else None
+    request = Request(options.workspace, options.store, os.getcwd(), os.environ, sys.platform)
+    start = request.path(options.workspace or "")
+    return format_at(start) or lost_format(request)
+
+
+def settings_of(roots: Roots) -> Settings:
+    """Read the configuration for this workspace."""
+    return load_settings(os.environ, roots.workspace_id)
+
+
+def with_layout(options: Options, settings: Settings) -> Settings:
+    """Let the option for the layout win over the settings."""
+    return settings._replace(layout=Layout(options.layout)) if options.layout else settings
+
+
+def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[str]] = _EVERYTHING) -> Policy:
+    """Put options and settings together; ``ids`` are the resolved ``only`` and ``below``."""
+    from reconcile.model.policy import Policy  # here: where nothing has changed none is needed
+
+    settings = with_layout(options, settings)
+    return Policy(
+        layout=settings.layout,
+        prefer=Prefer(options.prefer),
+        stream=settings.stream,
+        diverged=settings.diverged,
+        missing=settings.missing,
+        accept_bulk="bulk" in options.accept,
+        only=ids["only"],
+        below=ids["below"],
+    )
 
 
 def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Generation | None = None) -> Session:
@@ -28,6 +79,9 @@ def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Gen
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)
     with Uninterrupted():
+        from reconcile.engine.session import Session
+        from reconcile.formats import get_format
+
         get_format(roots.format)  # its modules, which are loaded by who asks first
     return Session(roots, directory, readonly=readonly, sound=sound, ignore=settings.ignore)
 

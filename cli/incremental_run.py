@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from reconcile.engine.incremental_run import OnePass
 from reconcile.engine.resume import Recalled
 
-from .context import open_session
-from .output.progress import progress_bar
-from .output.prompts import is_interactive, is_question, tell_waiting
+from .context import open_session, policy_of
+from .output.interaction import is_interactive, is_question, progress_bar, tell_waiting
 from .output.report import exit_code, report
-from .sides import policy_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .arguments import Options
+from .arguments import Options, worded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 F = TypeVar("F", bound=Callable[..., Any])
+CONTENT = {"title"}
+"""Values that are content of a conversation: the journal holds none."""
 
 
 def options_of(context: click.Context) -> Options:
@@ -68,3 +74,21 @@ def common_options(command: F) -> F:
     for option in reversed(_COMMON):
         command = option(command)
     return command
+
+
+def command_line(context: click.Context) -> str:
+    """Return the command with all that shapes its plan."""
+    words = ["reconcile"]
+    if context.parent is not None:
+        words.append(str(context.info_name))
+    for parameter in context.command.params:
+        if parameter.expose_value and parameter.name is not None:
+            words += _said(parameter, context.params.get(parameter.name))
+    return shlex.join([*words, *options_of(context).shaping])
+
+
+def _said(parameter: click.Parameter, value: Any) -> Iterator[str]:
+    if isinstance(parameter, click.Argument):
+        yield from [value] if isinstance(value, str) else value or ()
+    elif value is not None and value is not False and value != ():
+        yield from worded(parameter.opts[-1], "..." if parameter.name in CONTENT else value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reconcile.errors import ReconcileError
 from reconcile.signals import Uninterrupted
 
-from .sides import find_roots, policy_of, settings_of
+from .context import find_roots, policy_of, settings_of
 from .unchanged import answer_at_once, look_first
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _answer_unchanged(options: Options, roots: Roots, settings: Settings, first:
     Questions are asked anew, at a terminal, and JSON tells more of a plan than was kept where that isn't quiet.
     """
     answer = first.rest.answer
-    from .output.prompts import is_interactive
+    from .output.interaction import is_interactive
 
     asks = bool(answer.held) and not options.is_dry and is_interactive(options)
     if not first.is_unchanged or asks or (options.json and not answer.quiet):

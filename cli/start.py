@@ -7,8 +7,8 @@ import sys
 
 from reconcile.signals import Interrupt, Interrupts, Uninterrupted
 
-from . import exit_codes
-from .streams import ended, open_output
+from .output.errors import FAILURES, ExitCode, failed
+from .output.streams import ended, open_output
 
 TYPE_CHECKING = False  # importing typing would cost `--version` something
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ def start() -> None:
     words = sys.argv[1:]
 
     def interrupted() -> int:
-        from .errors import failed
-
         return failed(Interrupt(), as_json="--json" in words)
 
     interrupts = Interrupts(interrupted)
@@ -45,7 +43,7 @@ def _code(words: list[str]) -> int:
         from reconcile.version import __version__
 
         sys.stdout.write(f"reconcile, version {__version__}\n")
-        return exit_codes.DONE
+        return ExitCode.DONE
     from .arguments import read_plainly
 
     # Of that variable, the parser makes what a shell completes words with.
@@ -81,7 +79,6 @@ def _begin(options: Options) -> None:
     """End here, where a plain run goes on from the last one."""
     import gc
 
-    from .errors import FAILURES, failed
     from .plain_run import run_plain
 
     gc.disable()

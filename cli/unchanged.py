@@ -15,10 +15,9 @@ from reconcile.fs.git_state import git_busy
 from reconcile.fs.state_location import state_directory
 from reconcile.index.summary import LastAnswer
 
-from . import exit_codes
-from .output.lines import RESTING, counted, heading, show
-from .output.style import Style
-from .sides import with_layout
+from .context import with_layout
+from .output.errors import ExitCode
+from .output.text import RESTING, Style, counted, heading, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,4 +67,4 @@ def answer_at_once(options: Options, roots: Roots, first: First) -> int | None:
         style = Style.choose(options.color)
         end = counted((), (), answer.states, roots.noun, done=not options.is_dry)
         show((heading(roots, answer.layout, style), "", style(end, RESTING, bold=True)))
-    return exit_codes.DONE
+    return ExitCode.DONE

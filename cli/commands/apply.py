@@ -15,13 +15,10 @@ from reconcile.errors import ReconcileError
 from reconcile.model.reasons import Reason
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 
-from ..command_line import called
-from ..context import open_session
-from ..options import common_options, options_of
-from ..output.progress import progress_bar
-from ..output.prompts import say, tell_waiting
+from ..context import find_roots, open_session, settings_of
+from ..options import command_line, common_options, options_of
+from ..output.interaction import progress_bar, say, tell_waiting
 from ..output.report import exit_code, report
-from ..sides import find_roots, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,10 +83,10 @@ def command(context: click.Context, file: str) -> None:
             outcome = _of_saved(plan, Outcome(), present)
             _report(options, roots, session, plan, outcome if outcome.deeds else None)
             context.exit(exit_code(plan, outcome, options))
-        with session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)):
+        with session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)):
             present = _present(session, plan, settings)
             with progress_bar(options, len(present.kept.actions)) as progress:
-                achieved, _ = session.apply(present.kept, present.look, called(context), progress)
+                achieved, _ = session.apply(present.kept, present.look, command_line(context), progress)
             outcome = _of_saved(plan, achieved, present)
             _report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))

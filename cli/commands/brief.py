@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options import common_options, options_of
-from ..output.style import Style, clean
+from ..output.text import Style, clean
 from ..output.timestamps import date
 
 if TYPE_CHECKING:

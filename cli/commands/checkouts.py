@@ -10,13 +10,11 @@ import click
 
 from reconcile.adapters.roots import identity_of
 
-from ..command_line import called
-from ..context import open_session
-from ..options import common_options, options_of
-from ..output.prompts import tell_waiting
-from ..output.style import Style, clean, pad
+from ..context import find_roots, open_session, settings_of
+from ..options import command_line, common_options, options_of
+from ..output.interaction import tell_waiting
+from ..output.text import Style, clean, pad
 from ..output.timestamps import date
-from ..sides import find_roots, settings_of
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
@@ -41,7 +39,7 @@ def command(context: click.Context, forget: str | None) -> None:
         return
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)),
+        session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)),
     ):
         chosen = _named(session, forget)
         if options.json:

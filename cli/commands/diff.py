@@ -13,10 +13,9 @@ from reconcile.inspect.compare_records import compare_records
 from reconcile.inspect.conflicts import losers, see
 from reconcile.inspect.describe import time_text
 
-from ..context import find_ids, open_session, selection
+from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from ..options import common_options, options_of
-from ..output.style import LONG, Style, clean, pad, shorten, titled
-from ..sides import find_roots, policy_of, settings_of
+from ..output.text import LONG, Style, clean, pad, shorten, titled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,11 @@ from msgspec.structs import replace
 from reconcile.inspect.doctor import examine
 from reconcile.model.requests import Quarantine
 
-from .. import exit_codes
-from ..context import find_ids, open_session
+from ..context import find_ids, find_roots, open_session, policy_of, settings_of
 from ..options import common_options, options_of
+from ..output.errors import ExitCode
 from ..output.plan_text import again
-from ..output.style import Style, clean
-from ..sides import find_roots, policy_of, settings_of
+from ..output.text import Style, clean
 from .doctor_records import check_up, counted_by_severity, format_here
 from .sync import run_pass
 
@@ -76,7 +75,7 @@ def command(context: click.Context, repair: bool, quarantine: tuple[str, ...], m
     else:
         for line in _lines(found, options, Style.choose(options.color)):
             click.echo(line)
-    context.exit(exit_codes.HELD if any(each.ailment.severity != "note" for each in found) else exit_codes.DONE)
+    context.exit(ExitCode.HELD if any(each.ailment.severity != "note" for each in found) else ExitCode.DONE)
 
 
 def _mending(wanted: frozenset[str], policy: Policy, session: Session, look: Look) -> Policy:

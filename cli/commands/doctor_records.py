@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from reconcile.adapters.fixed.markers import MARKS, format_at
 from reconcile.inspect.checks import CHECKUPS
 
-from .. import exit_codes
 from ..options import options_of
-from ..output.style import Style, clean
+from ..output.errors import ExitCode
+from ..output.text import Style, clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def check_up(context: click.Context, name: str) -> NoReturn:
     else:
         for line in _lines(found, Style.choose(options.color), None if options.verbose else SHOWN):
             click.echo(line)
-    context.exit(exit_codes.HELD if any(each.severity != "note" for each in found) else exit_codes.DONE)
+    context.exit(ExitCode.HELD if any(each.severity != "note" for each in found) else ExitCode.DONE)
 
 
 def _with_sources(found: tuple[Ill, ...], options: Options) -> tuple[Ill, ...]:
@@ -61,8 +61,7 @@ def _with_sources(found: tuple[Ill, ...], options: Options) -> tuple[Ill, ...]:
         return found
     from reconcile.inspect.repair_sources import better_sources, is_damaged
 
-    from ..context import open_session
-    from ..sides import find_roots, settings_of
+    from ..context import find_roots, open_session, settings_of
 
     roots = find_roots(options)
     with open_session(roots, settings_of(roots), readonly=True) as session:

@@ -10,11 +10,10 @@ import click
 
 from reconcile.engine.run_history import find_run, what_became
 
-from ..context import open_session
+from ..context import find_roots, open_session, settings_of
 from ..options import common_options, options_of
-from ..output.style import Style, clean, pad, size
+from ..output.text import Style, clean, pad, size
 from ..output.timestamps import date
-from ..sides import find_roots, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -11,10 +11,9 @@ from msgspec import to_builtins
 from reconcile.inspect import listing
 from reconcile.planning.filters import named
 
-from ..context import find_ids, open_session, selection
+from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from ..options import common_options, options_of
-from ..output.style import Style, clean, pad, shorten
-from ..sides import find_roots, policy_of, settings_of
+from ..output.text import Style, clean, pad, shorten
 from .doctor_records import format_here
 
 if TYPE_CHECKING:

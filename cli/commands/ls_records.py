@@ -10,13 +10,11 @@ from msgspec import to_builtins
 
 from reconcile.inspect.record_listing import listed
 
-from .. import exit_codes
-from ..context import open_session
+from ..context import find_roots, open_session, policy_of, settings_of
 from ..options import options_of
-from ..output.style import Style, clean, shorten
-from ..output.tables import print_table
+from ..output.errors import ExitCode
+from ..output.text import Style, clean, print_table, shorten
 from ..output.timestamps import date
-from ..sides import find_roots, policy_of, settings_of
 
 if TYPE_CHECKING:
     from reconcile.inspect.record_listing import RecordRow
@@ -45,7 +43,7 @@ def list_records(context: click.Context, *, other: bool) -> NoReturn:
         print_table(
             ("Title", "Id", "Holds", "Last used", "Where"), list(map(_cells, rows)), Style.choose(options.color)
         )
-    context.exit(exit_codes.DONE)
+    context.exit(ExitCode.DONE)
 
 
 def _cells(row: RecordRow) -> tuple[str, ...]:

@@ -13,10 +13,9 @@ from msgspec import to_builtins
 from reconcile.adapters.leslie.files import project_at, read_leslie
 from reconcile.inspect.thread_listing import listed
 
-from .. import exit_codes
 from ..options import options_of
-from ..output.style import Style, clean, shorten
-from ..output.tables import print_table
+from ..output.errors import ExitCode
+from ..output.text import Style, clean, print_table, shorten
 
 if TYPE_CHECKING:
     from reconcile.inspect.thread_listing import ThreadRow
@@ -41,7 +40,7 @@ def list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn
         click.echo("no threads")
     else:
         _show(rows, Style.choose(options.color))
-    context.exit(exit_codes.DONE)
+    context.exit(ExitCode.DONE)
 
 
 def _show(rows: tuple[ThreadRow, ...], style: Style) -> None:

@@ -17,13 +17,11 @@ from reconcile.engine.passes import Passes
 from reconcile.model.requests import Project
 from reconcile.planning.requests.recover import Offer, absent, coming, offers, remembering, taken_unasked
 
-from ..command_line import called
-from ..context import open_session
-from ..options import common_options, options_of
-from ..output.prompts import go_on, is_interactive, say, tell_waiting
+from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
+from ..options import command_line, common_options, options_of
+from ..output.interaction import go_on, is_interactive, say, tell_waiting
 from ..output.report import exit_code, report
-from ..output.style import clean
-from ..sides import find_roots, fixed_format, policy_of, settings_of
+from ..output.text import clean
 from .sync import apply_plan, save_plan
 
 if TYPE_CHECKING:
@@ -82,12 +80,12 @@ def command(context: click.Context, everything: bool, source: str | None) -> Non
         roots = _locate(options, source)
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)),
+        session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)),
     ):
         passes = Passes(session)
         look = passes.look()
         plan = plan_as_asked(session, look, policy)
-        outcome = apply_plan(options, roots, passes, look, plan, called(context))
+        outcome = apply_plan(options, roots, passes, look, plan, command_line(context))
     context.exit(exit_code(plan, outcome, options))
 
 

@@ -11,9 +11,9 @@ from reconcile.engine.dispatch import plan_as_asked
 from reconcile.model.options import Take
 from reconcile.model.plan import Plan
 
-from .. import exit_codes
 from ..context import find_ids
 from ..options import common_options, options_of
+from ..output.errors import ExitCode
 from ..output.report import report
 from .sync import run_pass
 
@@ -50,7 +50,7 @@ def command(context: click.Context, ids: tuple[str, ...], everything: bool, take
             if not chosen:
                 nothing = Plan(layout=policy.layout.value, policy=policy)
                 report(options_of(context), session.roots, session.messages, nothing, None)
-                raise click.exceptions.Exit(exit_codes.DONE)
+                raise click.exceptions.Exit(ExitCode.DONE)
         return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
 
     run_pass(context, adjust)

@@ -8,11 +8,10 @@ import click
 
 from reconcile.engine.version_names import find_versions
 
-from ..context import open_session
+from ..context import find_roots, open_session, settings_of
 from ..options import common_options, options_of
-from ..output.style import Style, clean, size
+from ..output.text import Style, clean, size
 from ..output.timestamps import date
-from ..sides import find_roots, settings_of
 
 
 @click.command(name="show")

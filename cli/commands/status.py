@@ -18,12 +18,10 @@ from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.filters import named
 from reconcile.planning.status_listing import Standing, standings
 
-from ..context import find_ids, open_session, selection
+from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from ..options import common_options, options_of
-from ..output.lines import heading
-from ..output.prompts import say
-from ..output.style import DEEP, Style, clean, nested, pad, shorten, titled, width
-from ..sides import find_roots, policy_of, settings_of
+from ..output.interaction import say
+from ..output.text import DEEP, Style, clean, heading, nested, pad, shorten, titled, width
 from .sync import tell_lost
 
 if TYPE_CHECKING:

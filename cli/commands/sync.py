@@ -14,13 +14,10 @@ from reconcile.engine.incremental_run import carry_out_whole
 from reconcile.engine.passes import Passes
 from reconcile.serialization.plan_json import plan_to_json
 
-from ..command_line import called
-from ..context import open_session, selection
-from ..options import options_of
-from ..output.progress import progress_bar
-from ..output.prompts import answered, go_on, is_interactive, is_question, say, tell_waiting
+from ..context import find_roots, open_session, policy_of, selection, settings_of
+from ..options import command_line, options_of
+from ..output.interaction import answered, go_on, is_interactive, is_question, progress_bar, say, tell_waiting
 from ..output.report import exit_code, report
-from ..sides import find_roots, policy_of, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +56,7 @@ def run_pass(
             report(options, roots, session.messages, plan, None)
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
-        with session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)):
+        with session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)):
             passes = Passes(session)
             look = passes.look()
             policy = _policy(options, settings, session, look, adjust)
@@ -74,7 +71,7 @@ def run_pass(
             if confirm and (plan.actions or plan.put_off) and not options.yes:
                 report(options, roots, session.messages, plan, None)
                 go_on(options, confirm)
-            outcome = apply_plan(options, roots, passes, look, plan, called(context))
+            outcome = apply_plan(options, roots, passes, look, plan, command_line(context))
         context.exit(exit_code(plan, outcome, options))
 
 

@@ -11,7 +11,7 @@ from reconcile.engine.run_history import find_run, newest_run
 from reconcile.model.requests import TakeBack
 
 from ..options import common_options, options_of
-from ..output.prompts import is_interactive, say
+from ..output.interaction import is_interactive, say
 from ..output.timestamps import date
 from .log import summed
 from .sync import run_pass

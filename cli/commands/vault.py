@@ -11,13 +11,11 @@ import click
 from reconcile.engine.retention import Holding, holdings, named, older_than, remove
 from reconcile.planning.simulate import listing_of
 
-from ..command_line import called
-from ..context import open_session
-from ..options import common_options, options_of
-from ..output.prompts import go_on, tell_waiting
-from ..output.style import Style, clean, size
+from ..context import find_roots, open_session, settings_of
+from ..options import command_line, common_options, options_of
+from ..output.interaction import go_on, tell_waiting
+from ..output.text import Style, clean, size
 from ..output.timestamps import age, date
-from ..sides import find_roots, settings_of
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
@@ -55,7 +53,7 @@ def command(context: click.Context, prune: bool, older_than: str | None, purge: 
     go_on(options, f"Take {_counted(chosen)} out of the vault for good?")
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively(called(context), settings.lock_timeout, tell_waiting(options)),
+        session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)),
     ):
         asked = {each.digest for each in chosen}
         chosen = tuple(each for each in _chosen(session, limit, purge) if each.digest in asked)

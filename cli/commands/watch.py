@@ -19,13 +19,12 @@ from reconcile.watch.events import What
 from reconcile.watch.loop import Pace, Watched
 from reconcile.watch.watcher import Watcher
 
-from .. import exit_codes
-from ..context import open_session
+from ..context import find_roots, open_session, policy_of, settings_of
 from ..options import common_options, options_of
+from ..output.errors import ExitCode
 from ..output.plan_text import SHOWN, TITLE, detail
-from ..output.style import Style, clean, pad, shorten
-from ..sides import find_roots, policy_of, settings_of
-from ..streams import fault
+from ..output.streams import fault
+from ..output.text import Style, clean, pad, shorten
 from .sync import tell_new_store
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def command(context: click.Context, settle: float | None, settle_at_most: float 
     with _signals(watcher.inbox) as seen:
         watcher.run()
     printer.close()
-    context.exit(exit_codes.INTERRUPTED if signal.SIGINT in seen else exit_codes.DONE)
+    context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else ExitCode.DONE)
 
 
 def _pace(settings: Settings, settle: float | None, settle_at_most: float | None) -> Pace:

@@ -10,8 +10,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, WHOLE, Side
 
-from .lines import RESTING, counted
-from .style import DEEP, Style, clean, nested, pad, shorten, size
+from .text import DEEP, RESTING, Style, clean, counted, nested, pad, shorten, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 from reconcile.apply.outcome import Result
 from reconcile.model.reasons import Reason
 
-from .. import exit_codes
-from .lines import heading, show
+from .errors import ExitCode
+from .interaction import is_interactive, say
 from .plan_text import PlanText, results, summary
-from .prompts import is_interactive, say
-from .style import Style
+from .text import Style, heading, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,9 +77,9 @@ def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
 def exit_code(plan: Plan, outcome: Outcome | None, options: Options) -> int:
     """Return the exit code, the first that applies."""
     if outcome is not None and outcome.count(Result.FAILED):
-        return exit_codes.FAILED
+        return ExitCode.FAILED
     if plan.held or (outcome is not None and outcome.count(Result.SKIPPED)):
-        return exit_codes.HELD
+        return ExitCode.HELD
     if options.check and plan.actions:
-        return exit_codes.PENDING
-    return exit_codes.DONE
+        return ExitCode.PENDING
+    return ExitCode.DONE

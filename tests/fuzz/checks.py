@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 JP = JpFormat()
 PLAIN = PlainFormat()
-STYLE = module("output.style")
+STYLE = module("output.text")
 WHEN = module("output.timestamps")
 MESSAGE = 1000
 """Characters of an error message, the file's name aside: one clear line."""

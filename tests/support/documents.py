@@ -48,8 +48,8 @@ PROGRAM = cast("click.Group", importlib.import_module(_SCRIPT.module.rpartition(
 
 def exit_codes() -> dict[str, int]:
     """Return the exit codes by the name that the command knows them by."""
-    module = importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".exit_codes")
-    return {name: value for name, value in vars(module).items() if name.isupper()}
+    module = importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".output.errors")
+    return {name: value for name, value in vars(module.ExitCode).items() if name.isupper()}
 
 
 def commands() -> dict[str, click.Command]:

@@ -11,7 +11,7 @@ from reconcile.model.snapshot import Place, Side
 from tests.cli.modules import module
 from tests.support.building import agreed_on, here, plan_of, stored
 
-render, style = module("output.plan_text"), module("output.style")
+render, style = module("output.plan_text"), module("output.text")
 PLAIN = style.Style(colored=False)
 MANY = 10_000
 

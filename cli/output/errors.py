@@ -7,10 +7,20 @@ import sys
 from reconcile.errors import ReconcileError
 from reconcile.signals import Interrupt
 
-from . import exit_codes
-
 FAILURES = (ReconcileError, Interrupt, OSError, MemoryError)
 """What may go wrong without being a fault of ours."""
+
+
+class ExitCode:
+    """Exit codes, the first that applies (docs/commands.md#exit-codes). An enumeration would cost every start."""
+
+    USAGE = 2
+    LOCKED = 5
+    FAILED = 1
+    HELD = 4
+    PENDING = 3
+    DONE = 0
+    INTERRUPTED = 130
 
 
 def complain(message: str, hint: str | None, *, as_json: bool) -> None:
@@ -20,7 +30,7 @@ def complain(message: str, hint: str | None, *, as_json: bool) -> None:
 
         lines = [json.dumps({"format": "reconcile.error/1", "error": message, "hint": hint})]
     else:
-        from .output.style import clean
+        from .text import clean
 
         lines = [
             f"reconcile: {clean(message)}",
@@ -37,11 +47,11 @@ def failed(error: BaseException, *, as_json: bool) -> int:
         return error.exit_code
     if isinstance(error, Interrupt):
         complain("interrupted; what was begun is finished or cleaned up by the next run", None, as_json=as_json)
-        return exit_codes.INTERRUPTED
+        return ExitCode.INTERRUPTED
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}", None, as_json=as_json)
-        return exit_codes.FAILED
+        return ExitCode.FAILED
     hint = "give it more (ulimit -v), or move the largest files away"
     complain("found less memory than this takes", hint, as_json=as_json)
-    return exit_codes.FAILED
+    return ExitCode.FAILED

@@ -9,7 +9,7 @@ import io
 import os
 import sys
 
-from . import exit_codes
+from .errors import ExitCode, complain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ class _Lenient(io.FileIO):
 
     def _failed(self, error: OSError) -> None:
         if self.fileno() == 1 and not isinstance(error, ConnectionError):
-            from .errors import complain
-
             complain(
                 f"cannot write to standard output{_name(self.fileno())}: {error.strerror}",
                 "the command does its work without it, and ends with exit code 1",
@@ -85,4 +83,4 @@ def ended(code: int) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     found = fault()
-    return code if found is None or isinstance(found, ConnectionError) else exit_codes.FAILED
+    return code if found is None or isinstance(found, ConnectionError) else ExitCode.FAILED

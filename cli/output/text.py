@@ -1,11 +1,22 @@
-"""Text for a terminal: colours, widths, and nothing raw that a file name or a title may bring."""
+"""Text for a terminal: colours, widths, tables, the lines that reports begin and end with, and nothing raw in names.
+
+Loaded at every start, and loads next to nothing.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from reconcile.adapters.roots import Roots
+
+RESTING = "green"
+"""The colour of a run after which nothing waits."""
 LONG = 200
 """Columns of what is shown in full, unless it is absurd."""
 DEEP = 16
@@ -102,3 +113,44 @@ class Style:
         import click
 
         return click.style(text, fg=color, bold=bold or None, dim=dim or None)
+
+
+def heading(roots: Roots, layout: str, style: Style) -> str:
+    """Say which two sides the run is about."""
+    home = os.path.expanduser("~")
+
+    def show(path: str) -> str:
+        return clean("~" + path[len(home) :] if path.startswith(home + os.sep) else path)
+
+    how = f" ({layout})" if roots.inner else ""
+    text = f"workspace {show(roots.workspace)}{how}\nstore     {show(roots.store)}"
+    return style(text, dim=True)
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print lines."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def counted(
+    steps: Sequence[str], waits: Sequence[str], states: Sequence[tuple[str, int]], noun: str, *, done: bool
+) -> str:
+    """Return the one line that counts everything: steps, what waits, and how many records are in which state."""
+    text = f"{'Done' if done else 'Plan'}: {', '.join(steps) if steps else 'nothing to do'}"
+    text = "; ".join((text, *waits))
+    if states:
+        total = sum(count for _, count in states)
+        each = ", ".join(f"{count} {state}" for state, count in states)
+        text += f". {total} {noun}{'' if total == 1 else 's'}: {each}"
+    return text + "."
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> None:
+    """Print rows of cells below a bold heading."""
+    widths = [max(map(width, column)) for column in zip(head, *rows, strict=True)]
+    lines = []
+    for number, cells in enumerate((head, *rows)):
+        line = "  ".join(pad(cell, columns) for cell, columns in zip(cells, widths, strict=True)).rstrip()
+        lines.append(line if number else style(line, bold=True))
+    show(lines)

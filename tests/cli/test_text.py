@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.cli.modules import module
 
-style = module("output.style")
+style = module("output.text")
 
 SHOWN = {
     "plain text": ("a title", "a title"),

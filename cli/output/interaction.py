@@ -1,4 +1,4 @@
-"""What is said beside a result, and asked: one rule for every command (docs/commands.md#common-options).
+"""Messages, questions and progress beside a result: one rule for every command (docs/commands.md#common-options).
 
 A question is asked at a terminal alone; ``--yes`` has answered it. With ``--json``, in a pipe or a script nobody can be
 asked: what would need an answer is refused, with the way on. With ``--json`` standard error has JSON only, too.
@@ -7,6 +7,7 @@ asked: what would need an answer is refused, with the way on. With ``--json`` st
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,11 +16,11 @@ from reconcile.errors import ReconcileError
 from reconcile.model.options import Take
 from reconcile.model.reasons import Reason
 
-from .. import exit_codes
-from .style import clean
+from .errors import ExitCode
+from .text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from reconcile.model.plan import Item
     from reconcile.model.policy import Policy
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
     from ..arguments import Options
 
 
+LONG = 100
+"""Actions from which on progress is shown."""
+
+
 class UnansweredError(ReconcileError):
     """Something has to be answered, and nobody can be asked."""
 
-    exit_code = exit_codes.HELD
+    exit_code = ExitCode.HELD
 
 
 def is_interactive(options: Options) -> bool:
@@ -55,7 +60,7 @@ def go_on(options: Options, question: str) -> None:
 
     if not click.confirm(f"\n{question}"):
         say(options, "nothing was done")
-        raise click.exceptions.Exit(exit_codes.HELD)
+        raise click.exceptions.Exit(ExitCode.HELD)
 
 
 def is_question(item: Item) -> bool:
@@ -113,3 +118,22 @@ def say(options: Options, message: str, *, trouble: bool = False) -> None:
 def tell_waiting(options: Options) -> Callable[[str], None]:
     """Return what says who holds reconcile's own lock, before waiting for it."""
     return lambda who: say(options, f"waiting for {who}")
+
+
+@contextmanager
+def progress_bar(options: Options, actions: int) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that is told how many actions have a result."""
+    if options.json or options.quiet or actions < LONG or not sys.stderr.isatty():
+        yield lambda _done, _all: None
+        return
+    import click  # here: most runs are short
+
+    with click.progressbar(length=actions, label="applying", file=sys.stderr) as bar:
+        seen = 0
+
+        def advance(done: int, _all: int) -> None:
+            nonlocal seen
+            bar.update(done - seen)
+            seen = done
+
+        yield advance
