@@ -53,7 +53,7 @@ def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
 
 def _leslie(start: str, now_ns: int) -> tuple[Ill, ...]:
     from reconcile.adapters.leslie.files import project_at, read_leslie
-    from reconcile.formats.leslie.checks.findings import examine
+    from reconcile.formats.leslie.checks.examine import examine
 
     return tuple(
         Ill(

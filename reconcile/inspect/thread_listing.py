@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.errors import ReconcileError
-from reconcile.formats.leslie.log.document import (
+from reconcile.formats.leslie.checks.records import cycles
+from reconcile.formats.leslie.document import (
     DIRECTORY,
     OBJECTIVES,
     RELATIONS,
@@ -17,15 +18,14 @@ from reconcile.formats.leslie.log.document import (
     read_relations,
     text,
 )
-from reconcile.formats.leslie.log.graph import cycles
 from reconcile.inspect.listing import drawn
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reconcile.formats.leslie.checks.input import Found
-    from reconcile.formats.leslie.log.document import Object
+    from reconcile.formats.leslie.checks.model import Found
+    from reconcile.formats.leslie.document import Object
 
 
 class ThreadRow(Struct, frozen=True):

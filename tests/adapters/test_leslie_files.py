@@ -10,8 +10,8 @@ import pytest
 
 from reconcile.adapters.fixed.markers import format_at
 from reconcile.adapters.leslie.files import LeslieError, project_at, read_leslie
-from reconcile.formats.leslie.checks.input import File, Leftover, Lock, ThreadDirectory
-from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS
+from reconcile.formats.leslie.checks.model import File, Leftover, Lock, ThreadDirectory
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from tests.support.leslie import CORPUS, Leslie, corpus_found, corpus_project
 
 if TYPE_CHECKING:

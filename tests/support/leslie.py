@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from reconcile.formats.leslie.checks.input import File, Found, ThreadDirectory
-from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS
+from reconcile.formats.leslie.checks.model import File, Found, ThreadDirectory
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 
 Step: TypeAlias = tuple[str, int, int, int]
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from reconcile.adapters.fixed.markers import place_of
 from reconcile.errors import ReconcileError
-from reconcile.formats.leslie.checks.input import File, Found, Leftover, Lock, ThreadDirectory
-from reconcile.formats.leslie.log.document import (
+from reconcile.formats.leslie.checks.model import File, Found, Leftover, Lock, ThreadDirectory
+from reconcile.formats.leslie.document import (
     BACKUP,
     CONTROL,
     DIRECTORY,

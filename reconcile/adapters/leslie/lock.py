@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.errors import ReconcileError
-from reconcile.formats.leslie.checks.input import LEAD, STALE_AFTER
+from reconcile.formats.leslie.checks.model import LEAD, STALE_AFTER
 from reconcile.fs.dirfd import kind_of
 from reconcile.fs.posix import RENAME_NOREPLACE, rename_with
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.formats.leslie.checks.control_files import listed
-from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS, read_objectives, read_relations, written
-from reconcile.formats.leslie.log.operations import Operation
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, read_objectives, read_relations, written
+from reconcile.formats.leslie.operations import Operation
 from reconcile.formats.leslie.repair import mend_relations
 from reconcile.formats.leslie.union import newness, unite, unite_objectives
 from reconcile.model.snapshot import Fault
@@ -21,7 +21,7 @@ from reconcile.model.snapshot import Fault
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.formats.leslie.log.document import Document, Object, ObjectivesDocument
+    from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
     from reconcile.formats.leslie.union import United
 
 

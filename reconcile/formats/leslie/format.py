@@ -13,11 +13,10 @@ from msgspec.structs import replace
 
 from reconcile.formats.append_only import join_lines, lacks_lines
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
-from reconcile.formats.leslie.checks.input import Found
+from reconcile.formats.leslie.checks.examine import mended, with_written
+from reconcile.formats.leslie.checks.model import Found
 from reconcile.formats.leslie.choice import join_objectives, join_relations, loses_records
-from reconcile.formats.leslie.derived import mended, with_written
-from reconcile.formats.leslie.log.document import CONTROL, OBJECTIVES, RELATIONS, THREADS, is_safe, read
-from reconcile.formats.leslie.log.schema import dotted
+from reconcile.formats.leslie.document import CONTROL, OBJECTIVES, RELATIONS, THREADS, dotted, is_safe, read
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import Fault
 

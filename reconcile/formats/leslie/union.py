@@ -15,19 +15,17 @@ from msgspec import Struct
 
 from reconcile.formats.jp import times
 from reconcile.formats.json import strict
-from reconcile.formats.leslie.log.document import RELATIONS, read_relations, text, texts, written
-from reconcile.formats.leslie.log.objectives import collation_key, rebuild_objectives
-from reconcile.formats.leslie.log.operations import Command, Operation, spawned
-from reconcile.formats.leslie.log.rebuild import rebuild
-from reconcile.formats.leslie.log.replay import replay
-from reconcile.formats.leslie.log.states import status_of
+from reconcile.formats.leslie.document import RELATIONS, read_relations, text, texts, written
+from reconcile.formats.leslie.operations import Command, Operation, spawned, status_of
+from reconcile.formats.leslie.rebuild import collation_key, rebuild, rebuild_objectives
+from reconcile.formats.leslie.replay import replay
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.formats.leslie.log.document import Document, Object, ObjectivesDocument
-    from reconcile.formats.leslie.log.replay import Replayed
+    from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
+    from reconcile.formats.leslie.replay import Replayed
 
 _CONFLICT = re.compile(
     rb"^<{7}[^\n]*\n(?P<ours>.*?)(?:^\|{7}[^\n]*\n.*?)?^={7}[^\n]*\n(?P<theirs>.*?)^>{7}[^\n]*(?:\n|\Z)",

@@ -1,6 +1,6 @@
 """Those of docs/design/formats/leslie.md#edge-cases, by number, that say what is written: by a mending or a union.
 
-Which findings they are is in test_cases.py.
+Which findings they are is in test_edge_cases.py.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from reconcile.formats.leslie.checks.input import File, Found, Lock, ThreadDirectory
+from reconcile.formats.leslie.checks.model import File, Found, Lock, ThreadDirectory
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from reconcile.formats.leslie.format import LeslieFormat
-from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS
 from reconcile.model.snapshot import Fault, Metadata
 from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, read
 

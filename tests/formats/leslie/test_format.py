@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconcile.formats import get_format
-from reconcile.formats.leslie.checks.findings import examine
-from reconcile.formats.leslie.checks.input import (
+from reconcile.formats.leslie.checks.examine import examine
+from reconcile.formats.leslie.checks.model import (
     File,
     Found,
     Leftover,
@@ -24,8 +24,8 @@ from reconcile.formats.leslie.checks.input import (
     ThreadDirectory,
     after,
 )
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from reconcile.formats.leslie.format import LeslieFormat
-from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS
 from reconcile.model.format import Entry, Mended
 from reconcile.model.snapshot import METADATA, Fault, Metadata
 from tests.support.leslie import CORPUS, STANDARD, Leslie, Step, as_bytes, corpus_found, damaged, read, stories

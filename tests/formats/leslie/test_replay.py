@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.formats.leslie.log.document import Document, ObjectivesDocument, read_objectives, read_relations, written
-from reconcile.formats.leslie.log.objectives import rebuild_objectives
-from reconcile.formats.leslie.log.rebuild import rebuild
-from reconcile.formats.leslie.log.replay import replay
+from reconcile.formats.leslie.document import Document, ObjectivesDocument, read_objectives, read_relations, written
+from reconcile.formats.leslie.rebuild import rebuild, rebuild_objectives
+from reconcile.formats.leslie.replay import replay
 from tests.support.leslie import CORPUS, Leslie, Step, as_bytes, stories
 
 if TYPE_CHECKING:

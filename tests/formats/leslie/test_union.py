@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconcile.formats.leslie.log.document import Document, ObjectivesDocument, read_objectives, read_relations
-from reconcile.formats.leslie.log.rebuild import rebuild
-from reconcile.formats.leslie.log.replay import replay
+from reconcile.formats.leslie.document import Document, ObjectivesDocument, read_objectives, read_relations
+from reconcile.formats.leslie.rebuild import rebuild
+from reconcile.formats.leslie.replay import replay
 from reconcile.formats.leslie.union import United, conflicting_sides, unite, unite_marked, unite_objectives
 from reconcile.model.snapshot import Fault
 from tests.support.leslie import Leslie, Step, as_bytes, stories

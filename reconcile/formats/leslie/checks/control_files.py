@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.formats.leslie.checks.finding import Finding, Kind, Repair, Severity
-from reconcile.formats.leslie.checks.input import OLD, Found, Remove, Rewrite
-from reconcile.formats.leslie.log.document import (
+from reconcile.formats.leslie.checks.model import OLD, Finding, Found, Kind, Remove, Repair, Rewrite, Severity
+from reconcile.formats.leslie.document import (
     BACKUP,
     OBJECTIVES,
     RELATIONS,
@@ -24,9 +23,8 @@ from reconcile.formats.leslie.log.document import (
     texts,
     written,
 )
-from reconcile.formats.leslie.log.operations import Operation
-from reconcile.formats.leslie.repair import Mended, mend_objectives, mend_relations
-from reconcile.formats.leslie.salvage import proposal, salvage
+from reconcile.formats.leslie.operations import Operation
+from reconcile.formats.leslie.repair import Mended, mend_objectives, mend_relations, proposal, salvage
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:

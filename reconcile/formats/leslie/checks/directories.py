@@ -9,9 +9,21 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.formats.leslie.checks.control_files import duration, known_elsewhere, listed
-from reconcile.formats.leslie.checks.finding import Finding, Kind, Repair, Severity
-from reconcile.formats.leslie.checks.input import LEAD, LIVE, STALE_AFTER, STANDARD, Found, Make, RemoveLock, Rewrite
-from reconcile.formats.leslie.log.document import (
+from reconcile.formats.leslie.checks.model import (
+    LEAD,
+    LIVE,
+    STALE_AFTER,
+    STANDARD,
+    Finding,
+    Found,
+    Kind,
+    Make,
+    RemoveLock,
+    Repair,
+    Rewrite,
+    Severity,
+)
+from reconcile.formats.leslie.document import (
     BACKUP,
     RELATIONS,
     THREADS,
@@ -22,17 +34,17 @@ from reconcile.formats.leslie.log.document import (
     texts,
     written,
 )
-from reconcile.formats.leslie.log.operations import Operation
-from reconcile.formats.leslie.log.rebuild import rebuild, storage_path
-from reconcile.formats.leslie.log.replay import replay
+from reconcile.formats.leslie.operations import Operation
+from reconcile.formats.leslie.rebuild import rebuild, storage_path
+from reconcile.formats.leslie.replay import replay
 from reconcile.formats.leslie.union import unite
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from reconcile.formats.leslie.checks.input import ThreadDirectory
-    from reconcile.formats.leslie.log.document import Object, ObjectivesDocument
-    from reconcile.formats.leslie.log.replay import Replayed
+    from reconcile.formats.leslie.checks.model import ThreadDirectory
+    from reconcile.formats.leslie.document import Object, ObjectivesDocument
+    from reconcile.formats.leslie.replay import Replayed
 
 _TRANSCRIPT = re.compile(r"\.meta/transcripts/[0-9]{8}-[0-9]{4}-(?P<query>.+)\.txt")
 _ASKS = "where it came from is not known, and a running scheduler starts an agent for it"

@@ -1,4 +1,4 @@
-"""What is wrong with records, relations and the log itself (docs/design/formats/leslie.md#failures)."""
+"""Checks of records, relations and the log (docs/design/formats/leslie.md#failures)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,64 @@ from msgspec.structs import replace
 
 from reconcile.formats.jp import times
 from reconcile.formats.leslie.checks.control_files import listed
-from reconcile.formats.leslie.checks.finding import Finding, Kind, Repair, Severity
-from reconcile.formats.leslie.checks.input import Found, Rewrite
-from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS, Dialect, Document, is_safe, text, written
-from reconcile.formats.leslie.log.graph import cycles
-from reconcile.formats.leslie.log.objectives import rebuild_objectives
-from reconcile.formats.leslie.log.operations import Operation
-from reconcile.formats.leslie.log.rebuild import Subject, rebuild, storage_path
-from reconcile.formats.leslie.log.replay import Oddity, Replayed
-from reconcile.formats.leslie.log.schema import unknown_keys
+from reconcile.formats.leslie.checks.model import Finding, Found, Kind, Repair, Rewrite, Severity
+from reconcile.formats.leslie.document import (
+    OBJECTIVES,
+    RELATIONS,
+    Dialect,
+    Document,
+    is_safe,
+    text,
+    unknown_keys,
+    written,
+)
+from reconcile.formats.leslie.operations import Operation
+from reconcile.formats.leslie.rebuild import Subject, rebuild, rebuild_objectives, storage_path
+from reconcile.formats.leslie.replay import Oddity, Replayed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from reconcile.formats.leslie.log.document import ObjectivesDocument
+    from reconcile.formats.leslie.document import ObjectivesDocument
+
+
+def cycles(edges: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
+    """A cycle of every knot, each beginning with the smallest of its members, in the order of those."""
+    links = {node: {other for other in others if other in edges} for node, others in edges.items()}
+    before: dict[str, list[str]] = {node: [] for node in links}
+    for node, others in links.items():
+        for other in others:
+            before[other].append(node)
+    _drop(links, before, [node for node, others in links.items() if not others])
+    found = []
+    for start in sorted(links):
+        if start not in links:
+            continue  # it went with a cycle before
+        walk = {start: None}
+        node = start
+        while (node := min(links[node])) not in walk:
+            walk[node] = None
+        path = list(walk)
+        cycle = path[path.index(node) :]
+        first = cycle.index(min(cycle))
+        found.append((*cycle[first:], *cycle[:first]))
+        _drop(links, before, cycle)
+    return sorted(found)
+
+
+def _drop(links: dict[str, set[str]], before: Mapping[str, Iterable[str]], gone: list[str]) -> None:
+    """Take nodes out, and with them everything that leads nowhere then."""
+    todo = list(gone)
+    while todo:
+        node = todo.pop()
+        if links.pop(node, None) is None:
+            continue
+        for above in before[node]:
+            if above in links:
+                links[above].discard(node)
+                if not links[above]:
+                    todo.append(above)
+
 
 _SECOND = 10**9
 _KINDS = {

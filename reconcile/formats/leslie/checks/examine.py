@@ -1,4 +1,7 @@
-"""The repairs of a ``.leslie`` as values for a plan: one for each file, directory or lock that changes."""
+"""All findings about a ``.leslie``, and their repairs as values for a plan: pure functions of the files that were read.
+
+See docs/design/formats/leslie.md#failures.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,83 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.formats.leslie.checks.findings import mend_findings
-from reconcile.formats.leslie.checks.input import File, Make, Remove, RemoveLock, Rewrite, ThreadDirectory
-from reconcile.formats.leslie.log.document import CONTROL, DIRECTORY, THREADS
+from reconcile.formats.leslie.checks.control_files import read_control
+from reconcile.formats.leslie.checks.directories import lock_findings, place_findings
+from reconcile.formats.leslie.checks.model import File, Kind, Make, Remove, RemoveLock, Rewrite, ThreadDirectory, after
+from reconcile.formats.leslie.checks.records import objective_findings, record_findings
+from reconcile.formats.leslie.document import (
+    CONTROL,
+    DIRECTORY,
+    OBJECTIVES,
+    RELATIONS,
+    THREADS,
+    Document,
+    ObjectivesDocument,
+)
+from reconcile.formats.leslie.replay import replay
 from reconcile.model.format import Mended
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from reconcile.formats.leslie.checks.finding import Finding
-    from reconcile.formats.leslie.checks.input import Found, Step
+    from reconcile.formats.leslie.checks.model import Finding, Found, Repair, Step
+
+
+def examine(found: Found, wanted: Collection[str] = ()) -> tuple[Finding, ...]:
+    """Every finding, by kind. While a control file can't be read, nothing is concluded from what it might say.
+
+    ``wanted`` are the ids of findings that somebody has asked to mend: their repairs need no question any more.
+    """
+    relations, objectives = read_control(found, RELATIONS), read_control(found, OBJECTIVES)
+    findings = [*relations.findings, *objectives.findings, *lock_findings(found)]
+    document = relations.document
+    if isinstance(document, Document):
+        aims = objectives.document if isinstance(objectives.document, ObjectivesDocument) else None
+        replayed = replay(document)
+        findings += record_findings(found, document, replayed, wanted)
+        findings += place_findings(found, document, replayed, aims, wanted)
+        if aims is not None or not objectives.findings:
+            findings += objective_findings(document, replayed, aims)
+    order = list(Kind)
+    return tuple(sorted(findings, key=lambda finding: order.index(finding.kind)))
+
+
+def mend(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Repair, ...], Found]:
+    """The repairs that lead from here to where nothing is left to be done by itself, and what there is then.
+
+    ``wanted`` as for `examine`. One repair can bring another to light: a file that can be read says what it lacks.
+    """
+    done, _ = mend_findings(found, wanted)
+    repairs = tuple(finding.repair for finding in done if finding.repair is not None)
+    for repair in repairs:
+        for step in repair.steps:
+            found = after(found, step)
+    return repairs, found
+
+
+def mend_findings(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """As `mend`: the findings that these repairs are of, in order, and those that are left in the end."""
+    done: list[Finding] = []
+    while chosen := _next(findings := examine(found, wanted), wanted):
+        for finding, repair in chosen:
+            done.append(finding)
+            for step in repair.steps:
+                found = after(found, step)
+    return tuple(done), findings
+
+
+def _next(findings: Iterable[Finding], wanted: Collection[str]) -> list[tuple[Finding, Repair]]:
+    """The repair to be done first; or several, of which none changes what another one was made of."""
+    chosen: list[tuple[Finding, Repair]] = []
+    for finding in findings:
+        repair = finding.repair
+        if repair is None or (repair.on_request and finding.id not in wanted):
+            continue
+        if any(isinstance(step, Rewrite) for step in repair.steps):
+            return chosen or [(finding, repair)]
+        chosen.append((finding, repair))
+    return chosen
+
 
 OFFERED = 16
 """Repairs on request that are worked out at a time: each holds a whole control file, and there may be thousands."""

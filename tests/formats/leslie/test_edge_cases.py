@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.formats.leslie.checks.finding import Kind, Severity
-from reconcile.formats.leslie.checks.findings import examine, mend
-from reconcile.formats.leslie.checks.input import File, Found, Lock, RemoveLock, Rewrite, ThreadDirectory
-from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS, Document, read_relations
-from reconcile.formats.leslie.log.operations import Operation
-from reconcile.formats.leslie.log.replay import replay
+from reconcile.formats.leslie.checks.examine import examine, mend
+from reconcile.formats.leslie.checks.model import (
+    File,
+    Found,
+    Kind,
+    Lock,
+    RemoveLock,
+    Rewrite,
+    Severity,
+    ThreadDirectory,
+)
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, read_relations
+from reconcile.formats.leslie.operations import Operation
+from reconcile.formats.leslie.replay import replay
 from tests.support.leslie import CORPUS, STANDARD, Leslie, Step, as_bytes, corpus_found, read
 
 if TYPE_CHECKING:
-    from reconcile.formats.leslie.checks.finding import Finding
+    from reconcile.formats.leslie.checks.model import Finding
 
 FIRST, SECOND, THIRD = (f"thread-{(number * 2654435761) % 2**32:08x}" for number in range(3))
 """The ids that the model gives to the first three threads."""

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from reconcile.formats.json import javascript
-from reconcile.formats.leslie.log.document import text, texts
-from reconcile.formats.leslie.log.operations import Command, Operation, spawned
-from reconcile.formats.leslie.log.schema import EXECUTORS, RELATION
-from reconcile.formats.leslie.log.states import FINISHED, turned
+from reconcile.formats.leslie.document import EXECUTORS, RELATION, text, texts
+from reconcile.formats.leslie.operations import FINISHED, Command, Operation, spawned, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconcile.formats.leslie.log.document import Document
+    from reconcile.formats.leslie.document import Document
 
     Entry = dict[str, list[str]]
 

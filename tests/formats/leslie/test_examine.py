@@ -12,19 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconcile.formats.leslie.checks.finding import Kind, Severity
-from reconcile.formats.leslie.checks.findings import examine, mend
-from reconcile.formats.leslie.checks.input import File, Found, Leftover, Make, Remove, Rewrite, ThreadDirectory, after
-from reconcile.formats.leslie.log.document import OBJECTIVES, RELATIONS, Document, read_relations
-from reconcile.formats.leslie.log.graph import cycles
-from reconcile.formats.leslie.log.objectives import collation_key
+from reconcile.formats.leslie.checks.examine import examine, mend
+from reconcile.formats.leslie.checks.model import (
+    File,
+    Found,
+    Kind,
+    Leftover,
+    Make,
+    Remove,
+    Rewrite,
+    Severity,
+    ThreadDirectory,
+    after,
+)
+from reconcile.formats.leslie.checks.records import cycles
+from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS, Document, read_relations
+from reconcile.formats.leslie.rebuild import collation_key
 from reconcile.formats.leslie.union import unite
 from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, damaged, read, stories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reconcile.formats.leslie.checks.finding import Finding
+    from reconcile.formats.leslie.checks.model import Finding
 
 FIRST, SECOND, THIRD = (f"thread-{(number * 2654435761) % 2**32:08x}" for number in range(3))
 ROOT: Step = ("spawn", 0, 0, 1)

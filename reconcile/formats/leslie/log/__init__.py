@@ -1,1 +1,0 @@
-"""Leslie's control files: the log, and what follows from it."""
