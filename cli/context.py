@@ -13,9 +13,9 @@ from reconcile.adapters.fixed.markers import MARKS, format_at
 from reconcile.adapters.locate import locate, lost_format
 from reconcile.adapters.roots import Request, refuse_state_inside
 from reconcile.config import Settings, load_settings
-from reconcile.fs.state_location import state_directory
 from reconcile.model.options import Layout, Prefer
 from reconcile.signals import Uninterrupted
+from reconcile.state.directory import state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.model.world_state import Look
-    from reconcile.state.generation import Generation
+    from reconcile.state.directory import Generation
 
     from .arguments import Options
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reconcile.engine.result_cache import asked_of
 from reconcile.fs.git_state import git_busy
-from reconcile.fs.state_location import state_directory
 from reconcile.index.summary import LastAnswer
+from reconcile.state.directory import state_directory
 
 from .context import with_layout
 from .output.errors import ExitCode

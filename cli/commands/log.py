@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from reconcile.engine.session import Session
     from reconcile.state.journal import Run, Step
-    from reconcile.state.versions import Version
+    from reconcile.state.vault import Version
 
 NEWEST = 20
 """Runs that are listed without ``-v``."""

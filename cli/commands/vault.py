@@ -19,7 +19,7 @@ from ..output.timestamps import age, date
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
-    from reconcile.state.versions import Version
+    from reconcile.state.vault import Version
 
     from ..arguments import Options
 

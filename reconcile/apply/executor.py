@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from reconcile.apply.staging import Stage
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
-    from reconcile.state.versions import Version
+    from reconcile.state.vault import Version
 
 _LOST = "its lock was taken away by another process"
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from reconcile.fs.mutations import Root
     from reconcile.model.snapshot import Digest, Place, Side
     from reconcile.state.journal import Step
-    from reconcile.state.vault import Vault
-    from reconcile.state.versions import Version
+    from reconcile.state.vault import Vault, Version
 
 
 def wanted_by(step: Step) -> dict[Place, Digest | None]:

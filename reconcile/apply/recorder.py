@@ -13,10 +13,10 @@ from reconcile.model.snapshot import METADATA, WHOLE, Side
 from reconcile.planning.baseline_update import brought
 from reconcile.planning.rules.tree import stated_alone
 from reconcile.serialization.plan_json import action_to_json
+from reconcile.state.connection import as_json
 from reconcile.state.database import Fold
 from reconcile.state.journal import ROOTS, Journal, Step
-from reconcile.state.sql_values import as_json
-from reconcile.state.versions import Version
+from reconcile.state.vault import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

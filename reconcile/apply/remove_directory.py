@@ -15,7 +15,7 @@ from reconcile.fs.dirfd import kind_of
 from reconcile.fs.files import Print, mtime_of, print_of
 from reconcile.model.snapshot import Foreign, Place, nested_git
 from reconcile.model.units import is_nested_git, is_of_another
-from reconcile.state.versions import Version, VersionKind
+from reconcile.state.vault import Version, VersionKind
 
 if TYPE_CHECKING:
     from reconcile.apply.staging import Stage

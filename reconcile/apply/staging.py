@@ -18,7 +18,7 @@ from reconcile.apply.drift import DriftError
 from reconcile.fs.files import mtime_of, whole
 from reconcile.fs.hashing import CHUNK, chunks_of
 from reconcile.model.snapshot import EXTRA, METADATA, Place, Side
-from reconcile.state.versions import Version
+from reconcile.state.vault import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

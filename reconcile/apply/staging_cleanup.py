@@ -13,7 +13,7 @@ from reconcile.fs.files import mtime_of
 from reconcile.fs.hashing import digest_file
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.schema import LIBRARY
-from reconcile.state.versions import Version, VersionKind
+from reconcile.state.vault import Version, VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

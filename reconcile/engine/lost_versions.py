@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from reconcile.fs.files import reason
 from reconcile.fs.paths import is_directory
-from reconcile.state.versions import VersionKind
+from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
     from reconcile.model.format import Format

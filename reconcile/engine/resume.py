@@ -23,7 +23,7 @@ from reconcile.planning.incremental.ancestry import Kin
 from reconcile.planning.incremental.scope import USUAL, Known
 from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.rules.guards import Whole
-from reconcile.state.generation import generation
+from reconcile.state.directory import generation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

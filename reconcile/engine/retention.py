@@ -10,8 +10,7 @@ from reconcile.engine.version_names import NoVersionError
 
 if TYPE_CHECKING:
     from reconcile.state.database import State
-    from reconcile.state.vault import Vault
-    from reconcile.state.versions import Version
+    from reconcile.state.vault import Vault, Version
 
 
 class Holding(Struct, frozen=True):

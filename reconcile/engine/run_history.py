@@ -16,14 +16,14 @@ from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import Place, Side
 from reconcile.serialization.plan_json import place_from_json
 from reconcile.state.journal import StepState
-from reconcile.state.versions import VersionKind
+from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconcile.state.database import State
     from reconcile.state.journal import Run, Step
-    from reconcile.state.versions import Version
+    from reconcile.state.vault import Version
 
 
 class NoRunError(ReconcileError):

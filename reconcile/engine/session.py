@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.guards import Whole
     from reconcile.planning.rules.views import View
     from reconcile.state.database import Checkout
-    from reconcile.state.generation import Generation
+    from reconcile.state.directory import Generation
     from reconcile.state.journal import Run
 
 _NAMED = 10

@@ -12,15 +12,14 @@ from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
 from reconcile.scan.streams import LARGE
-from reconcile.state.versions import VersionKind
+from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from reconcile.model.format import Format, StreamContent
     from reconcile.state.database import State
-    from reconcile.state.vault import Vault
-    from reconcile.state.versions import Version
+    from reconcile.state.vault import Vault, Version
 
 SHORTEST = 4
 """Digits of a digest that may name a version."""

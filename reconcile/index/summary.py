@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from reconcile.fs.cache_file import file_of, load_values, save_values
 from reconcile.index.parallel_stat import changed_on_both
 from reconcile.index.stat_table import KeptSweep
-from reconcile.state.generation import Generation, generation
+from reconcile.state.directory import Generation, generation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from reconcile.engine.session import Session
     from reconcile.state.database import Conflict
-    from reconcile.state.versions import Version
+    from reconcile.state.vault import Version
 
 
 def unseen(session: Session) -> tuple[Conflict, ...]:

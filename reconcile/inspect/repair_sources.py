@@ -11,8 +11,7 @@ from reconcile.adapters.fixed.roots import FOLDERS
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import read_files
 from reconcile.model.snapshot import METADATA, Fault, Metadata
-from reconcile.state.vault import VaultError
-from reconcile.state.versions import VersionKind
+from reconcile.state.vault import VaultError, VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

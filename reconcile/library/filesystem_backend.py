@@ -26,7 +26,7 @@ from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Partition, Side
 from reconcile.planning.context import RefusedError
 from reconcile.planning.planner import make_plan
 from reconcile.state.schema import LIBRARY
-from reconcile.state.versions import Version
+from reconcile.state.vault import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,12 +10,12 @@ from reconcile.adapters.locate import locate
 from reconcile.adapters.roots import LocateError, refuse_state_inside
 from reconcile.config import load_settings
 from reconcile.engine.session import Session
-from reconcile.fs.state_location import state_directory
 from reconcile.library.process_locks import JpLocks, NoLocks
 from reconcile.library.rw_locks import entered
 from reconcile.library.shared_index import Sight
 from reconcile.library.storage import Disk, Memory
 from reconcile.model.policy import Policy
+from reconcile.state.directory import state_directory
 
 if TYPE_CHECKING:
     from reconcile.library.backend import PersistBackend

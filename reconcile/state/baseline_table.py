@@ -21,7 +21,7 @@ from reconcile.model.baseline import (
     Waiting,
 )
 from reconcile.model.snapshot import METADATA, Side
-from reconcile.state.sql_values import encoded, select
+from reconcile.state.connection import encoded, select
 
 if TYPE_CHECKING:
     import sqlite3

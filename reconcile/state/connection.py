@@ -1,4 +1,7 @@
-"""A connection to a database that other processes use, too: it is its own process's, and for the file of that name.
+"""Connections to a database that other processes use, too, and how values pass through SQLite.
+
+A connection is its own process's, and for the file of that name. Of values, text that is no UTF-8 and structs need a
+form of their own (docs/safety.md#the-state).
 
 What is taken for granted:
 
@@ -12,14 +15,16 @@ What is taken for granted:
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 class StateError(ReconcileError):
@@ -119,3 +124,46 @@ def _keep(connection: Live) -> None:
     import ctypes  # here: only a fork of a program that has it open gets here
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+def encoding(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Rows as SQLite takes them, one at a time. Names that are no UTF-8 (PEP 383's lone surrogates) become blobs."""
+    return (tuple(map(_encode, row)) for row in rows)
+
+
+def encoded(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """The same rows, all of them."""
+    return list(encoding(rows))
+
+
+def select(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """All rows of a query, with every blob turned back into the text that `encoded` made it of."""
+    rows = connection.execute(sql, tuple(map(_encode, parameters))).fetchall()
+    # One pass over the types: blobs are rare, and a call for each value is what a big read would cost most.
+    if bytes in set(map(type, chain.from_iterable(rows))):
+        return [tuple(map(_decode, row)) for row in rows]
+    return rows
+
+
+def as_json(value: object) -> str:
+    """Plain values and structs as JSON without spaces, for a column; text that is no UTF-8 is escaped."""
+    import msgspec  # here: a run with nothing to do writes none
+
+    try:
+        return msgspec.json.encode(value, order="deterministic").decode()
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value, order="deterministic"), separators=(",", ":"))
+
+
+def _encode(value: object) -> object:
+    if not isinstance(value, str) or value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+    return value
+
+
+def _decode(value: object) -> object:
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
-from reconcile.fs.state_location import NAME
 from reconcile.state import baseline_table
 from reconcile.state.baseline_table import Fold
-from reconcile.state.connection import StateError
+from reconcile.state.connection import StateError, encoded, select
 from reconcile.state.database_file import (
     BUSY_SECONDS,
     memory,
     open_for_reading,
     open_for_writing,
 )
+from reconcile.state.directory import NAME
 from reconcile.state.journal import Journal
 from reconcile.state.schema import LIBRARY, state_errors, transaction
-from reconcile.state.sql_values import encoded, select
-from reconcile.state.versions import Versions
+from reconcile.state.vault import Versions
 
 if TYPE_CHECKING:
     import sqlite3
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from reconcile.model.baseline import Memory
-    from reconcile.state.generation import Generation
+    from reconcile.state.directory import Generation
 
 __all__ = ["Checkout", "Conflict", "Fold", "State", "StateError"]
 

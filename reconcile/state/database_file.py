@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 from reconcile.fs.paths import is_other, open_regular
 from reconcile.fs.posix import process_lives
 from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
-from reconcile.fs.state_location import NAME, OVERRIDE
 from reconcile.state.connection import Live, StateError
-from reconcile.state.generation import NAME as GENERATION
-from reconcile.state.generation import generation, mark_of
+from reconcile.state.directory import GENERATION, NAME, OVERRIDE, generation, mark_of
 from reconcile.state.local_list import NAME as LIST
 from reconcile.state.local_list import has_revoked, head_of, list_again, number_of, take_in
 from reconcile.state.local_list import read as read_list
@@ -30,7 +28,7 @@ from reconcile.state.schema import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.state.generation import Generation
+    from reconcile.state.directory import Generation
 
 BUSY_SECONDS = 5.0
 _UNFINISHED = f"{NAME}.new-"

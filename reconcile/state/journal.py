@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
 from reconcile.state import baseline_table
+from reconcile.state.connection import as_json, encoded, encoding, select
 from reconcile.state.schema import LIBRARY, state_errors, transaction
-from reconcile.state.sql_values import as_json, encoded, encoding, select
 
 if TYPE_CHECKING:
     import sqlite3

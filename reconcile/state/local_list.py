@@ -26,8 +26,7 @@ import sqlite3
 from msgspec import Struct
 
 from reconcile.fs.paths import open_regular
-from reconcile.state.connection import StateError
-from reconcile.state.sql_values import as_json, encoded, select
+from reconcile.state.connection import StateError, as_json, encoded, select
 
 NAME = "local.jsonl"
 _ABOUT = "private conversations: no run copies them into a workspace; read again if state.sqlite is lost"

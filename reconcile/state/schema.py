@@ -8,7 +8,7 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from reconcile.state.connection import Live, StateError
-from reconcile.state.generation import advance
+from reconcile.state.directory import advance
 from reconcile.state.local_list import has_revoked, write_after, write_ahead
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from reconcile.fs.hashing import digest
 from reconcile.fs.mutations import Root
 from reconcile.model.snapshot import Side
 from reconcile.state.journal import Step
-from reconcile.state.vault import Vault
-from reconcile.state.versions import Version
+from reconcile.state.vault import Vault, Version
 
 if TYPE_CHECKING:
     from pathlib import Path

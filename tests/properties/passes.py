@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from reconcile.adapters.locate import locate
 from reconcile.engine.passes import Passes
 from reconcile.engine.session import Session
-from reconcile.fs.state_location import state_directory
 from reconcile.model.snapshot import Side
 from reconcile.scan.scan import scan
+from reconcile.state.directory import state_directory
 from tests.support.commands import outcome_of
 from tests.support.disk_level import DiskLevel
 from tests.support.pure_level import FORMAT

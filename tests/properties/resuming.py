@@ -20,9 +20,9 @@ from reconcile.engine.passes import Passes
 from reconcile.engine.result_cache import asked_of
 from reconcile.engine.resume import Recalled
 from reconcile.engine.session import Session
-from reconcile.fs.state_location import state_directory
 from reconcile.index.summary import LastAnswer
 from reconcile.scan.scan import scan
+from reconcile.state.directory import state_directory
 from tests.properties.passes import SIDES
 from tests.support.commands import outcome_of
 from tests.support.disk_level import DiskLevel

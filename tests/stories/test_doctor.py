@@ -11,8 +11,7 @@ import pytest
 from reconcile import Workspace
 from reconcile.model.snapshot import STREAM, Side
 from reconcile.state.database import State
-from reconcile.state.vault import Vault
-from reconcile.state.versions import Version
+from reconcile.state.vault import Vault, Version
 from tests.support.library import locked, say
 from tests.support.three import FIRST, SECOND_ID, THIRD, three
 from tests.support.trouble import hold

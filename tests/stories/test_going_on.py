@@ -143,7 +143,7 @@ def test_what_was_kept_may_be_damaged(known: World, kind: str, damage: bytes) ->
 
 
 def test_a_state_that_decays_without_a_trace_is_moved_aside(world: World) -> None:
-    with mock.patch("reconcile.state.generation._status", return_value=()):
+    with mock.patch("reconcile.state.directory._status", return_value=()):
         for number in (ONE, TWO):
             write_conversation(world.workspace / f"{number}-it", "It", events(2))
         world.reconcile()

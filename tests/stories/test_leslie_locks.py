@@ -19,7 +19,7 @@ from tests.support.watching import Watching, until
 from tests.support.world import command
 
 if TYPE_CHECKING:
-    from reconcile.state.versions import Version
+    from reconcile.state.vault import Version
     from tests.conftest import Run
 
 ROOT = Path(__file__).parents[2]

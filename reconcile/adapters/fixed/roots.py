@@ -14,7 +14,7 @@ from reconcile.adapters.roots import LocateError, Roots, identity_of
 from reconcile.fs.git_state import in_repository
 from reconcile.fs.hashing import digest
 from reconcile.fs.paths import is_directory, upwards
-from reconcile.fs.state_location import data_directory
+from reconcile.state.directory import data_directory
 
 if TYPE_CHECKING:
     from reconcile.adapters.roots import Request

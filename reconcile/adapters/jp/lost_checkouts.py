@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from reconcile.fs.files import unreadable
 from reconcile.fs.paths import is_absence, is_directory, names_in, status_at
-from reconcile.fs.state_location import NAME, state_directory
 from reconcile.model.names import ID_FILE, LINK, MARKER
 from reconcile.model.snapshot import Unreadable
+from reconcile.state.directory import NAME, state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.fs.state_location import state_directory
 from reconcile.model.baseline import (
     LOST,
     Agreed,
@@ -34,10 +33,10 @@ from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.state.baseline_table import FEW
 from reconcile.state.database import Checkout, Conflict, Fold, State, StateError
 from reconcile.state.database_file import connect_to_file_alone
-from reconcile.state.generation import generation
+from reconcile.state.directory import generation, state_directory
 from reconcile.state.journal import IntentChange, Step, StepState
 from reconcile.state.schema import LIBRARY, VERSION, migrate, version_of
-from reconcile.state.versions import Version, VersionKind
+from reconcile.state.vault import Version, VersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
