@@ -20,7 +20,7 @@ from reconcile.library.errors import (
     UnknownConversationError,
     UnreadableError,
 )
-from reconcile.library.process_locks import JpLocks, LockBackend, NoLocks
+from reconcile.library.locks import JpLocks, LockBackend, NoLocks
 from reconcile.library.transaction import Draft
 from reconcile.library.values import Event, Events, Json, Metadata, View, new_event, plain, thawed, timestamp
 from reconcile.library.workspace import Workspace

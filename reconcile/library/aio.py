@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from types import TracebackType
 
-    from reconcile.library.lock_waiting import Wait
+    from reconcile.library.locks import Wait
 
 T = TypeVar("T")
 

@@ -21,15 +21,15 @@ from reconcile.library.errors import (
     UnknownConversationError,
     report,
 )
-from reconcile.library.rw_locks import entered, is_inside
+from reconcile.library.locks import entered, is_inside
 from reconcile.model.snapshot import Fault, ParentKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from reconcile.adapters.jp.locks import Lease
     from reconcile.library.backend import Strategy
-    from reconcile.library.process_locks import Lease
-    from reconcile.library.rw_locks import Claim
+    from reconcile.library.locks import Claim
     from reconcile.library.storage import Storage
     from reconcile.library.values import Contents, Events, Metadata, View
 

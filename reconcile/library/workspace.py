@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from reconcile.adapters.locate import locate
+from reconcile.adapters.roots import LocateError, refuse_state_inside
+from reconcile.config import load_settings
+from reconcile.engine.session import Session
 from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
+from reconcile.fs.state_location import state_directory
 from reconcile.library import values
 from reconcile.library.backend import NullBackend
 from reconcile.library.conversation import ConversationHandle, ConversationLock, ConversationMut
@@ -19,26 +26,49 @@ from reconcile.library.errors import (
     UnreadableError,
     report,
 )
-from reconcile.library.lock_waiting import Wait
-from reconcile.library.opening import open_storage
-from reconcile.library.process_locks import NoLocks
-from reconcile.library.rw_locks import Claim, Exclusions, entered
-from reconcile.library.storage import Memory
+from reconcile.library.locks import Claim, Exclusions, JpLocks, NoLocks, Wait, entered
+from reconcile.library.shared_index import Sight
+from reconcile.library.storage import Disk, Memory
 from reconcile.library.transaction import Scope
-from reconcile.library.views import Snapshots
+from reconcile.model.policy import Policy
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
+    from reconcile.adapters.jp.locks import Lease
     from reconcile.library.aio import Locking
     from reconcile.library.backend import PersistBackend, Strategy
-    from reconcile.library.process_locks import Lease, LockBackend
+    from reconcile.library.locks import LockBackend
     from reconcile.library.storage import Storage
     from reconcile.library.tree import Tree
     from reconcile.library.values import Contents, Events, Metadata, View
+
+
+class Snapshots:
+    """The last value of each file that was asked for; a file is read again where its content is another."""
+
+    def __init__(self, exclusions: Exclusions) -> None:
+        """Know nothing yet."""
+        self._exclusions = exclusions
+        self._known: dict[tuple[str, str], tuple[object, View]] = {}
+
+    def value(self, storage: Storage, conversation: str, name: str) -> View:
+        """Return what a file says now. Raises `UnknownConversationError`, `UnreadableError`."""
+        with entered(), self._exclusions.of(conversation).reading():
+            source = storage.load(conversation).get(name)
+            if source is None:
+                self._known.pop((conversation, name), None)
+                raise UnknownConversationError(
+                    f"{conversation} is on neither side any more", "it was removed meanwhile"
+                )
+            known = self._known.get((conversation, name))
+            if known is None or known[0] != source.mark:
+                value = values.frozen(values.decoded(conversation, name, source.read()))
+                known = self._known[conversation, name] = source.mark, value
+            return known[1]
+
 
 T = TypeVar("T")
 TIMEOUT = 10.0
@@ -317,3 +347,32 @@ class Workspace:
 
     def _lock(self, claim: Claim, lease: Lease) -> ConversationLock:
         return ConversationLock(self._scope(claim, lease))
+
+
+def open_storage(
+    path: str | os.PathLike[str] | None,
+    store: str | os.PathLike[str] | None,
+    backend: PersistBackend | None,
+    locks: LockBackend | None,
+) -> tuple[Storage, LockBackend]:
+    """Return what `Workspace.open` works with."""
+    where = None if path is None else os.fspath(path)
+    roots = locate(None, where, None if store is None else os.fspath(store), os.getcwd(), os.environ, sys.platform)
+    if roots.format != "jp":
+        raise LocateError(f"{roots.workspace}: found the format {roots.format}, expected JP's, which has locks")
+    settings = load_settings(os.environ, roots.workspace_id)
+    directory = state_directory(roots.key, os.environ, sys.platform)
+    refuse_state_inside(roots, directory)
+    session = Session(roots, directory, readonly=backend is not None, ignore=settings.ignore)
+    policy = Policy(
+        layout=settings.layout, stream=settings.stream, diverged=settings.diverged, missing=settings.missing
+    )
+    try:
+        with entered():
+            sight = Sight(session, policy)
+    except BaseException:
+        session.state.close()
+        raise
+    locks = locks or (JpLocks(roots) if backend is None else NoLocks())
+    disk = Disk(sight, locks.others)
+    return disk if backend is None else Memory(disk, backend), locks

@@ -401,10 +401,10 @@ with workspace.lock_conversation(workspace.acquire("{other}")).into_mut() as ano
 """
 AT_THE_END = """
 import atexit, threading
-from reconcile.library import exclusion
+from reconcile.library import locks
 def last():
     global mut
-    with exclusion.entered():
+    with locks.entered():
         del mut
 threading.Thread.start = lambda self: (_ for _ in ()).throw(RuntimeError("can't create new thread"))
 last()

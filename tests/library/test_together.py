@@ -13,7 +13,7 @@ import pytest
 
 from reconcile import BusyError, Events, PersistError, UnreadableError, Workspace
 from reconcile.fs.durability import Durability
-from reconcile.library.rw_locks import Exclusion
+from reconcile.library.locks import Exclusion
 from tests.support.jp_process import JpProcess
 from tests.support.library import check, directory, locked, mutable, say, texts
 from tests.support.three import FIRST, SECOND_ID, THIRD

@@ -1,16 +1,28 @@
-"""Who may do what to a conversation inside this process: one lock of it at a time, many readers or one writer."""
+"""Locks of conversations: readers and a writer inside this process, JP's locks between processes, and waiting for both.
+
+JP's rules are in docs/design/formats/jp.md#lock-files.
+"""
 
 from __future__ import annotations
 
+import os
+import random
 import threading
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from reconcile.library.errors import MisuseError
+from msgspec import Struct
+
+from reconcile.adapters.jp.locks import Busy, Lease, LockRoots, Locks, LockSet, NullLockSet
+from reconcile.formats import get_format
+from reconcile.library.errors import LockError, MisuseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from reconcile.adapters.roots import Roots
 
 
 _LOOK_AGAIN_S = 1.0
@@ -141,3 +153,112 @@ class Exclusions:
             if found is None:
                 found = self._of[conversation] = Exclusion(conversation)
             return found
+
+
+class LockBackend(Protocol):
+    """Locks of single conversations, across processes."""
+
+    @property
+    def others(self) -> Locks:
+        """How the locks of other conversations are taken, where a change concerns those too."""
+
+    def take(self, conversation: str, session: str | None) -> Lease | Busy:
+        """Try once, without waiting; ``session`` is what others are told of who holds it."""
+
+
+class JpLocks:
+    """JP's own: a running JP and this process exclude each other."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._format = get_format(roots.format)
+        self._new = None if roots.store_exists else roots.store
+        self._locks = LockSet(LockRoots(roots.store, roots.workspace))
+
+    @property
+    def others(self) -> Locks:
+        """The same locks, for the executor."""
+        return self._locks
+
+    def take(self, conversation: str, session: str | None) -> Lease | Busy:
+        """Try to flock JP's lock file."""
+        name = self._format.lock_name(conversation)
+        assert name is not None  # noqa: S101 - JP's conversations have one
+        if self._new is not None:  # the first conversation of a project: there is no store yet
+            os.makedirs(self._new, exist_ok=True)
+        return self._locks.take(name, session)
+
+
+class NoLocks:
+    """Nobody is kept out, and no lock file is made: for tests, and where nothing is written."""
+
+    others: Locks = NullLockSet()
+
+    def take(self, conversation: str, session: str | None) -> Lease | Busy:  # noqa: ARG002 - nobody is told
+        """Succeed."""
+        return _Nothing(conversation)
+
+
+class _Nothing(Struct, frozen=True):
+    name: str
+
+    def still_held(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass
+
+
+T = TypeVar("T")
+_FIRST_S, _LONGEST_S = 0.001, 0.05
+
+
+class Wait(Generic[T]):
+    """One wait for one lock. ``timeout``: seconds, 0 for one attempt, None for as long as it takes."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        locks: LockBackend,
+        session: str | None,
+        timeout: float | None,
+        made: Callable[[Claim, Lease], T],
+    ) -> None:
+        self._claim, self._locks, self._session, self._made = claim, locks, session, made
+        self._conversation = claim.exclusion.conversation
+        self._ends = None if timeout is None else time.monotonic() + timeout
+        self._pause = _FIRST_S
+        self._busy: Busy | None = None
+
+    def attempt(self) -> T | None:
+        """Try once. Raises `LockError` where nobody could have it."""
+        lock, found = None, None
+        try:
+            if self._claim.make():
+                with entered():
+                    found = self._locks.take(self._conversation, self._session)
+                    if not isinstance(found, Busy):
+                        lock = self._made(self._claim, found)
+        finally:
+            if lock is None:
+                if found is not None and not isinstance(found, Busy):
+                    found.release()
+                self._claim.give_up()
+        self._busy = found if isinstance(found, Busy) else None
+        if self._busy is not None and self._busy.impossible:
+            raise LockError(f"{self._conversation}: can't be locked: {self._busy.detail}")
+        return lock
+
+    def is_over(self) -> bool:
+        """Tell whether there is no time left."""
+        return self._ends is not None and time.monotonic() >= self._ends
+
+    def pause(self) -> float:
+        """Return how long to wait until the next attempt: longer each time, and never all at once."""
+        self._pause = min(self._pause * 1.5, _LONGEST_S)
+        left = self._pause if self._ends is None else max(0.0, self._ends - time.monotonic())
+        return min(left, self._pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+
+    def words(self) -> str:
+        """Say who had it in the end."""
+        who = self._busy.detail if self._busy is not None else "locked elsewhere in this process"
+        return f"{self._conversation}: {who}"
