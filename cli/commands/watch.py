@@ -15,9 +15,8 @@ import click
 
 from reconcile.model.snapshot import WHOLE
 from reconcile.serialization.plan_json import action_to_json, item_to_json
-from reconcile.watch.events import What
-from reconcile.watch.loop import Pace, Watched
-from reconcile.watch.watcher import Watcher
+from reconcile.watch.reporter import What
+from reconcile.watch.watcher import Pace, Watched, Watcher
 
 from ..context import find_roots, open_session, policy_of, settings_of
 from ..options import common_options, options_of
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 
     from reconcile.config import Settings
     from reconcile.model.plan import Action, Item
-    from reconcile.watch.event_queue import Inbox
-    from reconcile.watch.events import News, Standing
+    from reconcile.watch.fs_events import Inbox
+    from reconcile.watch.reporter import News, Standing
 
     from ..arguments import Options
 

@@ -1,4 +1,4 @@
-"""Events of the file system, from watchdog: where something has changed, and nothing about what."""
+"""Events of the file system, from watchdog: queued, and mapped to a conversation and to the directories to scan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import logging
 import os
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, NamedTuple
 
 from watchdog.events import (
     DirCreatedEvent,
@@ -23,7 +24,10 @@ from watchdog.events import (
 from watchdog.observers import Observer
 
 from reconcile.fs.posix import network_type
-from reconcile.model.snapshot import Side
+from reconcile.inspect.stray_files import STAGING
+from reconcile.model.format import Entry
+from reconcile.model.names import CHILDREN
+from reconcile.model.snapshot import ARCHIVE, TRASH, Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -31,7 +35,102 @@ if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
     from watchdog.observers.api import BaseObserver
 
+    from reconcile.model.format import Format, Places
+
     Hear = Callable[[Side, str], None]
+
+
+_SECOND = 10**9
+
+
+class Inbox:
+    """Events by side and path, relative to the directory of the side's conversations.
+
+    ``stopping`` and ``reopening`` say what was asked for. All methods but `take` may be called from anywhere: putting
+    something into this kind of queue is safe even in a signal handler that interrupts it.
+    """
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[tuple[Side, str] | None] = SimpleQueue()
+        self.stopping = False
+        self.reopening = False
+
+    def hear(self, side: Side, path: str) -> None:
+        """Take an event in."""
+        self._queue.put((side, path))
+
+    def stop(self) -> None:
+        """Ask the watcher to stop after the step in hand."""
+        self.stopping = True
+        self._queue.put(None)
+
+    def reopen(self) -> None:
+        """Ask the watcher to read the configuration again."""
+        self.reopening = True
+        self._queue.put(None)
+
+    def take(self, timeout_ns: int) -> list[tuple[Side, str]]:
+        """Wait for an event, for so long at most; return all that are there."""
+        found = []
+        try:
+            found.append(self._queue.get(timeout=max(0, timeout_ns) / _SECOND))
+            while True:
+                found.append(self._queue.get_nowait())
+        except Empty:
+            return [event for event in found if event is not None]
+
+
+class Heard(NamedTuple):
+    """``conversation`` is empty where the path is that of no conversation."""
+
+    conversation: str
+    places: tuple[str, ...]
+
+
+def heard(fmt: Format, path: str) -> Heard | None:
+    """Return what a path, relative to the directory of the conversations, says; None: it is nobody's business.
+
+    A conversation's directory, which may have come or gone, is named itself: to list the directory around it would cost
+    as much as there are others in it.
+    """
+    if fmt.places is not None:
+        return _heard_of_record(fmt.places, path)
+    names = path.split("/") if path else []
+    owner, level = "", ""
+    while names:
+        name = names.pop(0)
+        inner = f"{level}/{name}" if level else name
+        if name in (ARCHIVE, TRASH):
+            if not names:
+                return Heard(owner, (inner,))
+            level = inner
+            continue
+        conversation = None if name.startswith(".") else fmt.id_of(name)
+        if conversation is None:
+            return None if name.startswith(".") else Heard(owner, (level,))
+        if not names:
+            return Heard(conversation, (inner,))
+        if names[0] != CHILDREN:
+            return None if names[-1].startswith(STAGING) else Heard(conversation, (inner,))
+        names.pop(0)
+        owner, level = conversation, f"{inner}/{CHILDREN}"
+        if not names:
+            return Heard(conversation, (inner, level))
+    return Heard(owner, (level,))
+
+
+def _heard_of_record(places: Places, path: str) -> Heard | None:
+    """Return the record that a path is, or lies in; what it is by now, a file or a directory, isn't known."""
+    level = ""
+    for name in path.split("/") if path else ():
+        level = f"{level}/{name}" if level else name
+        kinds = {places.entry(level, directory=each) for each in ((True,) if level != path else (True, False))}
+        if Entry.RECORD in kinds:
+            return Heard(level, (level,))
+        if Entry.ENTER not in kinds:
+            return None if kinds == {Entry.IGNORED} else Heard("", (level,))
+    return Heard("", (level,))
+
 
 _WATCHDOG = logging.getLogger("watchdog")
 _WATCHDOG.addHandler(logging.NullHandler())  # else what it logs goes to the terminal

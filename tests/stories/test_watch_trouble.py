@@ -17,9 +17,8 @@ import pytest
 from reconcile.adapters.locate import locate
 from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
-from reconcile.watch.events import What
-from reconcile.watch.loop import Pace, Watched
-from reconcile.watch.watcher import Watcher
+from reconcile.watch.reporter import What
+from reconcile.watch.watcher import Pace, Watched, Watcher
 from tests.support.git_world import commit, git
 from tests.support.three import FIRST, SECOND_ID, THIRD
 from tests.support.watching import Watching, grow, until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.watch.event_paths import heard
+from reconcile.watch.fs_events import heard
 
 ONE, TWO = "jp-c17000000001", "jp-c17000000002"
 A, B = "17000000001-a", "17000000002-b"
