@@ -14,7 +14,6 @@ from reconcile.adapters.roots import LocateError, refuse_state_inside
 from reconcile.config import load_settings
 from reconcile.engine.session import Session
 from reconcile.formats.jp.files import BASE_FILE, EVENTS_FILE, METADATA_FILE
-from reconcile.fs.state_location import state_directory
 from reconcile.library import values
 from reconcile.library.backend import NullBackend
 from reconcile.library.conversation import ConversationHandle, ConversationLock, ConversationMut
@@ -31,6 +30,7 @@ from reconcile.library.shared_index import Sight
 from reconcile.library.storage import Disk, Memory
 from reconcile.library.transaction import Scope
 from reconcile.model.policy import Policy
+from reconcile.state.directory import state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
