@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from reconcile.apply.drift import DriftError
 from reconcile.apply.remove_directory import Discard
+from reconcile.apply.staging import DriftError
 from reconcile.apply.swap import Swap
 from reconcile.fs.files import print_of
 from reconcile.model.plan import Kind

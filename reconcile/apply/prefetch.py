@@ -19,8 +19,7 @@ import struct
 import time
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from reconcile.apply.drift import DriftError
-from reconcile.apply.staging import Staged
+from reconcile.apply.staging import DriftError, Staged
 from reconcile.fs.files import print_of
 from reconcile.fs.helper_process import is_possible
 from reconcile.index.stat_cache import settled

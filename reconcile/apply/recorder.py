@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome, Result
-from reconcile.model.baseline import LOST
+from reconcile.model.baseline import LOST, remembered
 from reconcile.model.snapshot import METADATA, WHOLE, Side
 from reconcile.planning.baseline_update import brought
 from reconcile.planning.rules.tree import stated_alone
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reconcile.model.world_state import Look
     from reconcile.planning.baseline_update import Changes
     from reconcile.state.database import State
+    from reconcile.state.journal import Run
 
 _INTERRUPTED = "the run was interrupted"
 _OF_THE_PLAN = ("id", "needs", "touches", "together", "title")
@@ -159,3 +160,30 @@ def explained(
         for key, waiting in memory.waiting.items()
         if waiting.run == outcome.run and key not in ended
     }
+
+
+def forget_untouched(state: State, run: str, checkout: int | None) -> None:
+    """Take out of the journal that a run concerned conversations of which it has changed nothing.
+
+    An intent that it wrote ahead holds, and is a change, whatever became of the steps; so is a request that waits.
+    """
+    untouched = state.journal.untouched(run)
+    if untouched:
+        before = state.journal.remembered(run)
+        asked = untouched & before.keys()
+        memory = state.load(checkout, asked)
+        recorded = {each for (each, _), waiting in memory.waiting.items() if waiting.run == run}
+        now = remembered(memory, asked - recorded)
+        state.journal.unconcerned(run, [each for each, found in now.items() if found == before[each]])
+
+
+def put_back_untouched(state: State, run: Run) -> None:
+    """Have hold again what was remembered before an undo that was killed, of the conversations that it had not begun.
+
+    What a later run has remembered meanwhile stays.
+    """
+    untouched = state.journal.untouched(run.id) - state.journal.concerned_since(run.id).keys()
+    if run.undoes is not None and run.checkout is not None and untouched:
+        before = state.journal.remembered(run.id)
+        again = {each: before[each] for each in untouched & before.keys()}
+        state.journal.record_intents(run.id, run.checkout, Fold(), again)

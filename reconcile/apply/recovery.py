@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.adapters.roots import identity_of
-from reconcile.apply.partial_units import found_at, roll_back_halves, wanted_by
+from reconcile.apply.recorder import forget_untouched, put_back_untouched
 from reconcile.apply.staging_cleanup import (
     clean_staging,
     is_staged,
@@ -24,7 +24,7 @@ from reconcile.apply.staging_cleanup import (
     remove_library_staging,
     staging_name,
 )
-from reconcile.apply.untouched import forget_untouched, put_back_untouched
+from reconcile.fs.hashing import chunks_of
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, Side
 from reconcile.serialization.plan_json import place_from_json
@@ -37,9 +37,12 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.jp.locks import Acquired
     from reconcile.apply.target import Site
+    from reconcile.fs.durability import Durability
     from reconcile.fs.mutations import Root
+    from reconcile.model.snapshot import Digest, Place
     from reconcile.state.database import Checkout
     from reconcile.state.journal import Run, Step
+    from reconcile.state.vault import Vault, Version
 
 _OPEN = (StepState.PLANNED, StepState.BEGUN)
 _UNUSED_S = 600
@@ -189,3 +192,73 @@ def _is_done(step: Step, roots: Mapping[Side, Root]) -> bool:
         return not root.exists(target.path)
     wanted = wanted_by(step)
     return bool(wanted) and found_at(wanted, roots) == wanted
+
+
+def wanted_by(step: Step) -> dict[Place, Digest | None]:
+    """Return what a step was to leave at each file that it changes; None is a file that it takes away."""
+    action = json.loads(step.record)
+    wanted = {place_from_json(write["target"]): write["digest"] for write in action["writes"]}
+    return wanted | {place_from_json(place): None for place in action["removes"]}
+
+
+def found_at(places: Iterable[Place], roots: Mapping[Side, Root]) -> dict[Place, Digest | None]:
+    """Return the digest of what is at each of these places, None where nothing is. Raises `OSError`."""
+    return {place: _digest_at(roots[place.side], place.path) for place in places}
+
+
+def roll_back_halves(
+    steps: Iterable[Step],
+    versions: Iterable[Version],
+    roots: Mapping[Side, Root],
+    vault: Vault,
+    durability: Durability,
+    staging: str,
+) -> None:
+    """Put back units of several files of which a killed run replaced only some.
+
+    A stream of which one file is new and one is old is nobody's content; the next plan would take it for an edit. The
+    versions of before are in the vault, and the new ones go there now. Where any file is neither the old nor the new
+    one, somebody has written since, and all of them stay. ``staging`` is the run's own staging directory, which must
+    not exist. Raises `OSError`, `VaultError`.
+    """
+    before = {(version.side, version.path): version for version in versions}
+    for step in steps:
+        wanted = wanted_by(step)
+        if json.loads(step.record)["unit"] == WHOLE or len(wanted) < 2 or any(p.side not in roots for p in wanted):
+            continue
+        found = found_at(wanted, roots)
+        old = {place: version.xxh3 if (version := before.get((place.side, place.path))) else None for place in wanted}
+        new = [place for place in wanted if found[place] == wanted[place]]
+        known = all(found[place] in (wanted[place], old[place]) for place in wanted)
+        if not known or len(new) in (0, len(wanted)):
+            continue
+        for place in new:
+            if found[place] is not None:
+                vault.put_file(roots[place.side].absolute(place.path))
+        vault.flush()
+        for place in new:
+            _put_back(roots[place.side], place.path, before.get((place.side, place.path)), vault, durability, staging)
+
+
+def _digest_at(root: Root, path: str) -> Digest | None:
+    try:
+        return root.digest(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _put_back(
+    root: Root, path: str, version: Version | None, vault: Vault, durability: Durability, staging: str
+) -> None:
+    """Give a name its old content and time, or take it away where it had none."""
+    above = os.path.dirname(root.absolute(path))
+    if version is None:
+        root.unlink(path)
+    else:
+        root.make_directories(staging)
+        with vault.open(version.digest) as kept:
+            root.create_file(f"{staging}/back", chunks_of(kept.fileno()), version.mtime_ns)
+        durability.fsync_file(root.absolute(f"{staging}/back"))
+        root.rename(f"{staging}/back", path)
+        root.remove_directory(staging)
+    durability.fsync_directory(above)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from msgspec import Struct, field
 
-from reconcile.apply.drift import DriftError
+from reconcile.apply.staging import DriftError
 from reconcile.fs.dirfd import kind_of
 from reconcile.fs.files import Print, mtime_of, print_of
 from reconcile.model.snapshot import Foreign, Place, nested_git

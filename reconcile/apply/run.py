@@ -12,10 +12,17 @@ from msgspec.structs import replace
 
 from reconcile.apply.executor import Executor
 from reconcile.apply.outcome import Result
-from reconcile.apply.recorder import Recorder, decided_ahead, explained, learned, planned_steps, preserved
+from reconcile.apply.recorder import (
+    Recorder,
+    decided_ahead,
+    explained,
+    forget_untouched,
+    learned,
+    planned_steps,
+    preserved,
+)
 from reconcile.apply.staging import Stage
 from reconcile.apply.staging_cleanup import clean_staging, is_staged, staging_name
-from reconcile.apply.untouched import forget_untouched
 from reconcile.model.baseline import remembered
 from reconcile.model.reasons import Reason
 from reconcile.planning.baseline_update import fold

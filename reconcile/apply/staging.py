@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
-from reconcile.apply.drift import DriftError
 from reconcile.fs.files import mtime_of, whole
 from reconcile.fs.hashing import CHUNK, chunks_of
 from reconcile.model.snapshot import EXTRA, METADATA, Place, Side
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
     from reconcile.model.plan import Action, Expect, Write
     from reconcile.model.snapshot import Digest
     from reconcile.state.vault import Vault
+
+
+class DriftError(Exception):
+    """Something isn't as the plan expects it: the conversation is left as it is."""
 
 
 class Kept(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
-from reconcile.apply.drift import DriftError
+from reconcile.apply.staging import DriftError
 from reconcile.fs.files import Print, print_of
 from reconcile.fs.hashing import digest_file
 from reconcile.fs.mutations import NotAFileError

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from reconcile.apply.drift import DriftError
+from reconcile.apply.staging import DriftError
 from reconcile.apply.swap import Swap
 from reconcile.fs.hashing import digest
 from reconcile.fs.mutations import Root

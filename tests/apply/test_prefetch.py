@@ -53,7 +53,7 @@ def world(tmp_path: Path, run: Run) -> World:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of two, and a second process for few; the tests' own threads have no part in it."""
-    monkeypatch.setattr("reconcile.apply.batches.LOCKS_AT_ONCE", 2)
+    monkeypatch.setattr("reconcile.apply.executor.LOCKS_AT_ONCE", 2)
     monkeypatch.setattr(prefetch, "WORTH_A_PROCESS", 2)
     monkeypatch.setattr(prefetch, "is_possible", lambda: True)
 

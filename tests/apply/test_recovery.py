@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.apply.partial_units import roll_back_halves
+from reconcile.apply.recovery import roll_back_halves
 from reconcile.fs.durability import Durability
 from reconcile.fs.hashing import digest
 from reconcile.fs.mutations import Root
