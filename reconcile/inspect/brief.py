@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 from reconcile.adapters.claudesidian.files import read_surroundings, read_vault
 from reconcile.adapters.fixed.markers import MARKS, place_of
 from reconcile.errors import ReconcileError
-from reconcile.formats.claudesidian.briefing import brief
-from reconcile.formats.claudesidian.checks import compatibility
-from reconcile.formats.claudesidian.events.hybrid import read_nexus
-from reconcile.formats.claudesidian.events.migration import is_completed
-from reconcile.formats.claudesidian.events.replay import replay
+from reconcile.formats.claudesidian.briefing import Version, answer_unknown, brief, load_workspace, version_of
+from reconcile.formats.claudesidian.checks.events import is_completed, read_nexus
 from reconcile.formats.claudesidian.record_files import Kind, listed_id
+from reconcile.formats.claudesidian.replay import replay
 from reconcile.formats.claudesidian.vault import SplitFiles, read_records
 
 if TYPE_CHECKING:
@@ -57,13 +55,13 @@ def brief_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
 def compat_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
     """What the program of the split era answers, also to an id that isn't there."""
     values = {id_: item.value for id_, item in _split(read_vault(path, [Kind.WORKSPACE])).current.items()}
-    version = compatibility.version_of(values.values())
+    version = version_of(values.values())
     found = values.get(wanted)
-    if found is None and version is compatibility.Version.DECEMBER:
+    if found is None and version is Version.DECEMBER:
         found = next((value for value in values.values() if value.get("name") == wanted), None)
     if found is None:
-        return compatibility.unknown(version, wanted)
-    return compatibility.load_workspace(found, read_surroundings(path), limit)
+        return answer_unknown(version, wanted)
+    return load_workspace(found, read_surroundings(path), limit)
 
 
 def _workspaces(files: VaultFiles) -> dict[str, Mapping[str, Any]]:

@@ -31,8 +31,7 @@ class Ill(Struct, frozen=True):
 
 def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
     from reconcile.adapters.claudesidian.files import read_vault
-    from reconcile.formats.claudesidian.checks.examine import examine
-    from reconcile.formats.claudesidian.derived import id_of
+    from reconcile.formats.claudesidian.checks.examine import examine, id_of
     from reconcile.inspect.brief import vault_at
 
     return tuple(

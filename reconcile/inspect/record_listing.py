@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.formats.claudesidian.events.parse import read_events
-from reconcile.formats.claudesidian.layout import Place, Role, place_of
+from reconcile.formats.claudesidian.events import read_events
+from reconcile.formats.claudesidian.finding import counted
 from reconcile.formats.claudesidian.record_files import (
     Item,
     Kind,
@@ -18,7 +18,7 @@ from reconcile.formats.claudesidian.record_files import (
     traces_of,
 )
 from reconcile.formats.claudesidian.union import LATEST
-from reconcile.formats.claudesidian.words import counted
+from reconcile.formats.claudesidian.vault import Place, Role, place_of
 from reconcile.inspect.listing import where_is
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile.formats.claudesidian.checks.examine import examine
-from reconcile.formats.claudesidian.index.rebuild import rebuild
+from reconcile.formats.claudesidian.index import rebuild
 from reconcile.formats.claudesidian.record_files import INDEX, Item, Kind, in_order, is_item, read_item
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, VaultFiles
 from reconcile.formats.json import javascript

@@ -1,10 +1,31 @@
-"""What is wrong in a vault, as values: the words, and the mending as bytes that somebody else may write."""
+"""Findings about a vault as values: their words, and each repair as the bytes that the caller may write."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+from reconcile.formats.json.strict import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+_SHOWN = 8
+
+
+def some(words: Iterable[str]) -> str:
+    """A list in quotes, cut short."""
+    every = list(words)
+    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return ", ".join(quoted(each) for each in every[:_SHOWN]) + more
+
+
+def counted(count: int, what: str) -> str:
+    """So many of something, in the right number."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 class Severity(StrEnum):

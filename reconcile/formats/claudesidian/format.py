@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.formats.claudesidian.choice import join_events, join_items, loses_entries, loses_events
-from reconcile.formats.claudesidian.derived import mended
-from reconcile.formats.claudesidian.events.parse import holds_events, is_cut_short
-from reconcile.formats.claudesidian.layout import Place, Role, place_of
+from reconcile.formats.claudesidian.checks.examine import mended
+from reconcile.formats.claudesidian.events import holds_events, is_cut_short
 from reconcile.formats.claudesidian.record_files import Item, Kind, read_item
-from reconcile.formats.claudesidian.vault import NEXUS, FoundVault, VaultFiles, read_index
+from reconcile.formats.claudesidian.union import join_events, join_items, loses_entries, loses_events
+from reconcile.formats.claudesidian.vault import NEXUS, FoundVault, Place, Role, VaultFiles, place_of, read_index
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import Fault

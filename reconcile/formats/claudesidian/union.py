@@ -1,17 +1,31 @@
-"""Two versions of a record in one, by the ids of sessions, traces, states and messages
-(docs/design/formats/claudesidian.md#c6, docs/design/formats/claudesidian.md#c10).
+"""Two versions of a file merged into one: records by the ids of their entries, event files by their events.
 
-The program writes whole files without a lock, so each of two versions may have what the other lacks. Where a common
-older version is known, what one side has taken away stays away, and what only one side has changed is as it says;
-without it nothing is ever taken away.
+The program writes whole files without a lock, so each of two versions may have what the other lacks
+(docs/design/formats/claudesidian.md#c6, docs/design/formats/claudesidian.md#c10). Where a common older version is
+known, what one side has removed stays removed, and what only one side has changed is taken from it; without it nothing
+is ever removed. The result does not depend on the order of the two versions, and merging it again adds nothing: two
+worktrees get the same file.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from reconcile.formats.claudesidian.record_files import Kind, messages_of, number, sessions_of, states_of, traces_of
+from reconcile.formats.claudesidian.events import clashing, is_held_by, lacks_events, read_events, unite
+from reconcile.formats.claudesidian.finding import some
+from reconcile.formats.claudesidian.record_files import (
+    Item,
+    Kind,
+    messages_of,
+    number,
+    read_item,
+    sessions_of,
+    states_of,
+    traces_of,
+)
+from reconcile.formats.claudesidian.repair import lacking
 from reconcile.formats.json import javascript
+from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +33,7 @@ if TYPE_CHECKING:
     from reconcile.formats.claudesidian.record_files import Value
 
     Choice: TypeAlias = Callable[[Any, Any], Any]
+
 
 LATEST = {Kind.WORKSPACE: "lastAccessed", Kind.CONVERSATION: "updated"}
 """The member that says when a record was written last."""
@@ -112,3 +127,64 @@ def _heavier(newer: Any, older: Any) -> Any:
 def _weight(value: Any) -> tuple[int, bytes]:
     content = javascript.stringify(value)
     return len(content), content
+
+
+def join_events(path: str, store: bytes, workspace: bytes) -> bytes | Fault:
+    """A file that has all events of the other as it is, the longer one where each has; else both tails, by event.
+
+    A fault where they say different things, or where git has put its marks: what is right only a person can tell.
+    """
+    mine, theirs = read_events(store), read_events(workspace)
+    whole = [
+        content
+        for content, file, other in ((store, mine, theirs), (workspace, theirs, mine))
+        if is_held_by(other, file)
+    ]
+    if whole:
+        return max(whole, key=lambda content: (len(content), content))
+    if different := clashing(mine, theirs):
+        return Fault(path, f"events that differ between the sides: {some(different)}", "each event only once")
+    both = unite(mine, theirs)
+    if both is None:
+        found = "git's marks of a conflict, and events that only one side has"
+        return Fault(path, found, "one JSON object in each line")
+    return both
+
+
+def loses_events(before: bytes, after: bytes) -> bool:
+    """Tell whether an event file has lost some, which its program never removes."""
+    return lacks_events(read_events(before), read_events(after))
+
+
+def join_items(kind: Kind, name: str, store: bytes, workspace: bytes) -> bytes | None:
+    """All sessions, traces, states or messages of both; where both say something else, the later is right.
+
+    The program writes whole files without a lock, so of two that were edited each may lack what the other has
+    (docs/design/formats/claudesidian.md#c6), and the newest alone would take it away. The price: what one side has
+    deleted comes back. None: two records with different ids, or bytes that the program has not written.
+    """
+    mine, theirs = (read_item(kind, name, content) for content in (store, workspace))
+    if isinstance(mine, Fault) or isinstance(theirs, Fault) or mine.id != theirs.id:
+        return None
+    if not (_is_exact(mine, store) and _is_exact(theirs, workspace)):
+        return None
+    return javascript.stringify(united(kind, mine.value, theirs.value))
+
+
+def loses_entries(kind: Kind, name: str, before: bytes, after: bytes) -> bool:
+    """Tell whether an edit has lost sessions, traces, states or messages.
+
+    The program may have deleted them, or written the file back as it was before somebody else added them. Nothing in
+    the file tells which, so they count as lost.
+    """
+    old, new = (read_item(kind, name, content) for content in (before, after))
+    if isinstance(old, Fault) or isinstance(new, Fault):
+        return False
+    if kind is Kind.WORKSPACE:
+        return bool(lacking(new.value, old.value))
+    known, left = ({str(each.get("id")) for each in messages_of(item.value)} for item in (old, new))
+    return not known <= left
+
+
+def _is_exact(item: Item, content: bytes) -> bool:
+    return javascript.stringify(item.value) == content

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from reconcile.formats.claudesidian.briefing import Surroundings, VaultFile, brief
-from reconcile.formats.claudesidian.checks import compatibility
+from reconcile.formats.claudesidian.briefing import Surroundings, VaultFile, brief, load_workspace
 from reconcile.formats.claudesidian.checks.examine import examine
 from reconcile.formats.claudesidian.checks.records import LARGE
-from reconcile.formats.claudesidian.index.rebuild import rebuild
+from reconcile.formats.claudesidian.index import rebuild
 from reconcile.formats.claudesidian.record_files import INDEX, Kind, payload_of, read_item, sessions_of, states_of
 from reconcile.formats.claudesidian.union import united
 from reconcile.formats.claudesidian.vault import NexusFiles, VaultFiles
@@ -282,7 +281,7 @@ def test_22_steps_in_a_list_are_equal_to_their_lines() -> None:
     listed = workspace("ws_a", context={"workflows": [{"name": "N", "when": "W", "steps": ["a", "b"]}]})
     joined = workspace("ws_a", context={"workflows": [{"name": "N", "when": "W", "steps": "a\nb"}]})
     assert brief(listed, Surroundings(), 3)["workflows"] == brief(joined, Surroundings(), 3)["workflows"]
-    assert compatibility.load_workspace(listed, Surroundings(), 3)["data"]["workflows"] == ["**N** (W):\na\nb"]
+    assert load_workspace(listed, Surroundings(), 3)["data"]["workflows"] == ["**N** (W):\na\nb"]
     assert examine(vault(files(listed)), NOW) == ()
 
 
@@ -386,13 +385,13 @@ def test_28_a_torn_last_line_is_set_aside() -> None:
 
 def test_29_a_limit_of_none() -> None:
     value = workspace("ws_a", sessions={"s": session("s", "t1")})
-    data = compatibility.load_workspace(value, Surroundings(), 0)["data"]
+    data = load_workspace(value, Surroundings(), 0)["data"]
     assert (data["sessions"], data["context"]["recentActivity"]) == ([], ["No recent activity"])
 
 
 def test_30_two_readmes() -> None:
     value = workspace("ws_a", context={"keyFiles": ["a/README.md", "b/README.md", "dir/", ".hidden"]})
-    answer = compatibility.load_workspace(value, Surroundings(), 3)["data"]["keyFiles"]
+    answer = load_workspace(value, Surroundings(), 3)["data"]["keyFiles"]
     assert answer == {"README": "b/README.md", "file_2": "dir/", "file_3": ".hidden"}
     paths = [each["path"] for each in brief(value, Surroundings(), 3)["keyFiles"]]
     assert paths == ["a/README.md", "b/README.md", "dir/", ".hidden"]
@@ -401,7 +400,7 @@ def test_30_two_readmes() -> None:
 def test_31_a_root_folder_that_does_not_exist() -> None:
     value = workspace("ws_a", rootFolder="Nowhere")
     around = Surroundings((VaultFile("Else/a.md", 1),), frozenset({"Else"}))
-    answer = compatibility.load_workspace(value, around, 3)
+    answer = load_workspace(value, around, 3)
     assert answer["success"] is True
     assert answer["data"]["workspaceStructure"] == []
     assert answer["data"]["context"]["recentActivity"][1].startswith("Note: Workspace directory navigation unavailable")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconcile.formats.claudesidian.events.parse import (
+from reconcile.formats.claudesidian.events import (
     Relation,
     compact,
     joined,

@@ -13,9 +13,8 @@ from reconcile.formats import get_format
 from reconcile.formats.claudesidian.checks.examine import examine
 from reconcile.formats.claudesidian.checks.records import LARGE
 from reconcile.formats.claudesidian.format import ClaudesidianFormat
-from reconcile.formats.claudesidian.layout import by_path, with_written
 from reconcile.formats.claudesidian.record_files import INDEX, Kind, messages_of, sessions_of
-from reconcile.formats.claudesidian.vault import FoundVault, NexusFiles, SplitFiles, VaultFiles
+from reconcile.formats.claudesidian.vault import FoundVault, NexusFiles, SplitFiles, VaultFiles, by_path, with_written
 from reconcile.formats.json import javascript
 from reconcile.model.format import Entry, Mended
 from reconcile.model.snapshot import METADATA, Fault, Metadata

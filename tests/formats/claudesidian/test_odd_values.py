@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, brief
-from reconcile.formats.claudesidian.checks import compatibility
+from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFile, brief, load_workspace, version_of
+from reconcile.formats.claudesidian.checks.events import read_nexus
 from reconcile.formats.claudesidian.checks.examine import examine
-from reconcile.formats.claudesidian.events.hybrid import read_nexus
-from reconcile.formats.claudesidian.events.parse import joined, line, read_events
-from reconcile.formats.claudesidian.events.replay import replay
+from reconcile.formats.claudesidian.events import joined, line, read_events
 from reconcile.formats.claudesidian.record_files import Item, Kind, read_item
+from reconcile.formats.claudesidian.replay import replay
 from reconcile.formats.claudesidian.vault import NexusFiles, SplitFiles, VaultFiles
 from reconcile.formats.json import javascript
 from tests.support.claudesidian import NOW, carried_out, conversation, files, session, vault, workspace
@@ -129,8 +128,8 @@ def test_any_workspace_can_be_told(block: int) -> None:
         item = read_item(Kind.WORKSPACE, "ws_a.json", javascript.stringify(value))
         if isinstance(item, Item):
             json.dumps(brief(item.value, AROUND, 2))
-            javascript.stringify(compatibility.load_workspace(item.value, AROUND, 2))
-            compatibility.version_of([item.value])
+            javascript.stringify(load_workspace(item.value, AROUND, 2))
+            version_of([item.value])
         nexus = odd_vault(chance).nexus
         if nexus is not None:
             cache = replay(read_nexus(nexus))

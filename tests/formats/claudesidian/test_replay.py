@@ -11,10 +11,10 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-from reconcile.formats.claudesidian.events.parse import Event, EventFile, joined, line, read_events
-from reconcile.formats.claudesidian.events.replay import Remark, replay
+from reconcile.formats.claudesidian.events import Event, EventFile, joined, line, read_events
 from reconcile.formats.claudesidian.finding import Severity
 from reconcile.formats.claudesidian.record_files import Kind, sessions_of, states_of, traces_of
+from reconcile.formats.claudesidian.replay import Remark, replay
 from tests.support.claudesidian import CORPUS, events, needs_corpus
 
 SCHEMA = """

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.formats.claudesidian.finding import Finding, Repair, Severity
-from reconcile.formats.claudesidian.index.compare import Difference, Sort, compare, in_shape
-from reconcile.formats.claudesidian.index.rebuild import BLOCKS, TIMES, keeping, rebuild, written
+from reconcile.formats.claudesidian.finding import Finding, Repair, Severity, counted, some
+from reconcile.formats.claudesidian.index import BLOCKS, TIMES, keeping, rebuild, written
+from reconcile.formats.claudesidian.index_diff import Difference, Sort, compare, in_shape
 from reconcile.formats.claudesidian.record_files import INDEX, number
 from reconcile.formats.claudesidian.repair import mended
-from reconcile.formats.claudesidian.words import counted, some
 from reconcile.formats.json import javascript
 from reconcile.formats.json.strict import InvalidContentError
 

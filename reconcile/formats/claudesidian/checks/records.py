@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from reconcile.formats.claudesidian.finding import Finding, Repair, error, note, warning
+from reconcile.formats.claudesidian.finding import Finding, Repair, counted, error, note, some, warning
 from reconcile.formats.claudesidian.record_files import (
     SUFFIX,
     Item,
@@ -20,16 +20,16 @@ from reconcile.formats.claudesidian.record_files import (
 )
 from reconcile.formats.claudesidian.repair import (
     completed,
+    contents,
     embedded,
     lacking,
     pruned,
     rewritten,
+    salvage,
     with_count,
 )
-from reconcile.formats.claudesidian.salvage import contents, salvage
 from reconcile.formats.claudesidian.union import united, with_sessions_of
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, event_file
-from reconcile.formats.claudesidian.words import counted, some
 from reconcile.formats.json import javascript
 from reconcile.formats.json.strict import quoted
 from reconcile.model.snapshot import Fault

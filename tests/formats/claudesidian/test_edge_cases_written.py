@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconcile.formats.claudesidian.format import ClaudesidianFormat
-from reconcile.formats.claudesidian.index.rebuild import rebuild
+from reconcile.formats.claudesidian.index import rebuild
 from reconcile.formats.claudesidian.record_files import INDEX, Kind
 from reconcile.formats.claudesidian.vault import FoundVault, NexusFiles, VaultFiles
 from reconcile.formats.json import javascript

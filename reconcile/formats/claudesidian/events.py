@@ -1,8 +1,7 @@
-"""The event files of `.nexus/`: append-only streams, one JSON object a line.
+"""The event files of `.nexus/`: append-only streams, one JSON object in each line.
 
-Their form is in docs/design/formats/claudesidian.md#lines. The program reads a file so: split at line feeds, skip blank
-lines, skip what doesn't parse. Here nothing is skipped without being known: what is torn or unreadable is kept apart,
-so that it can be spoken of.
+Their form is in docs/design/formats/claudesidian.md#lines. The program splits a file at line feeds, and skips blank
+lines and lines that do not parse. This module keeps such lines apart, so that a finding can report them.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reconcile.formats.claudesidian.record_files import Value
+
 
 _MARKS = (b"<<<<<<< ", b"=======", b">>>>>>> ")
 

@@ -1,8 +1,8 @@
-"""The event files of the hybrid era played back, as the program does when it fills its cache anew
-(docs/design/formats/claudesidian.md#replay).
+"""Replay of the event files of the hybrid era, as the program does it when it fills its cache again.
 
-Each file's events go in the order of their time, those of one time in the order of the file. What the program does
-without a word is a `Remark`: an update of what isn't there, a message that is counted twice.
+See docs/design/formats/claudesidian.md#replay. The events of each file are applied by time, those of one time in the
+order of the file. A `Remark` reports what the program does silently: an update of a missing record, a message that is
+counted twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconcile.formats.json.strict import InvalidContentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.formats.claudesidian.events.parse import Event, EventFile
+    from reconcile.formats.claudesidian.events import Event, EventFile
     from reconcile.formats.claudesidian.record_files import Value
 
 

@@ -1,8 +1,8 @@
-"""Both indexes, derived from the records exactly as the program derives them
-(docs/design/formats/claudesidian.md#derivation).
+"""Both indexes, derived from the records exactly as the program derives them.
 
-Where the program would throw, at the words `constructor` and `__proto__`, the entries are made all the same: an index
-that has them as its own keys heals the vault (docs/design/formats/claudesidian.md#breaking-tokens).
+See docs/design/formats/claudesidian.md#derivation. At the words `constructor` and `__proto__`, where the program would
+throw, the entries are written all the same: an index that has them as its own keys heals the vault
+(docs/design/formats/claudesidian.md#breaking-tokens).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reconcile.formats.claudesidian.record_files import Value
+
 
 BREAKING = frozenset({"constructor", "__proto__"})
 """Words that hit inherited members of the program's plain objects, unless the index has them as its own keys."""

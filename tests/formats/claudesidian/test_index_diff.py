@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconcile.formats.claudesidian.index.compare import Sort, compare, shape_problem
-from reconcile.formats.claudesidian.index.rebuild import rebuild
+from reconcile.formats.claudesidian.index import rebuild
+from reconcile.formats.claudesidian.index_diff import Sort, compare, shape_problem
 from reconcile.formats.claudesidian.record_files import Kind
 from tests.support.claudesidian import NOW, conversation, session, workspace
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.formats.claudesidian.index.rebuild import rebuild, tokens, written
+from reconcile.formats.claudesidian.index import rebuild, tokens, written
 from reconcile.formats.claudesidian.record_files import Item, Kind, in_order, is_listed, read_item
 from reconcile.formats.json import javascript
 from tests.support.claudesidian import CORPUS, needs_corpus

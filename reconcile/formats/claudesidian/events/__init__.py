@@ -1,1 +1,0 @@
-"""The event files of the hybrid era."""

@@ -1,1 +1,0 @@
-"""The two indexes, which follow from the records."""
