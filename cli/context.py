@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
-    from reconcile.model.world_state import Look
     from reconcile.state.directory import Generation
 
     from .arguments import Options

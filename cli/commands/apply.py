@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
     from ..arguments import Options
 

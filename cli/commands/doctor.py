@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from reconcile.inspect.doctor import examine
-from reconcile.model.requests import Quarantine
+from reconcile.model.policy import Quarantine
 
 from ..context import find_ids, find_roots, open_session, policy_of, settings_of
 from ..options import common_options, options_of
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
     from reconcile.planning.diagnosis import Ailment, Finding
 
     from ..arguments import Options

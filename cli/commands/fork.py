@@ -9,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from reconcile.model.format import Part
-from reconcile.model.requests import Branch
+from reconcile.model.policy import Branch
 
 from ..context import find_ids
 from ..options import common_options
@@ -18,8 +18,8 @@ from .sync import run_pass
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
 
 @click.command(name="fork")

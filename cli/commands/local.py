@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.model.requests import Localize
+from reconcile.model.policy import Localize
 
 from ..context import find_ids
 from ..options import common_options
@@ -16,8 +16,8 @@ from .sync import run_pass
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
 
 @click.command(name="local")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconcile.model.requests import Project
+from reconcile.model.policy import Project
 
 from ..context import find_ids
 from ..options import common_options, options_of
@@ -15,8 +15,8 @@ from .sync import run_pass
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
 
 @click.command(name="project")

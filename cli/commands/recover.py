@@ -14,7 +14,7 @@ from reconcile.adapters.locate import locate_lost
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
 from reconcile.engine.passes import Passes
-from reconcile.model.requests import Project
+from reconcile.model.policy import Project
 from reconcile.planning.requests.recover import Offer, absent, coming, offers, remembering, taken_unasked
 
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of

@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from reconcile.engine.lost_versions import lost_with_store
-from reconcile.model.requests import Children, Remove
+from reconcile.model.policy import Children, Remove
 
 from ..context import find_ids
 from ..options import common_options
@@ -17,8 +17,8 @@ from .sync import run_pass
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
 
 @click.command(name="rm")

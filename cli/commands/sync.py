@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
     from ..arguments import Options
 

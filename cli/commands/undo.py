@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from reconcile.engine.run_history import find_run, newest_run
-from reconcile.model.requests import TakeBack
+from reconcile.model.policy import TakeBack
 
 from ..options import common_options, options_of
 from ..output.interaction import is_interactive, say
@@ -18,8 +18,8 @@ from .sync import run_pass
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
 
 @click.command(name="undo")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from reconcile.engine.session import Session
-    from reconcile.model.world_state import Look
+    from reconcile.model.baseline import Look
 
 
 def tell_history(session: Session, look: Look, conversations: Collection[str]) -> None:

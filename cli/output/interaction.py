@@ -89,7 +89,7 @@ def answered(policy: Policy, held: Iterable[Item]) -> Policy:
             if answer != "skip":
                 decisions[item.conversation] = Take(answer)
     if private:
-        from reconcile.model.requests import Project  # here: what asks is rare
+        from reconcile.model.policy import Project  # here: what asks is rare
 
     if private and isinstance(request, Project):
         names = ", ".join(private)

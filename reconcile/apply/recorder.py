@@ -21,9 +21,8 @@ from reconcile.state.vault import Version
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from reconcile.model.baseline import Intent, Memory, Verb, Waiting
+    from reconcile.model.baseline import Intent, Look, Memory, Verb, Waiting
     from reconcile.model.plan import Action, Plan, Preserve
-    from reconcile.model.world_state import Look
     from reconcile.planning.baseline_update import Changes
     from reconcile.state.database import State
     from reconcile.state.journal import Run

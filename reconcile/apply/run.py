@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.apply.target import Site
     from reconcile.fs.mutations import Root
+    from reconcile.model.baseline import Look
     from reconcile.model.plan import Plan, Preserve
     from reconcile.model.snapshot import Digest, Side
     from reconcile.model.units import Rules
-    from reconcile.model.world_state import Look
     from reconcile.planning.rules.guards import Whole
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from reconcile.adapters.jp.locks import Locks
     from reconcile.adapters.roots import Roots
     from reconcile.fs.durability import Durability
+    from reconcile.model.baseline import Look
     from reconcile.model.format import Format
-    from reconcile.model.world_state import Look
     from reconcile.state.database import State
     from reconcile.state.journal import Mark
     from reconcile.state.vault import Vault

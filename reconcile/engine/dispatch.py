@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconcile.engine.run_history import find_run, past_run
 from reconcile.engine.version_names import NoVersionError, find_versions, kept_units
 from reconcile.errors import ReconcileError
-from reconcile.model.requests import Branch, Collect, Project, PutBack, Quarantine, Reparent, TakeBack
+from reconcile.model.policy import Branch, Collect, Project, PutBack, Quarantine, Reparent, TakeBack
 from reconcile.planning.context import RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import without_git
@@ -22,9 +22,9 @@ from reconcile.planning.requests.undo import plan_undo
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
 
 _OF_A_TREE = (Branch, Collect, Quarantine, Reparent)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from reconcile.engine.resume import Recalled
     from reconcile.engine.session import Session
     from reconcile.index.snapshots import LastKnown
+    from reconcile.model.baseline import Look
     from reconcile.model.plan import Item, Note, Plan
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
 
 class OnePass(Struct, frozen=True):

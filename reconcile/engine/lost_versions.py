@@ -12,8 +12,8 @@ from reconcile.fs.paths import is_directory
 from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
+    from reconcile.model.baseline import Look
     from reconcile.model.format import Format
-    from reconcile.model.world_state import Look
     from reconcile.state.database import State
 
 

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from reconcile.apply.executor import Progress
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Look, Memory
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
     from reconcile.planning.incremental.scope import Part
     from reconcile.state.journal import Mark
 

@@ -26,9 +26,10 @@ from reconcile.fs.hashing import digest
 from reconcile.fs.locks import own_lock, read_holder
 from reconcile.fs.posix import process_lives
 from reconcile.index.adopted import rows_of
+from reconcile.model.baseline import Look
+from reconcile.model.policy import TakeBack
 from reconcile.model.snapshot import Fault, Side, Unreadable
 from reconcile.model.units import Rules
-from reconcile.model.world_state import Look
 from reconcile.planning.decide import decide
 from reconcile.planning.planner import make_plan, needs_contents, needs_events
 from reconcile.planning.rules.commit_order import doubts_of, parted_of
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
     from reconcile.model.baseline import Memory
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan
-    from reconcile.model.policy import Policy
-    from reconcile.model.requests import Request
+    from reconcile.model.policy import Policy, Request
     from reconcile.model.snapshot import Content, Copy, File, Snapshot
     from reconcile.planning.context import Board
     from reconcile.planning.incremental.scope import Part
@@ -361,7 +361,6 @@ class Session:
     def _undoes(self, request: Request) -> str | None:
         """Return the run that a command takes back."""
         from reconcile.engine.run_history import find_run
-        from reconcile.model.requests import TakeBack
 
         return find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from reconcile.model.cases import CASES, case_of
+from reconcile.model.reasons import CASES, case_of
 from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
     from reconcile.model.policy import Policy
-    from reconcile.model.world_state import Look
 
 
 def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]:

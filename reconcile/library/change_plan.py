@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from reconcile.library.backend import Change
     from reconcile.library.shared_index import Ground
     from reconcile.library.values import Contents
+    from reconcile.model.baseline import Look
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest, Metadata
     from reconcile.model.units import Rules
-    from reconcile.model.world_state import Look
 
 _IN_PLACE = (Kind.COPY, Kind.FORK, Kind.PROJECT, Kind.SET_PARENT, Kind.AGE)
 

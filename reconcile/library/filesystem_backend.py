@@ -23,8 +23,8 @@ from reconcile.errors import ReconcileError
 from reconcile.library.change_plan import moves_anything, plan_change, plan_run, stated_parent, store_copy
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, has_children
 from reconcile.library.loading import stored
+from reconcile.model.policy import Children, Remove
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children, Remove
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Partition, Side
 from reconcile.planning.context import RefusedError
 from reconcile.planning.planner import make_plan
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from reconcile.library.backend import Change, Removal
     from reconcile.library.shared_index import Ground, Sight
     from reconcile.library.values import Contents
+    from reconcile.model.baseline import Look
     from reconcile.model.plan import Plan
     from reconcile.model.snapshot import Copy, Digest
-    from reconcile.model.world_state import Look
 
 
 _PATIENCE = 60.0

@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 
     from reconcile.engine.session import Session
     from reconcile.library.values import Contents
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Look, Memory
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
-    from reconcile.model.world_state import Look
     from reconcile.planning.incremental.side_index import KnownSide
     from reconcile.planning.rules.guards import Whole
 

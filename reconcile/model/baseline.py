@@ -1,4 +1,7 @@
-"""What reconcile remembers between runs, as values. How it is stored is `reconcile.state.database`'s affair."""
+"""What reconcile remembers between runs, and both sides at one moment, as values.
+
+`reconcile.state.database` stores what is remembered.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from msgspec import Struct, field
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.model.snapshot import Digest, Side
+    from reconcile.model.snapshot import Digest, Side, Snapshot
 
 
 LOST = "lost"
@@ -215,3 +218,11 @@ def remembered(memory: Memory, conversations: Iterable[str], voided: Collection[
         )
         for conversation in conversations
     }
+
+
+class Look(Struct, frozen=True):
+    """Both sides and the memory at one moment."""
+
+    store: Snapshot
+    workspace: Snapshot
+    memory: Memory

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.options import Take
+from reconcile.model.policy import Project
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.model.units import units_of
@@ -131,8 +132,6 @@ def _decide_one(board: Board, view: View) -> None:
 def _recovers(policy: Policy) -> bool:
     if policy.request is None:
         return False
-    from reconcile.model.requests import Project  # here: a plain run asks for nothing
-
     return isinstance(policy.request, Project) and policy.request.records is not None
 
 

@@ -18,9 +18,9 @@ _REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from reconcile.model.baseline import Look
     from reconcile.model.plan import Action, Expect, Item, Plan, Write
     from reconcile.model.snapshot import File, Place, Side
-    from reconcile.model.world_state import Look
 
 
 def agreeing(saved: Plan, fresh: Plan, decided: Collection[str] = ()) -> tuple[Plan, dict[str, Action]]:

@@ -17,9 +17,9 @@ from reconcile.model.snapshot import WHOLE, Place, Side, joined
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from reconcile.model.baseline import Look
     from reconcile.model.plan import Action, Plan
     from reconcile.model.snapshot import Digest, Snapshot
-    from reconcile.model.world_state import Look
 
 
 class FileState(Struct, frozen=True):

@@ -14,13 +14,12 @@ from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.model.format import Part
 from reconcile.model.options import Layout, Prefer, Take
 from reconcile.model.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
-from reconcile.model.policy import Policy
-from reconcile.model.reasons import reason_of
-from reconcile.model.requests import (
+from reconcile.model.policy import (
     Branch,
     Children,
     Collect,
     Localize,
+    Policy,
     Project,
     PutBack,
     Quarantine,
@@ -29,6 +28,7 @@ from reconcile.model.requests import (
     Request,
     TakeBack,
 )
+from reconcile.model.reasons import reason_of
 from reconcile.serialization.plan_json import FORMAT, place_from_json
 from reconcile.serialization.schema import (
     ActionModel,

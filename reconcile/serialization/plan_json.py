@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
+from reconcile.model.policy import COMMANDS
 from reconcile.model.snapshot import Place, Side
 
 if TYPE_CHECKING:
     from reconcile.model.baseline import AsideRecord, Intent
     from reconcile.model.plan import Action, Expect, Item, Plan, Preserve, Write
-    from reconcile.model.policy import Policy
-    from reconcile.model.requests import Request
+    from reconcile.model.policy import Policy, Request
 
 FORMAT: Final = "reconcile.plan/1"
 
@@ -120,8 +120,6 @@ def _policy(policy: Policy) -> Json:
 def _request(request: Request | None) -> Json | None:
     if request is None:
         return None
-    from reconcile.model.requests import COMMANDS  # here: most runs ask for nothing
-
     return {"command": COMMANDS[type(request)], **to_builtins(request)}
 
 

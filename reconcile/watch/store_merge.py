@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconcile.adapters.roots import Roots
+    from reconcile.model.baseline import Look
     from reconcile.model.format import Format
-    from reconcile.model.world_state import Look
 
 
 class MergingError(ReconcileError):

@@ -10,9 +10,8 @@ from urllib.parse import unquote
 import pytest
 
 from reconcile import config
-from reconcile.model.cases import CASES
 from reconcile.model.plan import Kind
-from reconcile.model.reasons import Reason
+from reconcile.model.reasons import CASES, Reason
 from reconcile.serialization.schema import plan_schema
 from tests.support.documents import (
     DOCS,

@@ -20,8 +20,8 @@ from reconcile.engine.session import Session
 from reconcile.model.baseline import IntentKind
 from reconcile.model.options import Prefer
 from reconcile.model.plan import Kind
+from reconcile.model.policy import Localize
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Localize
 from reconcile.model.snapshot import Side
 from tests.support.trouble import hold
 from tests.support.watched import FIRST, LATER, POLICY, Watched, watched

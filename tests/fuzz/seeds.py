@@ -12,8 +12,18 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.model.format import Part
 from reconcile.model.options import Layout, Prefer, Take
-from reconcile.model.policy import Policy
-from reconcile.model.requests import Branch, Children, Collect, Localize, Project, PutBack, Remove, Reparent, TakeBack
+from reconcile.model.policy import (
+    Branch,
+    Children,
+    Collect,
+    Localize,
+    Policy,
+    Project,
+    PutBack,
+    Remove,
+    Reparent,
+    TakeBack,
+)
 from reconcile.serialization.plan_json import plan_to_json
 from tests.support.building import agreed_on, here, plan_of, stored
 from tests.support.claudesidian import conversation, session, workspace

@@ -16,8 +16,7 @@ from reconcile.apply.outcome import Result
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.session import Session
 from reconcile.fs.dirfd import Directory
-from reconcile.model.policy import Policy
-from reconcile.model.requests import Localize
+from reconcile.model.policy import Localize, Policy
 from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, listing, set_key, write_conversation
 
 if TYPE_CHECKING:

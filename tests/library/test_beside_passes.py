@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pytest
 
     from reconcile import Workspace
-    from reconcile.model.world_state import Look
+    from reconcile.model.baseline import Look
     from tests.support.world import World
 
 

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.model.options import Diverged, Take
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Children, Localize, Policy, Project, Remove
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children, Localize, Project, Remove
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Side, Snapshot
 from tests.support.building import agreed_on, here, plan_of, stored, view_of
 

@@ -7,9 +7,8 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import Agreed, Memory
 from reconcile.model.plan import Action, Kind, Plan, Write
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Localize, Policy, Project, TakeBack
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Localize, Project, TakeBack
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Side, Snapshot
 from reconcile.planning.baseline_update import Changes, fold
 from reconcile.planning.rules.views import views_of

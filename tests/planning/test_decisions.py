@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.model.options import Take
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Children, Policy, Project, Remove
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children, Project, Remove
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.rules.presence import Goal

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Intent, IntentKind, Memory, Verb
 from reconcile.model.options import Take
 from reconcile.model.plan import Action, Kind, Plan
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Children, Collect, Localize, Policy, Project, Remove
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children, Collect, Localize, Project, Remove
 from reconcile.model.snapshot import WHOLE, Foreign, Place, Side
 from reconcile.planning.filters import selected, without_git, without_moving
 from reconcile.planning.incremental.side_index import without_events

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.baseline import Intent, IntentKind, Look, Memory
 from reconcile.model.format import Mended
 from reconcile.model.options import Prefer, Take
 from reconcile.model.past_run import PastRun
 from reconcile.model.plan import Heading, Kind
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Localize, Policy, Remove, TakeBack
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Localize, Remove, TakeBack
 from reconcile.model.snapshot import METADATA, Fault, Foreign, Side
 from reconcile.model.units import Rules
-from reconcile.model.world_state import Look
 from reconcile.planning.baseline_update import fold
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import without_moving

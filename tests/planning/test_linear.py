@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from reconcile.inspect.listing import DRAWN, flat, tree
 from reconcile.model.baseline import Memory
 from reconcile.model.options import Layout, Missing
-from reconcile.model.policy import Policy
-from reconcile.model.requests import Children, Localize, Project, Remove, Reparent
+from reconcile.model.policy import Children, Localize, Policy, Project, Remove, Reparent
 from reconcile.model.snapshot import Side
 from reconcile.planning.planner import make_plan
 from reconcile.planning.simulate import listing_of, simulate

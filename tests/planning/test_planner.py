@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Intent, IntentKind, Memory, Verb, Waiting
 from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Kind, Plan
-from reconcile.model.policy import Policy
-from reconcile.model.requests import Children, Collect, Project, Remove
+from reconcile.model.policy import Children, Collect, Policy, Project, Remove
 from reconcile.model.snapshot import STREAM, Snapshot
 from reconcile.planning.planner import make_plan, plan_by_rules
 from reconcile.planning.rules.guards import Sides, Whole

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Look, Memory, Remembered
 from reconcile.model.plan import Action, Expect, Item, Kind, Plan, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, WHOLE, Place, Side
-from reconcile.model.world_state import Look
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 from tests.support.building import here, stored
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from reconcile.model.baseline import Look
 from reconcile.model.plan import Action, Expect, Kind, Plan, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
-from reconcile.model.world_state import Look
 from reconcile.planning.simulate import ContradictionError, FileState, Listing, listing_of, simulate, surprises
 from tests.support.building import agreed_on, here, plan_of, stored
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Memory, remembered
+from reconcile.model.baseline import Look, Memory, remembered
 from reconcile.model.snapshot import Side, Stream
-from reconcile.model.world_state import Look
 from reconcile.planning.baseline_update import fold
 from reconcile.planning.incremental.scope import Known, Part
 from reconcile.planning.planner import make_plan

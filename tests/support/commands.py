@@ -14,12 +14,12 @@ from reconcile.formats import get_format
 from reconcile.model.format import Part
 from reconcile.model.options import Diverged, Layout, Missing, Prefer, StreamRule, Take
 from reconcile.model.plan import Kind
-from reconcile.model.policy import Policy
-from reconcile.model.requests import (
+from reconcile.model.policy import (
     Branch,
     Children,
     Collect,
     Localize,
+    Policy,
     Project,
     PutBack,
     Quarantine,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.model.plan import Action, Item, Note, Plan
-    from reconcile.model.requests import Request
+    from reconcile.model.policy import Request
 
 _FORMAT = get_format("jp")
 _KINDS = {kind.value for kind in Kind}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from unittest import mock
 
 from reconcile.engine.session import Session
-from reconcile.model.requests import Remove
+from reconcile.model.policy import Remove
 from reconcile.model.snapshot import Side
 from reconcile.scan.scan import scan
 from tests.support.commands import outcome_of_json, refusal

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 import reconcile.library
-from reconcile.model.cases import CASES
-from reconcile.model.reasons import Reason
+from reconcile.model.reasons import CASES, Reason
 from reconcile.serialization.schema import plan_schema
 from tests.support.scenario import read_scenario
 

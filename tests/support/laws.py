@@ -12,7 +12,7 @@ from reconcile.fs.hashing import digest
 from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind
-from reconcile.model.requests import PutBack, TakeBack
+from reconcile.model.policy import PutBack, TakeBack
 from reconcile.model.snapshot import Metadata, Partition, Side
 from reconcile.planning.simulate import listing_of, simulate
 from tests.support.carrying_out import blobs_of, inside, is_directory_removal

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import IntentKind, remembered
 from reconcile.model.past_run import Kept, PastRun, changed_since, taken_back
-from reconcile.model.requests import TakeBack
+from reconcile.model.policy import TakeBack
 from reconcile.model.snapshot import Side
 from reconcile.planning.simulate import simulate
 from tests.support.carrying_out import inside, is_directory_removal

@@ -12,13 +12,12 @@ from msgspec.structs import replace
 from reconcile.apply.recorder import decided_ahead
 from reconcile.formats import get_format
 from reconcile.fs.hashing import digest
-from reconcile.model.baseline import Verb
+from reconcile.model.baseline import Look, Verb
 from reconcile.model.options import Prefer
+from reconcile.model.policy import Branch, Project, TakeBack
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Branch, Project, TakeBack
 from reconcile.model.snapshot import Side
 from reconcile.model.units import Rules
-from reconcile.model.world_state import Look
 from reconcile.planning import baseline_update as folding
 from reconcile.planning.baseline_update import Changes, brought, fold
 from reconcile.planning.context import RefusedError

@@ -8,7 +8,7 @@ import pytest
 
 from reconcile.adapters.jp.roots import locate_jp
 from reconcile.adapters.roots import Request, Roots
-from reconcile.model.world_state import Look
+from reconcile.model.baseline import Look
 from reconcile.watch.store_merge import MergingError, refuse_merging
 from tests.support.building import agreed_on, here, stored
 from tests.support.pure_level import FORMAT

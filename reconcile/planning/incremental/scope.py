@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconcile.model.baseline import Look
 from reconcile.model.snapshot import Side
-from reconcile.model.world_state import Look
 from reconcile.planning.incremental.ancestry import Kin, above, kin_of
 from reconcile.planning.incremental.side_index import KnownSide
 from reconcile.planning.incremental.status import is_settled

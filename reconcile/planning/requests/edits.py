@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Verb, Waiting
 from reconcile.model.options import Take
 from reconcile.model.plan import Note
+from reconcile.model.policy import Children, Localize, Project, Remove, Reparent
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children, Localize, Project, Remove, Reparent
 from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.requests.remove import collect, remove, with_new_children
 from reconcile.planning.requests.visibility import inside_of, localize, project
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.plan import Plan
-    from reconcile.model.policy import Policy
-    from reconcile.model.requests import TreeEdit
+    from reconcile.model.policy import Policy, TreeEdit
     from reconcile.model.snapshot import Digest
     from reconcile.model.units import Rules
     from reconcile.planning.context import Board

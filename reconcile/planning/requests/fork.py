@@ -19,7 +19,7 @@ from reconcile.planning.filters import renumbered
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.model.requests import Branch
+    from reconcile.model.policy import Branch
     from reconcile.model.snapshot import Content
     from reconcile.planning.context import Board
     from reconcile.planning.rules.views import View

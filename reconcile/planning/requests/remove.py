@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind
 from reconcile.model.plan import Note
+from reconcile.model.policy import Children
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children
 from reconcile.planning.context import NOBODY, Edits, RefusedError
 from reconcile.planning.rules.content import Outcome
 from reconcile.planning.rules.presence import Goal
@@ -20,7 +20,7 @@ from reconcile.planning.rules.presence import Goal
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from reconcile.model.requests import Collect, Remove
+    from reconcile.model.policy import Collect, Remove
     from reconcile.planning.context import Board
     from reconcile.planning.rules.content import Verdict
 

@@ -22,12 +22,11 @@ from reconcile.planning.filters import Standing, bulk_undo, git_is_busy, renumbe
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from reconcile.model.baseline import AsideRecord, Memory, Remembered
+    from reconcile.model.baseline import AsideRecord, Look, Memory, Remembered
     from reconcile.model.past_run import Kept, PastRun
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import File
     from reconcile.model.units import Rules
-    from reconcile.model.world_state import Look
 
 T = TypeVar("T")
 _MOVED_BACK = {Kind.MOVE: Kind.MOVE, Kind.ARCHIVE: Kind.UNARCHIVE, Kind.UNARCHIVE: Kind.ARCHIVE}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.plan import Item
-    from reconcile.model.requests import Project
+    from reconcile.model.policy import Project
     from reconcile.planning.context import Board
 
 

@@ -13,10 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, IntentKind
-from reconcile.model.cases import case_of
 from reconcile.model.format import Summary
 from reconcile.model.options import Diverged, Missing, Prefer, StreamRule, Take
-from reconcile.model.reasons import Reason
+from reconcile.model.reasons import Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Fault, Side
 
 if TYPE_CHECKING:

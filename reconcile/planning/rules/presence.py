@@ -13,9 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Intent, IntentKind
-from reconcile.model.cases import case_of
 from reconcile.model.options import Layout, Missing, Take
-from reconcile.model.reasons import Reason
+from reconcile.model.reasons import Reason, case_of
 from reconcile.model.snapshot import METADATA, STREAM, Side
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.baseline import Intent, IntentKind, Look, Memory
 from reconcile.model.options import Prefer
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Fault, Foreign, Problem, Side, Stream
-from reconcile.model.world_state import Look
 from reconcile.planning.incremental.ancestry import Kin, above
 from reconcile.planning.incremental.scope import USUAL, Known
 from reconcile.planning.incremental.side_index import KnownSide

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
 from reconcile.model.options import Diverged, Layout, Take
 from reconcile.model.plan import Kind
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Children, Collect, Localize, Policy, Project, Remove, Reparent
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children, Collect, Localize, Project, Remove, Reparent
 from reconcile.model.snapshot import WHOLE, Problem
 from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.decide import decide

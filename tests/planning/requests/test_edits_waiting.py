@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Intent, IntentKind, Memory, Verb, Waiting
 from reconcile.model.options import Take
 from reconcile.model.plan import Kind
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Children, Localize, Policy, Project, Remove, Reparent
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children, Localize, Project, Remove, Reparent
 from reconcile.model.snapshot import Problem
 from reconcile.planning.baseline_update import fold
 from reconcile.planning.requests.edits import content_of

@@ -11,8 +11,7 @@ from reconcile.model.baseline import Intent, IntentKind
 from reconcile.model.format import Part
 from reconcile.model.options import Layout
 from reconcile.model.plan import Heading
-from reconcile.model.policy import Policy
-from reconcile.model.requests import Branch
+from reconcile.model.policy import Branch, Policy
 from reconcile.model.snapshot import Fault
 from reconcile.planning.context import RefusedError
 from reconcile.planning.requests.fork import plan_branch

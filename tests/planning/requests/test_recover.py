@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Intent, IntentKind, Memory
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Policy, Project
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Project
 from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.recover import Offer, Offers, absent, coming, offers, remembering
 from tests.support.building import agreed_on, board_of, here, plan_of, stored

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory, Remembered, remembered
+from reconcile.model.baseline import Intent, IntentKind, Look, Memory, Remembered, remembered
 from reconcile.model.options import Missing
 from reconcile.model.past_run import Kept, PastRun, Since, changed_since, taken_back
 from reconcile.model.plan import Heading, Kind
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Policy, TakeBack
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import TakeBack
 from reconcile.model.snapshot import WHOLE, Place, Side, nested_git
-from reconcile.model.world_state import Look
 from reconcile.planning.builder import Node
 from reconcile.planning.requests.undo import Whereabouts, plan_undo
 from reconcile.planning.revalidate import agreeing

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Intent, IntentKind, Memory
 from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Action, Kind, Plan
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Localize, Policy, Remove
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Localize, Remove
 from reconcile.model.snapshot import EARLIEST_NS, METADATA, STREAM, Side, Snapshot
 from reconcile.planning.steps.content import AGE_NS
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable, view_of

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.plan import Action, Expect, Kind, Plan
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Localize, Policy, Project
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Localize, Project
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Side
 from reconcile.planning.rules.views import PLACE
 from tests.support.building import agreed_on, here, plan_of, stored, unreadable

@@ -5,9 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from reconcile.model.plan import Action, Kind, Plan
-from reconcile.model.policy import Policy
+from reconcile.model.policy import Children, Localize, Policy, Remove
 from reconcile.model.reasons import Reason
-from reconcile.model.requests import Children, Localize, Remove
 from reconcile.model.snapshot import STREAM, Foreign, nested_git
 from tests.support.building import agreed_on, here, plan_of, stored, view_of
 
