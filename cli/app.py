@@ -17,29 +17,30 @@ from .output.errors import FAILURES, ExitCode, complain, failed
 if TYPE_CHECKING:
     from .arguments import Options
 
-COMMANDS = (
-    "apply",
-    "brief",
-    "checkouts",
-    "diff",
-    "doctor",
-    "fork",
-    "gc",
-    "local",
-    "log",
-    "ls",
-    "project",
-    "recover",
-    "resolve",
-    "restore",
-    "rm",
-    "set-parent",
-    "show",
-    "status",
-    "undo",
-    "vault",
-    "watch",
-)
+COMMANDS = {
+    "apply": "apply",
+    "brief": "brief",
+    "checkouts": "checkouts",
+    "diff": "diff",
+    "doctor": "doctor",
+    "fork": "requests",
+    "gc": "requests",
+    "local": "requests",
+    "log": "log",
+    "ls": "ls",
+    "project": "requests",
+    "recover": "recover",
+    "resolve": "requests",
+    "restore": "requests",
+    "rm": "requests",
+    "set-parent": "requests",
+    "show": "vault",
+    "status": "status",
+    "undo": "requests",
+    "vault": "vault",
+    "watch": "watch",
+}
+"""The module in `commands` of each command. The function there has the command's name."""
 
 
 class Program(click.Group):
@@ -54,8 +55,8 @@ class Program(click.Group):
         if cmd_name not in COMMANDS:
             return None
         with Uninterrupted():
-            module = importlib.import_module(f".commands.{cmd_name.replace('-', '_')}", __package__)
-        command: click.Command = module.command
+            module = importlib.import_module(f".commands.{COMMANDS[cmd_name]}", __package__)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -38,13 +38,21 @@ def find_roots(options: Options) -> Roots:
     return locate(options.format, options.workspace, options.store, cwd, os.environ, sys.platform)
 
 
-def fixed_format(options: Options) -> str | None:
-    """The format with fixed places that is asked for, or that is found here, or was; None: another."""
+def format_here(options: Options) -> str | None:
+    """The format with fixed places that is asked for, or that is found here; None: another."""
     if options.format is not None:
         return options.format if options.format in MARKS else None
-    request = Request(options.workspace, options.store, os.getcwd(), os.environ, sys.platform)
-    start = request.path(options.workspace or "")
-    return format_at(start) or lost_format(request)
+    return format_at(_request(options).path(options.workspace or ""))
+
+
+def fixed_format(options: Options) -> str | None:
+    """The format with fixed places that is asked for, or that is found here, or was; None: another."""
+    found = format_here(options)
+    return found if found is not None or options.format is not None else lost_format(_request(options))
+
+
+def _request(options: Options) -> Request:
+    return Request(options.workspace, options.store, os.getcwd(), os.environ, sys.platform)
 
 
 def settings_of(roots: Roots) -> Settings:

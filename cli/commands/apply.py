@@ -54,7 +54,7 @@ def _text(file: str) -> str:
 @common_options
 @click.argument("file", type=click.Path())
 @click.pass_context
-def command(context: click.Context, file: str) -> None:
+def apply(context: click.Context, file: str) -> None:
     """Carry out a plan that was saved with --out, and nothing else.
 
     Nothing is asked: to apply a saved plan is to say yes to it, removals included. What has changed since is refused,

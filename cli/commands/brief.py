@@ -28,7 +28,7 @@ _FAR_MS = 10**15
 )
 @click.option("--compat", is_flag=True, help="Print what the program's own loadWorkspace answers, as JSON.")
 @click.pass_context
-def command(context: click.Context, name: str, limit: int, compat: bool) -> None:
+def brief(context: click.Context, name: str, limit: int, compat: bool) -> None:
     """Tell what a workspace of Claudesidian is about: its purpose, workflows, files, sessions and states.
 
     WORKSPACE is its id or its name. Nothing is written: to read with the program itself is to write.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @common_options
 @click.option("--forget", metavar="DIR", help="Drop the records of this path; `recover` can't use them any more.")
 @click.pass_context
-def command(context: click.Context, forget: str | None) -> None:
+def checkouts(context: click.Context, forget: str | None) -> None:
     """List the checkouts of this store that reconcile knows, also those that are gone.
 
     Dropping a record changes no file. The checkout at that path, if it is there, starts anew with its next run.

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import to_builtins
 
-from reconcile.inspect.compare import compare
-from reconcile.inspect.compare_records import compare_records
-from reconcile.inspect.conflicts import losers, see
-from reconcile.inspect.describe import time_text
+from reconcile.inspect.conversation import compare, compare_records, losers, see, time_text
 
 from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from ..options import common_options, options_of
@@ -20,7 +17,7 @@ from ..output.text import LONG, Style, clean, pad, shorten, titled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reconcile.inspect.compare import Comparison, EventLine
+    from reconcile.inspect.conversation import Comparison, EventLine
 
 SHOWN = 20
 """Events of a side that are listed; ``-v`` lists all."""
@@ -30,7 +27,7 @@ SHOWN = 20
 @common_options
 @click.argument("conversation", metavar="ID")
 @click.pass_context
-def command(context: click.Context, conversation: str) -> None:
+def diff(context: click.Context, conversation: str) -> None:
     """Show what differs between the store's and the workspace's copy. A conflict counts as seen from then on."""
     options = options_of(context)
     roots = find_roots(options)

@@ -30,7 +30,7 @@ NEWEST = 20
 @common_options
 @click.argument("run", required=False)
 @click.pass_context
-def command(context: click.Context, run: str | None) -> None:
+def log(context: click.Context, run: str | None) -> None:
     """List the runs, newest first; with RUN, its steps and the versions that it kept."""
     options = options_of(context)
     roots = find_roots(options)

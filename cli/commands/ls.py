@@ -1,9 +1,11 @@
-"""``reconcile ls``: the conversations of both sides, flat or as the tree that they form."""
+"""``reconcile ls``: the conversations of both sides, the threads of Leslie, or the records of Claudesidian."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import os
+import time
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from msgspec import to_builtins
@@ -11,15 +13,22 @@ from msgspec import to_builtins
 from reconcile.inspect import listing
 from reconcile.planning.filters import named
 
-from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
+from ..context import find_ids, find_roots, format_here, open_session, policy_of, selection, settings_of
 from ..options import common_options, options_of
-from ..output.text import Style, clean, pad, shorten
-from .doctor_records import format_here
+from ..output.errors import ExitCode
+from ..output.text import Style, clean, pad, print_table, shorten
+from ..output.timestamps import date
 
 if TYPE_CHECKING:
     from reconcile.inspect.listing import Row
+    from reconcile.inspect.record_listing import RecordRow
+    from reconcile.inspect.thread_listing import ThreadRow
 
 TITLE = 60
+AIM = 40
+UNTITLED = "(no title)"
+_FAR_MS = 1e14
+"""Times from here on are no dates that a calendar has."""
 
 
 @click.command(name="ls")
@@ -34,18 +43,14 @@ TITLE = 60
 )
 @click.option("--archived", is_flag=True, help="Archived conversations.")
 @click.pass_context
-def command(context: click.Context, *, tree: bool, root: str | None, archived: bool) -> None:
+def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) -> None:
     """List the conversations: title, events, last activity, and the root of the tree that each is in."""
     options = options_of(context)
     here = format_here(options)
     if here == "leslie":
-        from .ls_threads import list_threads
-
-        list_threads(context, tree=tree, other=archived or root is not None)
+        _list_threads(context, tree=tree, other=archived or root is not None)
     if here == "claudesidian":
-        from .ls_records import list_records
-
-        list_records(context, other=tree or archived or root is not None)
+        _list_records(context, other=tree or archived or root is not None)
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
@@ -86,7 +91,7 @@ def _show(rows: tuple[Row, ...], style: Style, *, with_root: bool) -> None:
     if not rows:
         click.echo("no conversations")
         return
-    titles = [row.branch + shorten(clean(row.title or "(no title)"), TITLE) for row in rows]
+    titles = [row.branch + shorten(clean(row.title or UNTITLED), TITLE) for row in rows]
     columns = max(len("Title"), *(len(title) for title in titles))
     ids = max(len(row.conversation) for row in rows)
     head = f"{pad('Title', columns)}  {pad('Id', ids)}  {'Events':>6}  {pad('Last activity', 19)}  {pad('Where', 9)}"
@@ -99,3 +104,75 @@ def _show(rows: tuple[Row, ...], style: Style, *, with_root: bool) -> None:
         if with_root:
             line += f"  {clean(row.root) if row.root != row.conversation else ''}"
         click.echo(line.rstrip())
+
+
+def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn:
+    """Print the listing, and end the command; ``other``: something was asked for that only conversations have."""
+    from reconcile.adapters.leslie.files import project_at, read_leslie
+    from reconcile.inspect.thread_listing import listed
+
+    options = options_of(context)
+    given = [f"--{option}" for option in ("store", "layout", "only", "below") if getattr(options, option)]
+    if other or given:
+        unknown = ", ".join(given) or "--root and --archived"
+        raise click.UsageError(f"ls shows all threads of leslie, flat or with --tree: leave out {unknown}")
+    rows = listed(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
+    if options.json:
+        found = [{key: value for key, value in to_builtins(row).items() if key != "branch"} for row in rows]
+        click.echo(json.dumps({"format": "reconcile.threads/1", "threads": found}, indent=2))
+    elif not rows:
+        click.echo("no threads")
+    else:
+        _show_threads(rows, Style.choose(options.color))
+    context.exit(ExitCode.DONE)
+
+
+def _show_threads(rows: tuple[ThreadRow, ...], style: Style) -> None:
+    head = ("Title", "Id", "Status", "Objective", "References", "Depends on")
+    table = [
+        (
+            row.branch + shorten(clean(row.title or UNTITLED), TITLE),
+            clean(row.thread),
+            clean(row.status or ""),
+            shorten(clean(row.objective_title or row.objective or ""), AIM),
+            clean(", ".join(row.references)),
+            clean(_depends(row)),
+        )
+        for row in rows
+    ]
+    print_table(head, table, style)
+
+
+def _depends(row: ThreadRow) -> str:
+    """What it depends on; in parentheses what those depend on in turn."""
+    indirect = f"({', '.join(row.depends_on_indirectly)})" if row.depends_on_indirectly else ""
+    return " ".join(part for part in (", ".join(row.depends_on), indirect) if part)
+
+
+def _list_records(context: click.Context, *, other: bool) -> NoReturn:
+    """Print the listing, and end the command; ``other``: something was asked for that only a tree has."""
+    from reconcile.inspect.record_listing import listed
+
+    options = options_of(context)
+    given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
+    if other or given:
+        unknown = ", ".join(given) or "--tree, --root and --archived"
+        raise click.UsageError(f"ls shows all records of claudesidian: leave out {unknown}")
+    roots = find_roots(options)
+    settings = settings_of(roots)
+    with open_session(roots, settings, readonly=True) as session:
+        rows = listed(session.board(session.look(), policy_of(options, settings)).views.values())
+    if options.json:
+        click.echo(json.dumps({"format": "reconcile.records/1", "records": to_builtins(rows)}, indent=2))
+    elif not rows:
+        click.echo("no records")
+    else:
+        print_table(
+            ("Title", "Id", "Holds", "Last used", "Where"), list(map(_cells, rows)), Style.choose(options.color)
+        )
+    context.exit(ExitCode.DONE)
+
+
+def _cells(row: RecordRow) -> tuple[str, ...]:
+    last = date(int(row.last_ms) * 1_000_000) if 0 < row.last_ms < _FAR_MS else ""
+    return (shorten(clean(row.title or ""), TITLE), clean(row.record), row.holds, last, row.where)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="Everything in the store that isn't local.")
 @click.option("--from", "source", metavar="DIR", help="By the record of another checkout, which may be gone.")
 @click.pass_context
-def command(context: click.Context, everything: bool, source: str | None) -> None:
+def recover(context: click.Context, everything: bool, source: str | None) -> None:
     """Put back what was in this workspace, after `rm -rf .jp`, git clean, or a removed worktree.
 
     Writes .jp/.id again where it is gone. Offers what the record of this checkout says was here, and what earlier runs

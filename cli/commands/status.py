@@ -11,8 +11,7 @@ from msgspec import to_builtins
 
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
-from reconcile.inspect.conflicts import unseen
-from reconcile.inspect.describe import describe
+from reconcile.inspect.conversation import describe, unseen
 from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.filters import named
@@ -45,7 +44,7 @@ COLORS = {
 @common_options
 @click.argument("conversation", required=False, metavar="[ID]")
 @click.pass_context
-def command(context: click.Context, conversation: str | None) -> None:
+def status(context: click.Context, conversation: str | None) -> None:
     """Show how the conversations stand; with an ID, everything that is known of it. Writes nothing."""
     options = options_of(context)
     roots = find_roots(options)

@@ -1,14 +1,17 @@
-"""``reconcile vault``: what is kept, and taking it out for good."""
+"""``reconcile vault`` and ``show``: what the vault holds, taking it out for good, and printing one version."""
 
 from __future__ import annotations
 
+import base64
 import json
+import sys
 import time
 from typing import TYPE_CHECKING
 
 import click
 
 from reconcile.engine.retention import Holding, holdings, named, older_than, remove
+from reconcile.engine.version_names import find_versions
 from reconcile.planning.simulate import listing_of
 
 from ..context import find_roots, open_session, settings_of
@@ -32,7 +35,7 @@ SHOWN = 20
 @click.option("--older-than", metavar="AGE", help="With --prune: 12h, 30d, 8w, 6m, 1y.")
 @click.option("--purge", metavar="DIGEST", help="Take out one content: a secret that was cut out by hand.")
 @click.pass_context
-def command(context: click.Context, prune: bool, older_than: str | None, purge: str | None) -> None:
+def vault(context: click.Context, prune: bool, older_than: str | None, purge: str | None) -> None:
     """Say what the vault holds; nothing ever leaves it by itself.
 
     What is taken out can't be restored, and runs that replaced it can't be undone any more.
@@ -132,3 +135,45 @@ def _as_json(each: Holding) -> dict[str, object]:
             for v in each.versions
         ],
     }
+
+
+@click.command(name="show")
+@common_options
+@click.argument("version")
+@click.pass_context
+def show(context: click.Context, version: str) -> None:
+    """Print VERSION: ID@RUN, ID@RUN:metadata, ID@RUN:stream, or the beginning of a digest.
+
+    Several files are printed one after the other, each below its name. Into a pipe or a file, one file is
+    written byte for byte.
+    """
+    options = options_of(context)
+    roots = find_roots(options)
+    with open_session(roots, settings_of(roots), readonly=True) as session:
+        versions = find_versions(session.state, version, session.format)
+        contents = {each.digest: session.vault.read(each.digest) for each in versions}
+    if options.json:
+        found = [
+            {
+                "conversation": each.conversation,
+                "unit": each.unit,
+                "file": each.file,
+                "digest": each.digest,
+                "size": each.size,
+                "run": each.run,
+                "content": base64.b64encode(contents[each.digest]).decode(),
+            }
+            for each in versions
+        ]
+        click.echo(json.dumps({"format": "reconcile.show/1", "versions": found}, indent=2))
+        return
+    terminal = sys.stdout.isatty()
+    if len(versions) == 1 and not terminal:
+        sys.stdout.buffer.write(contents[versions[0].digest])
+        return
+    style = Style.choose(options.color)
+    for each in versions:
+        where = f"{each.side}:{each.path}"
+        click.echo(style(f"{clean(where)}  {size(each.size)}  {date(each.mtime_ns)}  {each.digest[:16]}", bold=True))
+        for line in contents[each.digest].decode(errors="surrogateescape").splitlines():
+            click.echo(clean(line))

@@ -59,7 +59,7 @@ _ATTENTION = (What.FAILED, What.HELD, What.WAITING, What.POLLING)
     "--settle-at-most", type=click.FloatRange(min=0), metavar="SECONDS", help="Take it up after so long anyway (2)."
 )
 @click.pass_context
-def command(context: click.Context, settle: float | None, settle_at_most: float | None) -> None:
+def watch(context: click.Context, settle: float | None, settle_at_most: float | None) -> None:
     """Keep both sides together while you work, until you stop it.
 
     Whatever changes on one side is carried over to the other once its conversation has been quiet for a moment. What

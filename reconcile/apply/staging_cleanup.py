@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from reconcile.state.journal import Step
     from reconcile.state.vault import Vault, VaultObject
 
+STAGING = ".reconcile-"
+"""Every staging directory's name begins so."""
 _CHUNK = 1 << 20
 
 
@@ -32,12 +34,12 @@ def staging_name(identity: str, run: str, command: str = "") -> str:
     The state's ``identity`` is in it: two states of one store may have runs of the same name. Those of the library lie
     in one that stays: a directory of conversations that is another after each event of each of them is never at rest.
     """
-    return f"{library_staging(identity)}/{run}" if command == LIBRARY else f".reconcile-{identity}-{run}"
+    return f"{library_staging(identity)}/{run}" if command == LIBRARY else f"{STAGING}{identity}-{run}"
 
 
 def library_staging(identity: str) -> str:
     """Return what the directory is called that the library's staging directories lie in."""
-    return f".reconcile-{identity}"
+    return f"{STAGING}{identity}"
 
 
 def remove_library_staging(identity: str, roots: Iterable[Root], unused_s: float = 0) -> None:

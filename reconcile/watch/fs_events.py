@@ -23,8 +23,8 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
+from reconcile.apply.staging_cleanup import STAGING
 from reconcile.fs.posix import network_type
-from reconcile.inspect.stray_files import STAGING
 from reconcile.model.format import Entry
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import ARCHIVE, TRASH, Side

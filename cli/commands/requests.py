@@ -1,0 +1,284 @@
+"""Commands that ask one thing of a run: ``fork``, ``gc``, ``local``, ``project``, ``resolve``, ``restore``, ``rm``,
+``set-parent``, ``undo``. Each makes a request of `reconcile.model.policy`, or decisions, from its options.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import replace
+
+from reconcile.engine.dispatch import plan_as_asked
+from reconcile.model.format import Part
+from reconcile.model.options import Take
+from reconcile.model.plan import Plan
+from reconcile.model.policy import (
+    Branch,
+    Children,
+    Collect,
+    Localize,
+    Project,
+    PutBack,
+    Remove,
+    Reparent,
+    TakeBack,
+)
+
+from ..context import find_ids
+from ..options import common_options, options_of
+from ..output.errors import ExitCode
+from ..output.interaction import is_interactive, say
+from ..output.report import report
+from .sync import run_pass
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from reconcile.engine.session import Session
+    from reconcile.model.baseline import Look
+    from reconcile.model.policy import Policy
+
+
+@click.command(name="fork")
+@common_options
+@click.argument("conversation", metavar="ID")
+@click.option(
+    "--from", "start", metavar="T", help="Events of this time and later: 2026-01-31, 2026-01-31T12:00:00Z, 3d."
+)
+@click.option("--until", "end", metavar="T", help="Events up to this time.")
+@click.option("--last", type=click.IntRange(min=0), metavar="N", help="The last N turns; 0: none.")
+@click.option("--title", help="Another title than the source's.")
+@click.option("--local", is_flag=True, help="Keep it out of the workspace.")
+@click.pass_context
+def fork(
+    context: click.Context,
+    conversation: str,
+    start: str | None,
+    end: str | None,
+    last: int | None,
+    title: str | None,
+    local: bool,
+) -> None:
+    """Make a child of ID with a copy of its events, or of a part of them.
+
+    It gets an id of its own, and lies in its parent's directory where that is in the workspace.
+    """
+    from ..output.timestamps import moment
+
+    if title is not None and any("\udc80" <= char <= "\udcff" for char in title):
+        raise click.UsageError("--title: found bytes that are no UTF-8, expected text")
+    now_ns = time.time_ns()
+    part = Part(moment(start, now_ns), moment(end, now_ns), last)
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        (found,) = find_ids(session, look, [conversation])
+        return replace(policy, request=Branch(found, part, title, local))
+
+    run_pass(context, adjust)
+
+
+@click.command(name="gc")
+@common_options
+@click.pass_context
+def gc(context: click.Context) -> None:
+    """Remove conversations that have expired from the store and the workspace; they stay in the vault.
+
+    A conversation goes only when everything below it has expired as well, and none of it is open in a terminal of JP's.
+    """
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        return replace(policy, request=Collect(session.open_in_terminals(look)))
+
+    run_pass(context, adjust)
+
+
+@click.command(name="local")
+@common_options
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.pass_context
+def local(context: click.Context, ids: tuple[str, ...]) -> None:
+    """Take conversations out of the workspace, and keep them out of every checkout.
+
+    Everything in their directories goes along, and comes back with them (`reconcile project`). All of it is saved in
+    the store first; if something can't be, its directory stays. The conversation is local at once, and its directory
+    leaves with the first run that can take it out. What was committed stays in git's history.
+    """
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        found = tuple(dict.fromkeys(find_ids(session, look, ids)))
+        _tell_history(session, look, found)
+        return replace(policy, request=Localize(found))
+
+    run_pass(context, adjust)
+
+
+@click.command(name="project")
+@common_options
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--all", "everything", is_flag=True, help="Everything that isn't local.")
+@click.option("--behind", is_flag=True, help="Replace every older version that is set aside by the store's.")
+@click.option("--with-ancestors", is_flag=True, help="Also what they lie below and isn't here; it becomes public.")
+@click.pass_context
+def project(context: click.Context, ids: tuple[str, ...], everything: bool, behind: bool, with_ancestors: bool) -> None:
+    """Put conversations into the workspace, which is committed to git; what waits below them comes back.
+
+    Also moves a directory to its place that somebody else has moved.
+    """
+    if bool(ids) + everything + behind != 1:
+        raise click.UsageError("name conversations, or --all, or --behind")
+    # What --all meets is nobody's choice: a local ancestor becomes public only where it is said in so many words.
+    ancestors = with_ancestors or (options_of(context).yes and not everything)
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        chosen = tuple(dict.fromkeys(find_ids(session, look, ids)))
+        return replace(policy, request=Project(chosen, everything, behind, ancestors))
+
+    run_pass(context, adjust)
+
+
+@click.command(name="resolve")
+@common_options
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--all", "everything", is_flag=True, help="Every conversation that is held or set aside.")
+@click.option(
+    "--take",
+    type=click.Choice(["store", "workspace", "both"]),
+    help="The version that stays; both: the newer one, and the other's events as a forked child.",
+)
+@click.option("--keep", is_flag=True, help="Leave both sides as they are until one changes.")
+@click.pass_context
+def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take: str | None, keep: bool) -> None:
+    """Decide what is held or set aside: the other version stays in the vault (both: as a forked child)."""
+    if bool(ids) == everything:
+        raise click.UsageError("name conversations, or --all")
+    if (take is None) != keep:
+        raise click.UsageError("choose one: --take store, --take workspace, --take both, or --keep")
+    decision = Take.KEEP if keep else Take(take or "")
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        chosen = find_ids(session, look, ids)
+        if everything:
+            plan = plan_as_asked(session, look, policy)
+            chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
+            if not chosen:
+                nothing = Plan(layout=policy.layout.value, policy=policy)
+                report(options_of(context), session.roots, session.messages, nothing, None)
+                raise click.exceptions.Exit(ExitCode.DONE)
+        return replace(policy, decisions=dict.fromkeys(chosen, decision), only=policy.only | frozenset(chosen))
+
+    run_pass(context, adjust)
+
+
+@click.command(name="restore")
+@common_options
+@click.argument("version")
+@click.pass_context
+def restore(context: click.Context, version: str) -> None:
+    """Make VERSION what both sides hold: ID@RUN, ID@RUN:metadata, ID@RUN:stream, or the beginning of a digest.
+
+    ID@RUN is the conversation as RUN found it, where RUN replaced or removed it. What is replaced now goes into the
+    vault in turn. A conversation that is gone is made again in the store alone.
+    """
+
+    def adjust(policy: Policy, _session: Session, _look: Look) -> Policy:
+        return replace(policy, request=PutBack(version))
+
+    run_pass(context, adjust)
+
+
+@click.command(name="rm")
+@common_options
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--cascade", is_flag=True, help="Also everything below them.")
+@click.option("--promote", is_flag=True, help="Their children get the parent of the removed one, or none.")
+@click.pass_context
+def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: bool) -> None:
+    """Remove conversations from the store and the workspace; they stay in the vault, and can be undone.
+
+    One that has children is refused unless --cascade or --promote says what becomes of them. Asks first. One that was
+    lost with a store is not listed as lost any more.
+    """
+    from reconcile.engine.lost_versions import lost_with_store
+
+    if cascade and promote:
+        raise click.UsageError("choose one: --cascade or --promote")
+    children = Children.CASCADE if cascade else Children.PROMOTE if promote else Children.REFUSE
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        lost = {each.conversation for each in lost_with_store(session.state, session.project, session.format, look)}
+        missed = {each: found for each in ids if (found := session.format.parse_id(each)) in lost}
+        if missed and not session.readonly:
+            session.state.lost_no_more(missed.values())
+            session.messages += [f"{each}: it was lost with a store, and is not listed any more" for each in missed]
+        wanted = find_ids(session, look, [each for each in ids if each not in missed])
+        _tell_history(session, look, wanted)
+        return replace(policy, request=Remove(tuple(dict.fromkeys(wanted)), children))
+
+    run_pass(context, adjust, confirm="Remove them from both sides?")
+
+
+@click.command(name="set-parent")
+@common_options
+@click.argument("conversation", metavar="ID")
+@click.argument("parent", required=False)
+@click.option("--none", is_flag=True, help="No parent: it becomes a root.")
+@click.pass_context
+def set_parent(context: click.Context, conversation: str, parent: str | None, none: bool) -> None:
+    """Make ID a child of PARENT, or with --none a root; everything below it moves along."""
+    if none == (parent is not None):
+        raise click.UsageError("choose one: a parent, or --none")
+
+    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+        found = find_ids(session, look, [conversation, *([] if parent is None else [parent])])
+        return replace(policy, request=Reparent(found[0], found[1] if parent is not None else None))
+
+    run_pass(context, adjust)
+
+
+@click.command(name="undo")
+@common_options
+@click.argument("run", required=False)
+@click.pass_context
+def undo(context: click.Context, run: str | None) -> None:
+    """Put back what RUN did (`reconcile log` lists the runs); without RUN, the newest that isn't undone.
+
+    It prints which run that is, and asks at a terminal. After an undo, an older run is undone only by its name.
+
+    It is a run of its own, and can be undone. What somebody has written since is refused, conversation by
+    conversation. What was undone stays so until a side changes, or `reconcile resolve`.
+    """
+    from reconcile.engine.run_history import find_run, newest_run
+
+    from ..output.timestamps import date
+    from .log import summed
+
+    options = options_of(context)
+
+    def adjust(policy: Policy, session: Session, _look: Look) -> Policy:
+        found = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
+        done = summed(session.state.journal.steps(found.id))
+        say(options, f"undo of {found.id}, {date(found.started_ns)}: {found.command} ({done})")
+        return replace(policy, request=TakeBack(found.id))
+
+    # Elsewhere than at a terminal the command is the answer: what an undo removes is in the vault.
+    run_pass(context, adjust, "Undo this run?" if is_interactive(options) else "")
+
+
+def _tell_history(session: Session, look: Look, conversations: Collection[str]) -> None:
+    """Say of which conversations git has files, in its index or its last commit."""
+    from reconcile.fs.git_state import has_committed
+
+    top = session.roots.workspace_conversations
+    paths: dict[str, list[str]] = {}
+    for copy in look.workspace.copies:
+        if copy.conversation in conversations:
+            paths.setdefault(copy.conversation, []).append(os.path.join(top, copy.path))
+    known = [each for each, found in paths.items() if has_committed(session.roots.project, found)]
+    if known:
+        words = "git has files of it" if len(known) == 1 else "git has files of them"
+        session.messages.append(
+            f"{', '.join(known)}: {words}; what was committed stays in git's history, which reconcile doesn't change"
+        )
