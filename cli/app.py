@@ -12,7 +12,7 @@ from reconcile.signals import Interrupt, Uninterrupted
 from reconcile.version import __version__
 
 from .options import common_options, options_of
-from .output.errors import FAILURES, ExitCode, complain, failed
+from .output.errors import FAILURES, ExitCode, print_error, report_failure
 
 if TYPE_CHECKING:
     from .arguments import Options
@@ -69,12 +69,12 @@ class Program(click.Group):
         except click.UsageError as error:
             if not options_of(ctx).json:
                 raise
-            complain(error.format_message(), None, as_json=True)
+            print_error(error.format_message(), None, as_json=True)
             raise click.exceptions.Exit(ExitCode.USAGE) from None
         except click.Abort:
-            raise click.exceptions.Exit(failed(Interrupt(), as_json=options_of(ctx).json)) from None
+            raise click.exceptions.Exit(report_failure(Interrupt(), as_json=options_of(ctx).json)) from None
         except FAILURES as error:
-            raise click.exceptions.Exit(failed(error, as_json=options_of(ctx).json)) from None
+            raise click.exceptions.Exit(report_failure(error, as_json=options_of(ctx).json)) from None
         finally:
             if collecting:
                 gc.enable()
@@ -88,7 +88,7 @@ def run(options: Options | None) -> int:
         error.show()
         return error.exit_code
     except click.Abort:  # Ctrl-C before a command had begun, or after its end
-        return failed(Interrupt(), as_json=False)
+        return report_failure(Interrupt(), as_json=False)
 
 
 @click.group(

@@ -8,7 +8,7 @@ from reconcile.engine.incremental_run import OnePass
 from reconcile.engine.resume import Recalled
 
 from .context import open_session, policy_of
-from .output.interaction import is_interactive, is_question, progress_bar, tell_waiting
+from .output.interaction import is_interactive, is_question, progress_bar, waiting_callback
 from .output.report import exit_code, report
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Onwards:
             one = OnePass.begin(session, self._recalled, changed, policy)
             return None if one is None else self._told(one, None)
         command = " ".join(("reconcile", *options.shaping))
-        with session.exclusively(command, self._settings.lock_timeout, tell_waiting(options)):
+        with session.exclusively(command, self._settings.lock_timeout, waiting_callback(options)):
             one = OnePass.begin(session, self._recalled, changed, policy)
             if one is None or (is_interactive(options) and any(is_question(item) for item in one.plan.held)):
                 return None

@@ -7,8 +7,8 @@ import sys
 
 from reconcile.signals import Interrupt, Interrupts, Uninterrupted
 
-from .output.errors import FAILURES, ExitCode, failed
-from .output.streams import ended, open_output
+from .output.errors import FAILURES, ExitCode, report_failure
+from .output.streams import flush_output, open_output
 
 TYPE_CHECKING = False  # importing typing would cost `--version` something
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ def start() -> None:
     words = sys.argv[1:]
 
     def interrupted() -> int:
-        return failed(Interrupt(), as_json="--json" in words)
+        return report_failure(Interrupt(), as_json="--json" in words)
 
     interrupts = Interrupts(interrupted)
     try:
-        code = ended(_code(words))
+        code = flush_output(_code(words))
         interrupts.end()
     except Interrupt:  # before or after what has a better word for it
         code = interrupted()
@@ -85,7 +85,7 @@ def _begin(options: Options) -> None:
     try:
         code = run_plain(options)
     except FAILURES as error:
-        code = failed(error, as_json=False)
+        code = report_failure(error, as_json=False)
     if code is not None:
-        os._exit(ended(code))  # what the interpreter would take apart, the system takes back in no time
+        os._exit(flush_output(code))  # what the interpreter would take apart, the system takes back in no time
     gc.enable()

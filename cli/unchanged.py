@@ -17,7 +17,7 @@ from reconcile.state.directory import state_directory
 
 from .context import with_layout
 from .output.errors import ExitCode
-from .output.text import RESTING, Style, counted, heading, show
+from .output.text import SETTLED_COLOR, Style, count_line, heading, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +65,6 @@ def answer_at_once(options: Options, roots: Roots, first: First) -> int | None:
         return None
     if not options.quiet:
         style = Style.choose(options.color)
-        end = counted((), (), answer.states, roots.noun, done=not options.is_dry)
-        show((heading(roots, answer.layout, style), "", style(end, RESTING, bold=True)))
+        end = count_line((), (), answer.states, roots.noun, done=not options.is_dry)
+        show((heading(roots, answer.layout, style), "", style(end, SETTLED_COLOR, bold=True)))
     return ExitCode.DONE

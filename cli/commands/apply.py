@@ -17,7 +17,7 @@ from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
 
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, common_options, options_of
-from ..output.interaction import progress_bar, say, tell_waiting
+from ..output.interaction import print_message, progress_bar, waiting_callback
 from ..output.report import exit_code, report
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def apply(context: click.Context, file: str) -> None:
             outcome = _of_saved(plan, Outcome(), present)
             _report(options, roots, session, plan, outcome if outcome.deeds else None)
             context.exit(exit_code(plan, outcome, options))
-        with session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)):
+        with session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)):
             present = _present(session, plan, settings)
             with progress_bar(options, len(present.kept.actions)) as progress:
                 achieved, _ = session.apply(present.kept, present.look, command_line(context), progress)
@@ -114,7 +114,7 @@ def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcom
     report(options, roots, session.messages, plan, outcome)
     deeds = outcome.deeds.values() if outcome is not None else ()
     if any(deed.reason is Reason.OUTDATED and deed.message != DONE_ALREADY for deed in deeds):
-        say(options, "what was skipped is not as the plan was made for; make it again with --out")
+        print_message(options, "what was skipped is not as the plan was made for; make it again with --out")
 
 
 def _decided_since(session: Session, plan: Plan) -> frozenset[str]:

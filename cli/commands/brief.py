@@ -9,7 +9,7 @@ import click
 
 from ..options import common_options, options_of
 from ..output.text import Style, clean
-from ..output.timestamps import date
+from ..output.timestamps import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,12 +34,12 @@ def brief(context: click.Context, name: str, limit: int, compat: bool) -> None:
     WORKSPACE is its id or its name. Nothing is written: to read with the program itself is to write.
     """
     from reconcile.formats.json.javascript import stringify
-    from reconcile.inspect.brief import brief_of, compat_of, vault_at
+    from reconcile.inspect.brief import brief_of, compat_of, find_vault
 
     options = options_of(context)
     if options.format not in (None, "claudesidian"):
         raise click.UsageError(f"brief is about claudesidian, and not about {options.format}")
-    path = vault_at(options.workspace or os.getcwd())
+    path = find_vault(options.workspace or os.getcwd())
     if compat:
         click.echo(stringify(compat_of(path, name, limit)))
         return
@@ -83,7 +83,7 @@ def _lines(found: Mapping[str, Any], style: Style, shown: int | None) -> Iterato
 
 def _when(time_ms: object) -> str:
     if isinstance(time_ms, (int, float)) and abs(time_ms) < _FAR_MS:
-        return date(int(time_ms) * 1_000_000)
+        return format_time(int(time_ms) * 1_000_000)
     return "(no time)"
 
 

@@ -12,9 +12,9 @@ from reconcile.adapters.roots import identity_of
 
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, common_options, options_of
-from ..output.interaction import tell_waiting
+from ..output.interaction import waiting_callback
 from ..output.text import Style, clean, pad
-from ..output.timestamps import date
+from ..output.timestamps import format_time
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
@@ -39,7 +39,7 @@ def checkouts(context: click.Context, forget: str | None) -> None:
         return
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)),
+        session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)),
     ):
         chosen = _named(session, forget)
         if options.json:
@@ -87,7 +87,7 @@ def _show(session: Session, found: tuple[Checkout, ...], *, json_wanted: bool, s
     click.echo(style(f"{pad('Checkout', width)}  {pad('Is', 10)}  {pad('Last seen', 10)}  Conversations", bold=True))
     for each, state, count in rows:
         color = {"here": "green", "there": None}.get(state, "yellow")
-        line = f"{pad(clean(each.project), width)}  {style(pad(state, 10), color)}  {date(each.last_seen)[:10]}"
+        line = f"{pad(clean(each.project), width)}  {style(pad(state, 10), color)}  {format_time(each.last_seen)[:10]}"
         click.echo(f"{line}  {count:>13}")
 
 

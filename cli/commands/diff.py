@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import to_builtins
 
-from reconcile.inspect.conversation import compare, compare_records, losers, see, time_text
+from reconcile.inspect.conversation import compare, compare_records, losing_versions, mark_seen, time_text
 
 from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from ..options import common_options, options_of
-from ..output.text import LONG, Style, clean, pad, shorten, titled
+from ..output.text import MAX_COLUMNS, Style, clean, pad, shorten, title_and_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,10 +41,10 @@ def diff(context: click.Context, conversation: str) -> None:
             found = compare(view, *session.contents(view), session.file_names)
         else:
             found = compare_records(view, *session.contents(view))
-        lost = losers(session, one)
+        lost = losing_versions(session, one)
     if lost and not options.is_dry:
         with open_session(roots, settings, readonly=False) as session:
-            see(session, [one])
+            mark_seen(session, [one])
     if options.json:
         kept = [
             {"unit": each.unit, "file": each.file, "side": each.side.value, "version": each.name, "digest": each.digest}
@@ -54,7 +54,7 @@ def diff(context: click.Context, conversation: str) -> None:
         click.echo(json.dumps(text, indent=2))
         return
     style = Style.choose(options.color)
-    click.echo(titled(view.title, one, style))
+    click.echo(title_and_id(view.title, one, style))
     for line in _lines(found, style, None if options.verbose else SHOWN):
         click.echo(line)
     for version in lost:
@@ -91,7 +91,7 @@ def _lines(found: Comparison, style: Style, most: int | None) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    return "(absent)" if value is None else shorten(clean(json.dumps(value, ensure_ascii=False)), LONG)
+    return "(absent)" if value is None else shorten(clean(json.dumps(value, ensure_ascii=False)), MAX_COLUMNS)
 
 
 def _events(events: tuple[EventLine, ...], side: str, color: str, style: Style, most: int | None) -> Iterator[str]:

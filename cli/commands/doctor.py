@@ -17,14 +17,14 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from reconcile.inspect.checks import CHECKUPS, better_sources, is_damaged
+from reconcile.inspect.checks import CHECKERS, is_damaged, repair_sources
 from reconcile.inspect.doctor import examine
 from reconcile.model.policy import Quarantine
 
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.errors import ExitCode
-from ..output.plan_text import again
+from ..output.plan_text import with_sides
 from ..output.text import Style, clean
 from .sync import run_pass
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reconcile.engine.session import Session
-    from reconcile.inspect.checks import Ill
+    from reconcile.inspect.checks import CheckFinding
     from reconcile.model.baseline import Look
     from reconcile.model.policy import Policy
     from reconcile.planning.diagnosis import Ailment, Finding
@@ -107,7 +107,7 @@ def _lines(found: tuple[Finding, ...], options: Options, style: Style) -> Iterat
         for finding in each if verbose else each[:SHOWN]:
             yield f"  {clean(finding.place)}: {clean(finding.found)}"
             for command in finding.mend:
-                yield style(f"    {clean(again(command, options.sides))}", dim=True)
+                yield style(f"    {clean(with_sides(command, options.sides))}", dim=True)
         if len(each) > SHOWN and not verbose:
             yield f"  ... and {len(each) - SHOWN} more (-v shows all)"
         yield ""
@@ -144,7 +144,7 @@ def _check_up(context: click.Context, name: str) -> NoReturn:
     given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
     if given:
         raise click.UsageError(f"doctor looks at the whole of what {name} keeps: leave out {', '.join(given)}")
-    found = _with_sources(CHECKUPS[name](options.workspace or os.getcwd(), time.time_ns()), options)
+    found = _with_sources(CHECKERS[name](options.workspace or os.getcwd(), time.time_ns()), options)
     if options.json:
         click.echo(
             json.dumps({"format": "reconcile.doctor/1", "findings": [_check_as_json(each) for each in found]}, indent=2)
@@ -155,18 +155,18 @@ def _check_up(context: click.Context, name: str) -> NoReturn:
     context.exit(ExitCode.HELD if any(each.severity != "note" for each in found) else ExitCode.DONE)
 
 
-def _with_sources(found: tuple[Ill, ...], options: Options) -> tuple[Ill, ...]:
+def _with_sources(found: tuple[CheckFinding, ...], options: Options) -> tuple[CheckFinding, ...]:
     """Put a whole version of a damaged record, where there is one, before what is made of its remains."""
     places = {each.place for each in found if each.severity == "error"}
     if not places:
         return found
     roots = find_roots(options)
     with open_session(roots, settings_of(roots), readonly=True) as session:
-        better = {place: better_sources(session, place) for place in places if is_damaged(session, place)}
+        better = {place: repair_sources(session, place) for place in places if is_damaged(session, place)}
     return tuple(replace(each, mend=(*better.get(each.place, ()), *each.mend)) for each in found)
 
 
-def _check_lines(found: tuple[Ill, ...], style: Style, shown: int | None) -> Iterator[str]:
+def _check_lines(found: tuple[CheckFinding, ...], style: Style, shown: int | None) -> Iterator[str]:
     for kind, group in groupby(found, key=lambda each: each.kind):
         every = list(group)
         yield style(f"{kind} ({len(every)})", "yellow", bold=True)
@@ -198,5 +198,5 @@ def _counted_by_severity(found: Sequence[str]) -> str:
     return ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)
 
 
-def _check_as_json(each: Ill) -> dict[str, object]:
+def _check_as_json(each: CheckFinding) -> dict[str, object]:
     return {**to_builtins(each), "mend": list(each.mend), "conversation": None}

@@ -13,7 +13,7 @@ from reconcile.engine.run_history import find_run, what_became
 from ..context import find_roots, open_session, settings_of
 from ..options import common_options, options_of
 from ..output.text import Style, clean, pad, size
-from ..output.timestamps import date
+from ..output.timestamps import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -64,7 +64,7 @@ def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str
         if run.checkout != session.checkout:
             where = "a forgotten checkout" if run.checkout is None else clean(projects.get(run.checkout, "?"))
             notes.append(f"in {where}")
-        line = f"{style(pad(run.id, width), bold=True)}  {date(run.started_ns)}  {summed(steps)}"
+        line = f"{style(pad(run.id, width), bold=True)}  {format_time(run.started_ns)}  {summed(steps)}"
         tail = f"  ({'; '.join(notes)})" if notes else ""
         yield f"{line}  {style(clean(run.command), dim=True)}{style(tail, 'yellow')}"
 
@@ -91,7 +91,7 @@ def summed(steps: tuple[Step, ...]) -> str:
 
 
 def _one(session: Session, run: Run, style: Style) -> Iterator[str]:
-    yield style(f"{run.id}  {date(run.started_ns)}  {clean(run.command)}", bold=True)
+    yield style(f"{run.id}  {format_time(run.started_ns)}  {clean(run.command)}", bold=True)
     if ending := _ending(run):
         yield style(ending, "yellow")
     yield ""

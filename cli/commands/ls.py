@@ -17,7 +17,7 @@ from ..context import find_ids, find_roots, format_here, open_session, policy_of
 from ..options import common_options, options_of
 from ..output.errors import ExitCode
 from ..output.text import Style, clean, pad, print_table, shorten
-from ..output.timestamps import date
+from ..output.timestamps import format_time
 
 if TYPE_CHECKING:
     from reconcile.inspect.listing import Row
@@ -109,14 +109,14 @@ def _show(rows: tuple[Row, ...], style: Style, *, with_root: bool) -> None:
 def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn:
     """Print the listing, and end the command; ``other``: something was asked for that only conversations have."""
     from reconcile.adapters.leslie.files import project_at, read_leslie
-    from reconcile.inspect.thread_listing import listed
+    from reconcile.inspect.thread_listing import list_threads
 
     options = options_of(context)
     given = [f"--{option}" for option in ("store", "layout", "only", "below") if getattr(options, option)]
     if other or given:
         unknown = ", ".join(given) or "--root and --archived"
         raise click.UsageError(f"ls shows all threads of leslie, flat or with --tree: leave out {unknown}")
-    rows = listed(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
+    rows = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
     if options.json:
         found = [{key: value for key, value in to_builtins(row).items() if key != "branch"} for row in rows]
         click.echo(json.dumps({"format": "reconcile.threads/1", "threads": found}, indent=2))
@@ -151,7 +151,7 @@ def _depends(row: ThreadRow) -> str:
 
 def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     """Print the listing, and end the command; ``other``: something was asked for that only a tree has."""
-    from reconcile.inspect.record_listing import listed
+    from reconcile.inspect.record_listing import list_records
 
     options = options_of(context)
     given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
@@ -161,7 +161,7 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
-        rows = listed(session.board(session.look(), policy_of(options, settings)).views.values())
+        rows = list_records(session.board(session.look(), policy_of(options, settings)).views.values())
     if options.json:
         click.echo(json.dumps({"format": "reconcile.records/1", "records": to_builtins(rows)}, indent=2))
     elif not rows:
@@ -174,5 +174,5 @@ def _list_records(context: click.Context, *, other: bool) -> NoReturn:
 
 
 def _cells(row: RecordRow) -> tuple[str, ...]:
-    last = date(int(row.last_ms) * 1_000_000) if 0 < row.last_ms < _FAR_MS else ""
+    last = format_time(int(row.last_ms) * 1_000_000) if 0 < row.last_ms < _FAR_MS else ""
     return (shorten(clean(row.title or ""), TITLE), clean(row.record), row.holds, last, row.where)

@@ -19,7 +19,7 @@ from reconcile.planning.requests.recover import Offer, absent, coming, offers, r
 
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
 from ..options import command_line, common_options, options_of
-from ..output.interaction import go_on, is_interactive, say, tell_waiting
+from ..output.interaction import confirm_or_exit, is_interactive, print_message, waiting_callback
 from ..output.report import exit_code, report
 from ..output.text import clean
 from .sync import apply_plan, save_plan
@@ -70,7 +70,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         _say_left_out(options, board, left_out)
         for each in lost_with_store(session.state, session.project, session.format, look):
             way = f": {each.command}" if each.command else ""
-            say(options, f"lost with the store: {each.title or each.conversation}; {each.left}{way}")
+            print_message(options, f"lost with the store: {each.title or each.conversation}; {each.left}{way}")
         policy = _policy(options, settings, chosen, tuple(each.id for each in records))
         plan = plan_as_asked(session, look, policy)
         if not _is_to_be_done(options, roots, session, plan):
@@ -80,7 +80,7 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         roots = _locate(options, source)
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)),
+        session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)),
     ):
         passes = Passes(session)
         look = passes.look()
@@ -110,7 +110,7 @@ def _chosen(options: Options, found: Offers, board: Board) -> tuple[str, ...]:
         return _asked(found.groups, board)
     for group in found.groups[len(found.unasked) :]:
         way = "; at a terminal it is asked for, `reconcile project ID` takes one" if group.known else ""
-        say(options, f"not taken: {_described(group, board)}{way}")
+        print_message(options, f"not taken: {_described(group, board)}{way}")
     return taken_unasked(board, found)
 
 
@@ -142,7 +142,7 @@ def _say_left_out(options: Options, board: Board, conversations: Sequence[str]) 
     if conversations:
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "below what doesn't come (`reconcile project ID` names it, and asks)"
-        say(options, f"left out: {count} {below}: {board.names(conversations)}")
+        print_message(options, f"left out: {count} {below}: {board.names(conversations)}")
 
 
 def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
@@ -154,7 +154,7 @@ def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan)
     marks = not marked and plan.policy.git_busy is None
     if marks:
         verb = "writes" if options.yes and not options.is_dry else "would write"
-        say(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
+        print_message(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
     asks = not options.is_dry and bool(plan.actions or marks)
     # Git is in the middle of something: what was asked for is recorded, and done at its end.
     put_off = plan.policy.git_busy is not None and bool(plan.intents)
@@ -162,5 +162,5 @@ def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan)
     if not pending or (asks and not options.yes):
         report(options, roots, session.messages, plan, None)
     if asks:
-        go_on(options, "Put this back?")
+        confirm_or_exit(options, "Put this back?")
     return pending

@@ -30,7 +30,7 @@ from reconcile.model.policy import (
 from ..context import find_ids
 from ..options import common_options, options_of
 from ..output.errors import ExitCode
-from ..output.interaction import is_interactive, say
+from ..output.interaction import is_interactive, print_message
 from ..output.report import report
 from .sync import run_pass
 
@@ -66,12 +66,12 @@ def fork(
 
     It gets an id of its own, and lies in its parent's directory where that is in the workspace.
     """
-    from ..output.timestamps import moment
+    from ..output.timestamps import parse_time
 
     if title is not None and any("\udc80" <= char <= "\udcff" for char in title):
         raise click.UsageError("--title: found bytes that are no UTF-8, expected text")
     now_ns = time.time_ns()
-    part = Part(moment(start, now_ns), moment(end, now_ns), last)
+    part = Part(parse_time(start, now_ns), parse_time(end, now_ns), last)
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
         (found,) = find_ids(session, look, [conversation])
@@ -252,7 +252,7 @@ def undo(context: click.Context, run: str | None) -> None:
     """
     from reconcile.engine.run_history import find_run, newest_run
 
-    from ..output.timestamps import date
+    from ..output.timestamps import format_time
     from .log import summed
 
     options = options_of(context)
@@ -260,7 +260,7 @@ def undo(context: click.Context, run: str | None) -> None:
     def adjust(policy: Policy, session: Session, _look: Look) -> Policy:
         found = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
         done = summed(session.state.journal.steps(found.id))
-        say(options, f"undo of {found.id}, {date(found.started_ns)}: {found.command} ({done})")
+        print_message(options, f"undo of {found.id}, {format_time(found.started_ns)}: {found.command} ({done})")
         return replace(policy, request=TakeBack(found.id))
 
     # Elsewhere than at a terminal the command is the answer: what an undo removes is in the vault.

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
-from reconcile.inspect.conversation import describe, unseen
+from reconcile.inspect.conversation import describe, unseen_conflicts
 from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import empty_directories
 from reconcile.planning.filters import named
@@ -19,8 +19,8 @@ from reconcile.planning.status_listing import Standing, standings
 
 from ..context import find_ids, find_roots, open_session, policy_of, selection, settings_of
 from ..options import common_options, options_of
-from ..output.interaction import say
-from ..output.text import DEEP, Style, clean, heading, nested, pad, shorten, titled, width
+from ..output.interaction import print_message
+from ..output.text import MAX_INDENT, Style, clean, heading, indented, pad, shorten, title_and_id, width
 from .sync import tell_lost
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def status(context: click.Context, conversation: str | None) -> None:
         board, plan = session.board(look, policy), plan_as_asked(session, look, policy)
         tell_lost(options, session, look, policy)
         for message in session.messages:
-            say(options, message)
-        conflicts = frozenset(each.conversation for each in unseen(session))
+            print_message(options, message)
+        conflicts = frozenset(each.conversation for each in unseen_conflicts(session))
         empty = empty_directories(look.store, look.workspace)
         found = standings(board, plan, session.busy(), conflicts, empty)
         if conversation is not None:
@@ -94,7 +94,7 @@ def _dump(found: dict[str, Any]) -> None:
 def _show_all(found: tuple[Standing, ...], style: Style, noun: str, *, verbose: bool) -> None:
     quiet = {"in-sync", "available", "local", "archived"}
     shown = [each for each in found if verbose or not each.settled or each.word not in quiet]
-    titles = [nested(each.depth, shorten(clean(each.title or "(no title)"), TITLE)) for each in shown]
+    titles = [indented(each.depth, shorten(clean(each.title or "(no title)"), TITLE)) for each in shown]
     words = max((len(each.word) for each in shown), default=0)
     columns = max((width(title) for title in titles), default=0)
     for each, title in zip(shown, titles, strict=True):
@@ -102,7 +102,7 @@ def _show_all(found: tuple[Standing, ...], style: Style, noun: str, *, verbose: 
         name = "" if each.title == each.conversation else style(clean(each.conversation), dim=True)
         click.echo(f"{word}  {pad(title, columns)}  {name}".rstrip())
         if each.detail:
-            click.echo(" " * (words + 2) + nested(min(each.depth, DEEP), style(clean(each.detail), dim=True)))
+            click.echo(" " * (words + 2) + indented(min(each.depth, MAX_INDENT), style(clean(each.detail), dim=True)))
     counts = Counter(each.word for each in found)
     line = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
     total = f"{len(found)} {noun}{'' if len(found) == 1 else 's'}"
@@ -114,7 +114,7 @@ def _show_one(options: Options, standing: Standing, details: dict[str, Any]) -> 
         _dump({"format": "reconcile.status/1", **to_builtins(standing), **details})
         return
     style = Style.choose(options.color)
-    click.echo(titled(standing.title, standing.conversation, style))
+    click.echo(title_and_id(standing.title, standing.conversation, style))
     click.echo(f"  {pad('stands', 10)} {standing.word}{': ' + clean(standing.detail) if standing.detail else ''}")
     click.echo(f"  {pad('intent', 10)} {details['intent']}")
     click.echo(f"  {pad('parents', 10)} {clean(_parents(details))}")

@@ -16,7 +16,15 @@ from reconcile.serialization.plan_json import plan_to_json
 
 from ..context import find_roots, open_session, policy_of, selection, settings_of
 from ..options import command_line, options_of
-from ..output.interaction import answered, go_on, is_interactive, is_question, progress_bar, say, tell_waiting
+from ..output.interaction import (
+    ask_about,
+    confirm_or_exit,
+    is_interactive,
+    is_question,
+    print_message,
+    progress_bar,
+    waiting_callback,
+)
 from ..output.report import exit_code, report
 
 if TYPE_CHECKING:
@@ -56,7 +64,7 @@ def run_pass(
             report(options, roots, session.messages, plan, None)
         context.exit(exit_code(plan, None, options))
     with open_session(roots, settings, readonly=False) as session:
-        with session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)):
+        with session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)):
             passes = Passes(session)
             look = passes.look()
             policy = _policy(options, settings, session, look, adjust)
@@ -66,11 +74,11 @@ def run_pass(
                 confirm = confirm or "Make the store?"
             if is_interactive(options) and any(is_question(item) for item in plan.held):
                 report(options, roots, session.messages, plan, None)
-                policy, before = answered(policy, plan.held), policy
+                policy, before = ask_about(policy, plan.held), policy
                 plan = plan if policy == before else plan_as_asked(session, look, policy)
             if confirm and (plan.actions or plan.put_off) and not options.yes:
                 report(options, roots, session.messages, plan, None)
-                go_on(options, confirm)
+                confirm_or_exit(options, confirm)
             outcome = apply_plan(options, roots, passes, look, plan, command_line(context))
         context.exit(exit_code(plan, outcome, options))
 
@@ -112,7 +120,7 @@ def tell_new_store(options: Options, roots: Roots) -> bool:
     is_new = roots.format == "jp" and not roots.store_exists and options.store is None
     if is_new:
         how = "a run makes" if options.is_dry else "making"
-        say(options, f"there is no store for this workspace yet; {how} {roots.store}")
+        print_message(options, f"there is no store for this workspace yet; {how} {roots.store}")
     return is_new
 
 
@@ -125,7 +133,7 @@ def save_plan(options: Options, roots: Roots, plan: Plan) -> None:
     text = json.dumps(plan_to_json(plan, workspace=roots.workspace, store=roots.store), indent=2)
     with open(options.out, "w", encoding="utf-8") as file:
         file.write(text + "\n")
-    say(options, f"saved; carry it out with: reconcile apply {options.out}")
+    print_message(options, f"saved; carry it out with: reconcile apply {options.out}")
 
 
 def _is_plan(path: str) -> bool:

@@ -16,9 +16,9 @@ from reconcile.planning.simulate import listing_of
 
 from ..context import find_roots, open_session, settings_of
 from ..options import command_line, common_options, options_of
-from ..output.interaction import go_on, tell_waiting
+from ..output.interaction import confirm_or_exit, waiting_callback
 from ..output.text import Style, clean, size
-from ..output.timestamps import age, date
+from ..output.timestamps import format_time, parse_age
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
@@ -46,17 +46,17 @@ def vault(context: click.Context, prune: bool, older_than: str | None, purge: st
     roots = find_roots(options)
     settings = settings_of(roots)
     planned = prune or purge is not None
-    limit = None if older_than is None else time.time_ns() - age(older_than)
+    limit = None if older_than is None else time.time_ns() - parse_age(older_than)
     with open_session(roots, settings, readonly=True) as session:
         chosen = _chosen(session, limit, purge)
         if not options.yes or options.is_dry or not planned or not chosen:
             _report(options, session, chosen, planned=planned)
         if options.is_dry or not planned or not chosen:
             return
-    go_on(options, f"Take {_counted(chosen)} out of the vault for good?")
+    confirm_or_exit(options, f"Take {_counted(chosen)} out of the vault for good?")
     with (
         open_session(roots, settings, readonly=False) as session,
-        session.exclusively(command_line(context), settings.lock_timeout, tell_waiting(options)),
+        session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)),
     ):
         asked = {each.digest for each in chosen}
         chosen = tuple(each for each in _chosen(session, limit, purge) if each.digest in asked)
@@ -93,7 +93,7 @@ def _report(
     for each in reversed(shown):
         of_it = each.versions[-1] if each.versions else None
         what = _what(of_it) if of_it is not None else "(of no run)"
-        click.echo(f"  {each.digest[:16]}  {size(each.size):>9}  {date(each.newest_ns)}  {clean(what)}")
+        click.echo(f"  {each.digest[:16]}  {size(each.size):>9}  {format_time(each.newest_ns)}  {clean(what)}")
     if len(chosen) > len(shown):
         click.echo(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
     words = "would be taken out of the vault for good" if planned else "in the vault"
@@ -174,6 +174,8 @@ def show(context: click.Context, version: str) -> None:
     style = Style.choose(options.color)
     for each in versions:
         where = f"{each.side}:{each.path}"
-        click.echo(style(f"{clean(where)}  {size(each.size)}  {date(each.mtime_ns)}  {each.digest[:16]}", bold=True))
+        click.echo(
+            style(f"{clean(where)}  {size(each.size)}  {format_time(each.mtime_ns)}  {each.digest[:16]}", bold=True)
+        )
         for line in contents[each.digest].decode(errors="surrogateescape").splitlines():
             click.echo(clean(line))

@@ -22,7 +22,7 @@ from ..context import find_roots, open_session, policy_of, settings_of
 from ..options import common_options, options_of
 from ..output.errors import ExitCode
 from ..output.plan_text import SHOWN, TITLE, detail
-from ..output.streams import fault
+from ..output.streams import output_error
 from ..output.text import Style, clean, pad, shorten
 from .sync import tell_new_store
 
@@ -91,7 +91,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
 
     def tell(news: News, standing: Standing) -> None:
         printer.tell(news, standing)
-        if isinstance(fault(), ConnectionError):  # nobody reads what it does any more: it ends, as in a pipeline
+        if isinstance(output_error(), ConnectionError):  # nobody reads what it does any more: it ends, as in a pipeline
             watcher.inbox.stop()
 
     watcher = Watcher(opening, tell)

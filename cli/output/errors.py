@@ -23,7 +23,7 @@ class ExitCode:
     INTERRUPTED = 130
 
 
-def complain(message: str, hint: str | None, *, as_json: bool) -> None:
+def print_error(message: str, hint: str | None, *, as_json: bool) -> None:
     """Say what went wrong, and what to do next."""
     if as_json:
         import json
@@ -40,18 +40,18 @@ def complain(message: str, hint: str | None, *, as_json: bool) -> None:
     sys.stderr.flush()
 
 
-def failed(error: BaseException, *, as_json: bool) -> int:
+def report_failure(error: BaseException, *, as_json: bool) -> int:
     """Say what one of `FAILURES` means, and return the exit code."""
     if isinstance(error, ReconcileError):
-        complain(error.message, error.hint, as_json=as_json)
+        print_error(error.message, error.hint, as_json=as_json)
         return error.exit_code
     if isinstance(error, Interrupt):
-        complain("interrupted; what was begun is finished or cleaned up by the next run", None, as_json=as_json)
+        print_error("interrupted; what was begun is finished or cleaned up by the next run", None, as_json=as_json)
         return ExitCode.INTERRUPTED
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        complain(f"{where}{error.strerror or error}", None, as_json=as_json)
+        print_error(f"{where}{error.strerror or error}", None, as_json=as_json)
         return ExitCode.FAILED
     hint = "give it more (ulimit -v), or move the largest files away"
-    complain("found less memory than this takes", hint, as_json=as_json)
+    print_error("found less memory than this takes", hint, as_json=as_json)
     return ExitCode.FAILED

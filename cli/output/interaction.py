@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..arguments import Options
 
 
-LONG = 100
+PROGRESS_FROM = 100
 """Actions from which on progress is shown."""
 
 
@@ -43,7 +43,7 @@ def is_interactive(options: Options) -> bool:
     return not options.json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def go_on(options: Options, question: str) -> None:
+def confirm_or_exit(options: Options, question: str) -> None:
     """Ask, and end the command where the answer is no.
 
     Raises:
@@ -59,7 +59,7 @@ def go_on(options: Options, question: str) -> None:
     import click  # here, as below: most runs ask for nothing
 
     if not click.confirm(f"\n{question}"):
-        say(options, "nothing was done")
+        print_message(options, "nothing was done")
         raise click.exceptions.Exit(ExitCode.HELD)
 
 
@@ -68,7 +68,7 @@ def is_question(item: Item) -> bool:
     return item.reason in (Reason.BULK, Reason.ANCESTORS_ABSENT) or bool(_takes(item))
 
 
-def answered(policy: Policy, held: Iterable[Item]) -> Policy:
+def ask_about(policy: Policy, held: Iterable[Item]) -> Policy:
     """Ask about held things, one after the other; without an answer they stay held."""
     import click
 
@@ -103,7 +103,7 @@ def _takes(item: Item) -> list[str]:
     return [command.rpartition("--take ")[2] for command in item.resolve if "--take " in command]
 
 
-def say(options: Options, message: str, *, trouble: bool = False) -> None:
+def print_message(options: Options, message: str, *, trouble: bool = False) -> None:
     """Say something beside the result, on standard error; with ``--quiet`` only what went wrong."""
     if options.quiet and not trouble:
         return
@@ -115,15 +115,15 @@ def say(options: Options, message: str, *, trouble: bool = False) -> None:
     sys.stderr.flush()  # before what is printed next
 
 
-def tell_waiting(options: Options) -> Callable[[str], None]:
+def waiting_callback(options: Options) -> Callable[[str], None]:
     """Return what says who holds reconcile's own lock, before waiting for it."""
-    return lambda who: say(options, f"waiting for {who}")
+    return lambda who: print_message(options, f"waiting for {who}")
 
 
 @contextmanager
 def progress_bar(options: Options, actions: int) -> Iterator[Callable[[int, int], None]]:
     """Give a function that is told how many actions have a result."""
-    if options.json or options.quiet or actions < LONG or not sys.stderr.isatty():
+    if options.json or options.quiet or actions < PROGRESS_FROM or not sys.stderr.isatty():
         yield lambda _done, _all: None
         return
     import click  # here: most runs are short

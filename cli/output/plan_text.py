@@ -10,7 +10,7 @@ from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, WHOLE, Side
 
-from .text import DEEP, RESTING, Style, clean, counted, nested, pad, shorten, size
+from .text import MAX_INDENT, SETTLED_COLOR, Style, clean, count_line, indented, pad, shorten, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,10 +76,12 @@ class PlanText:
                 break
             actions = self._by.get(each.conversation, [])
             if actions or each.conversation in self._above:
-                yield nested(each.depth, self._heading(each.conversation, each.title, bold=bool(actions)))
+                yield indented(each.depth, self._heading(each.conversation, each.title, bold=bool(actions)))
                 for action in actions:
-                    yield nested(min(each.depth, DEEP), f"  {self._line(action)}")
-                    yield from (nested(min(each.depth, DEEP), f"    {clean(words)}") for words in self._words(action))
+                    yield indented(min(each.depth, MAX_INDENT), f"  {self._line(action)}")
+                    yield from (
+                        indented(min(each.depth, MAX_INDENT), f"    {clean(words)}") for words in self._words(action)
+                    )
                 shown += bool(actions)
         if cut:
             rest = len(self._by) - shown
@@ -124,7 +126,7 @@ class PlanText:
             unit = "" if item.unit == WHOLE else f"{clean(item.unit)}: "
             yield f"    {unit}{clean(item.message)}"
             for command in item.resolve:
-                yield f"      {self._style(clean(again(command, self._sides)), 'cyan')}"
+                yield f"      {self._style(clean(with_sides(command, self._sides)), 'cyan')}"
         if len(items) > LONG and not self._verbose:
             yield f"  ... and {len(items) - LONG} more (-v shows all)"
         yield ""
@@ -146,7 +148,7 @@ class PlanText:
             yield self._style(f"{entries} not ours and left alone (-v lists them)", dim=True)
 
 
-def again(command: str, sides: str) -> str:
+def with_sides(command: str, sides: str) -> str:
     """Return a command that is to be typed next, about the same sides."""
     return f"{command}{sides}" if command.startswith("reconcile ") else command
 
@@ -205,9 +207,9 @@ def summary(plan: Plan, style: Style, *, done: Outcome | None = None, noun: str 
         steps += [f"{count} {result}"] if count else []
     waits = [f"{len(plan.held)} held"] if plan.held else []
     waits += [f"{len(plan.aside)} set aside"] if plan.aside else []
-    text = counted(steps, waits, () if deeds else plan.states, noun, done=done is not None)
+    text = count_line(steps, waits, () if deeds else plan.states, noun, done=done is not None)
     attention = plan.held or any(deed.result != "done" for deed in deeds)
-    color = "yellow" if attention else RESTING if not plan.actions or deeds else None
+    color = "yellow" if attention else SETTLED_COLOR if not plan.actions or deeds else None
     return style(text, color, bold=True)
 
 

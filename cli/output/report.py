@@ -10,7 +10,7 @@ from reconcile.apply.outcome import Result
 from reconcile.model.reasons import Reason
 
 from .errors import ExitCode
-from .interaction import is_interactive, say
+from .interaction import is_interactive, print_message
 from .plan_text import PlanText, results, summary
 from .text import Style, heading, show
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, outcome: Outcome | None) -> None:
     """Print a plan, and what became of it."""
     for message in messages:
-        say(options, message, trouble=True)
+        print_message(options, message, trouble=True)
     if options.json:
         import json
 

@@ -9,7 +9,7 @@ import io
 import os
 import sys
 
-from .errors import ExitCode, complain
+from .errors import ExitCode, print_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Lenient(io.FileIO):
 
     def _failed(self, error: OSError) -> None:
         if self.fileno() == 1 and not isinstance(error, ConnectionError):
-            complain(
+            print_error(
                 f"cannot write to standard output{_name(self.fileno())}: {error.strerror}",
                 "the command does its work without it, and ends with exit code 1",
                 as_json="--json" in sys.argv[1:],
@@ -72,15 +72,15 @@ def _name(number: int) -> str:
         return ""
 
 
-def fault() -> OSError | None:
+def output_error() -> OSError | None:
     """Return why nothing more is written to standard output; `ConnectionError`: who read it has gone."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     return raw.fault if isinstance(raw, _Lenient) else None
 
 
-def ended(code: int) -> int:
+def flush_output(code: int) -> int:
     """Write what is left, and return the exit code: output that nobody reads is no failure, lost output is one."""
     sys.stdout.flush()
     sys.stderr.flush()
-    found = fault()
+    found = output_error()
     return code if found is None or isinstance(found, ConnectionError) else ExitCode.FAILED

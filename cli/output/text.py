@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
 
-RESTING = "green"
+SETTLED_COLOR = "green"
 """The colour of a run after which nothing waits."""
-LONG = 200
+MAX_COLUMNS = 200
 """Columns of what is shown in full, unless it is absurd."""
-DEEP = 16
+MAX_INDENT = 16
 """Levels by which text is put to the right."""
 
 
-def titled(title: str | None, conversation: str, style: Style) -> str:
+def title_and_id(title: str | None, conversation: str, style: Style) -> str:
     """Return a conversation's title with its id, or the one that both are."""
-    shown = style(shorten(clean(title or "(no title)"), LONG), bold=True)
+    shown = style(shorten(clean(title or "(no title)"), MAX_COLUMNS), bold=True)
     return shown if title == conversation else f"{shown}  {clean(conversation)}"
 
 
@@ -73,9 +73,9 @@ def shorten(text: str, columns: int) -> str:
     return kept + "…"
 
 
-def nested(depth: int, text: str) -> str:
+def indented(depth: int, text: str) -> str:
     """Put a text so many levels to the right; below the last one that is shown so, the number of the level stands."""
-    return f"{'  ' * depth}{text}" if depth <= DEEP else f"{'  ' * DEEP}{depth}: {text}"
+    return f"{'  ' * depth}{text}" if depth <= MAX_INDENT else f"{'  ' * MAX_INDENT}{depth}: {text}"
 
 
 def size(count: int) -> str:
@@ -133,7 +133,7 @@ def show(lines: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
-def counted(
+def count_line(
     steps: Sequence[str], waits: Sequence[str], states: Sequence[tuple[str, int]], noun: str, *, done: bool
 ) -> str:
     """Return the one line that counts everything: steps, what waits, and how many records are in which state."""

@@ -12,7 +12,7 @@ from reconcile.formats.jp.times import instant_ns
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400, "y": 365 * 86400}
 
 
-def date(time_ns: int) -> str:
+def format_time(time_ns: int) -> str:
     """Return a time in the user's own zone, to the second; one that no calendar holds as the bare number."""
     try:
         return datetime.fromtimestamp(time_ns // 10**9).astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -20,7 +20,7 @@ def date(time_ns: int) -> str:
         return f"{time_ns} ns"
 
 
-def moment(text: str | None, now_ns: int) -> int | None:
+def parse_time(text: str | None, now_ns: int) -> int | None:
     """Return a moment in nanoseconds since the epoch: a date, a time as JP reads it, or an age before now.
 
     Raises:
@@ -29,7 +29,7 @@ def moment(text: str | None, now_ns: int) -> int | None:
     if text is None:
         return None
     if re.fullmatch(r"\d{1,6}[hdwmy]", text):
-        return now_ns - age(text)
+        return now_ns - parse_age(text)
     found = instant_ns(f"{text} 00:00:00" if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) else text)
     if found is None:
         raise click.UsageError(
@@ -38,7 +38,7 @@ def moment(text: str | None, now_ns: int) -> int | None:
     return found
 
 
-def age(text: str) -> int:
+def parse_age(text: str) -> int:
     """Return an age such as ``12h``, ``30d``, ``8w``, ``6m`` or ``1y`` in nanoseconds.
 
     Raises:

@@ -29,7 +29,7 @@ class VaultError(ReconcileError):
     exit_code = 2
 
 
-def vault_at(start: str) -> str:
+def find_vault(start: str) -> str:
     """The vault that a directory is in, or one clear line on why there is none."""
     if not os.path.isdir(start):
         raise VaultError(f"--workspace: found nothing at {start}, expected a directory", "check the spelling")

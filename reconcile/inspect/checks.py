@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from reconcile.engine.session import Session
 
-    Checkup: TypeAlias = Callable[[str, int], tuple["Ill", ...]]
+    Checker: TypeAlias = Callable[[str, int], tuple["CheckFinding", ...]]
 
 
-class Ill(Struct, frozen=True):
+class CheckFinding(Struct, frozen=True):
     """A finding of any format, in words. ``severity`` is error, warning or note; notes alone are no trouble.
 
     ``repairable``: any run mends it; ``on_request``: only where somebody asks for it, by its ``id``.
@@ -43,13 +43,13 @@ class Ill(Struct, frozen=True):
     on_request: bool
 
 
-def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
+def _claudesidian(start: str, now_ns: int) -> tuple[CheckFinding, ...]:
     from reconcile.adapters.claudesidian.files import read_vault
     from reconcile.formats.claudesidian.checks.examine import examine, id_of
-    from reconcile.inspect.brief import vault_at
+    from reconcile.inspect.brief import find_vault
 
     return tuple(
-        Ill(
+        CheckFinding(
             id_of(each),
             each.code,
             each.severity.value,
@@ -60,16 +60,16 @@ def _claudesidian(start: str, now_ns: int) -> tuple[Ill, ...]:
             each.repairable,
             each.on_request,
         )
-        for each in examine(read_vault(vault_at(start)), now_ns // 1_000_000)
+        for each in examine(read_vault(find_vault(start)), now_ns // 1_000_000)
     )
 
 
-def _leslie(start: str, now_ns: int) -> tuple[Ill, ...]:
+def _leslie(start: str, now_ns: int) -> tuple[CheckFinding, ...]:
     from reconcile.adapters.leslie.files import project_at, read_leslie
     from reconcile.formats.leslie.checks.examine import examine
 
     return tuple(
-        Ill(
+        CheckFinding(
             each.id,
             each.kind.number or each.kind.value,
             each.severity.value,
@@ -84,7 +84,7 @@ def _leslie(start: str, now_ns: int) -> tuple[Ill, ...]:
     )
 
 
-CHECKUPS: Mapping[str, Checkup] = {"claudesidian": _claudesidian, "leslie": _leslie}
+CHECKERS: Mapping[str, Checker] = {"claudesidian": _claudesidian, "leslie": _leslie}
 """What is wrong at or above a directory, at a time; nothing is written."""
 
 
@@ -94,7 +94,7 @@ def is_damaged(session: Session, path: str) -> bool:
     return content is not None and not _is_whole(session, path, content)
 
 
-def better_sources(session: Session, path: str) -> tuple[str, ...]:
+def repair_sources(session: Session, path: str) -> tuple[str, ...]:
     """Return the commands for the best whole version of a record: the store's, another checkout's, the vault's newest.
 
     Nothing is written; a version that can't be read is none.

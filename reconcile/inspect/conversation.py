@@ -269,21 +269,21 @@ def _members(value: Any) -> dict[str, Any] | None:
     return None
 
 
-def unseen(session: Session) -> tuple[Conflict, ...]:
+def unseen_conflicts(session: Session) -> tuple[Conflict, ...]:
     """Return the conflicts that nobody has looked at, oldest run first."""
     if session.checkout is None:
         return ()
     return tuple(each for each in session.state.conflicts(session.checkout) if not each.seen)
 
 
-def losers(session: Session, conversation: str) -> tuple[Version, ...]:
+def losing_versions(session: Session, conversation: str) -> tuple[Version, ...]:
     """Return the versions that lost a conflict which nobody has looked at."""
-    lost = {(each.run, each.unit) for each in unseen(session) if each.conversation == conversation}
+    lost = {(each.run, each.unit) for each in unseen_conflicts(session) if each.conversation == conversation}
     kept = session.state.versions.of_conversation(conversation) if lost else ()
     return tuple(each for each in kept if (each.run, each.unit) in lost)
 
 
-def see(session: Session, conversations: Sequence[str]) -> None:
+def mark_seen(session: Session, conversations: Sequence[str]) -> None:
     """Note that the user has looked at these."""
     if session.checkout is not None:
         session.state.conflicts_seen(session.checkout, conversations)

@@ -62,13 +62,13 @@ def tree(board: Board, top: str | None = None, wanted: Collection[str] | None = 
     shown = board.tree.depths.keys() if wanted is None else wanted
     tops = (each for each in board.tree.walk() if each in shown and board.tree.parent_of(each) not in shown)
     starts = tuple(tops) if top is None else (top,)
-    for conversation, branch in drawn(
+    for conversation, branch in draw_tree(
         starts, lambda above: [each for each in board.tree.children_of(above) if each in shown]
     ):
         yield _row(board, board.views[conversation], branch)
 
 
-def drawn(starts: Sequence[str], children_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:
+def draw_tree(starts: Sequence[str], children_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:
     """Yield everything at and below ``starts``, parents first, each with the drawing in front of it."""
     stack = [(each, 0, "", "") for each in reversed(starts)]
     while stack:
@@ -87,7 +87,7 @@ def _exists(view: View) -> bool:
     return view.store.main is not None or view.workspace.main is not None
 
 
-def where_is(view: View) -> str:
+def sides_of(view: View) -> str:
     """Say which sides have it."""
     sides = (view.store.main is not None, view.workspace.main is not None)
     return {(True, True): "both", (True, False): "store", (False, True): "workspace"}.get(sides, "nowhere")
@@ -103,6 +103,6 @@ def _row(board: Board, view: View, branch: str = "") -> Row:
         last=stream.last if isinstance(stream, Stream) else None,
         root=board.tree.tops.get(view.id, view.id),
         parent=board.tree.parent_of(view.id) if view.id in board.tree else None,
-        where=where_is(view),
+        where=sides_of(view),
         branch=branch,
     )

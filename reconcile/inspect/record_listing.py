@@ -19,7 +19,7 @@ from reconcile.formats.claudesidian.record_files import (
 )
 from reconcile.formats.claudesidian.union import LATEST
 from reconcile.formats.claudesidian.vault import Place, Role, place_of
-from reconcile.inspect.listing import where_is
+from reconcile.inspect.listing import sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,7 @@ class RecordRow(Struct, frozen=True):
     where: str
 
 
-def listed(views: Iterable[View]) -> tuple[RecordRow, ...]:
+def list_records(views: Iterable[View]) -> tuple[RecordRow, ...]:
     """Return the records that are on a side, the one that was used last first; an index is none."""
     rows = [_row(view) for view in views if _is_listed(view)]
     return tuple(sorted(rows, key=lambda row: (-row.last_ms, row.record)))
@@ -52,7 +52,7 @@ def _is_listed(view: View) -> bool:
 def _row(view: View) -> RecordRow:
     facts = view.workspace.metadata or view.store.metadata
     holds, last = ("can't be read", 0.0) if facts is None else _held(view.id, facts.content)
-    return RecordRow(view.id, facts.title if facts is not None else None, holds, last, where_is(view))
+    return RecordRow(view.id, facts.title if facts is not None else None, holds, last, sides_of(view))
 
 
 def _held(path: str, content: bytes) -> tuple[str, float]:

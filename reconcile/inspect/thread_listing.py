@@ -18,7 +18,7 @@ from reconcile.formats.leslie.document import (
     read_relations,
     text,
 )
-from reconcile.inspect.listing import drawn
+from reconcile.inspect.listing import draw_tree
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ThreadRow(Struct, frozen=True):
     branch: str = ""
 
 
-def listed(found: Found, *, tree: bool) -> tuple[ThreadRow, ...]:
+def list_threads(found: Found, *, tree: bool) -> tuple[ThreadRow, ...]:
     """The threads in the order of the file, or as their tree; a `ReconcileError` where it can't be read."""
     main = found.file(RELATIONS)
     lacking = Fault(RELATIONS, main.instead or "nothing", "a file")
@@ -111,4 +111,4 @@ def _tree(threads: Mapping[str, Object]) -> dict[str, str]:
             starts.append(thread)
         else:
             children.setdefault(parent, []).append(thread)
-    return dict(drawn(starts, lambda thread: children.get(thread, [])))
+    return dict(draw_tree(starts, lambda thread: children.get(thread, [])))

@@ -138,6 +138,6 @@ def test_colours(
 
 
 def test_what_lies_deep_says_how_deep_and_is_no_further_to_the_right() -> None:
-    assert [style.nested(depth, "x") for depth in (0, 1, 16)] == ["x", "  x", " " * 32 + "x"]
-    assert style.nested(17, "x") == " " * 32 + "17: x"
-    assert style.nested(4999, "x") == " " * 32 + "4999: x"
+    assert [style.indented(depth, "x") for depth in (0, 1, 16)] == ["x", "  x", " " * 32 + "x"]
+    assert style.indented(17, "x") == " " * 32 + "17: x"
+    assert style.indented(4999, "x") == " " * 32 + "4999: x"

@@ -35,7 +35,7 @@ from reconcile.fs.git_state import git_busy, in_repository
 from reconcile.fs.locks import read_holder
 from reconcile.fs.posix import process_lives
 from reconcile.index.stat_cache import Index, make_row
-from reconcile.inspect.checks import CHECKUPS
+from reconcile.inspect.checks import CHECKERS
 from reconcile.model.format import Part
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.serialization.plan_file import PlanFileError, read_plan
@@ -313,13 +313,13 @@ def moments(pair: list[Any]) -> None:
     """What `--from`, `--until` and `--older-than` take: a moment, or one line; an age is before now."""
     text, _ = pair
     try:
-        found = WHEN.moment(text, NOW_NS)
+        found = WHEN.parse_time(text, NOW_NS)
     except click.UsageError as error:
         one_line(error.format_message())
         return
     assert isinstance(found, int)
     if re.fullmatch(r"[0-9]+[hdwmy]", text, re.ASCII):
-        assert found == NOW_NS - WHEN.age(text) <= NOW_NS
+        assert found == NOW_NS - WHEN.parse_age(text) <= NOW_NS
     elif not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
         assert found == times.instant_ns(text)
 
@@ -398,7 +398,7 @@ def leslie_files(content: bytes) -> None:
     for names in itertools.permutations(("thread_relations.json", "objectives.json")):
         (directory / names[0]).write_bytes(content)
         (directory / names[1]).write_bytes(json.dumps(seeds.leslie_files()[names[1] == "objectives.json"]).encode())
-        for ill in CHECKUPS["leslie"](_directory().name, NOW_NS):
+        for ill in CHECKERS["leslie"](_directory().name, NOW_NS):
             assert ill.kind
 
 
@@ -416,7 +416,7 @@ def claudesidian_files(content: bytes) -> None:
     ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
-    for ill in CHECKUPS["claudesidian"](_directory().name, NOW_NS):
+    for ill in CHECKERS["claudesidian"](_directory().name, NOW_NS):
         assert ill.kind
 
 
