@@ -28,8 +28,8 @@ from reconcile.adapters.jp.sessions import active_conversations
 from reconcile.adapters.roots import LocateError
 from reconcile.config import ConfigError, load_settings
 from reconcile.formats import FORMATS, get_format
-from reconcile.formats.jp import ids, times
-from reconcile.formats.jp.format import JpFormat
+from reconcile.formats.jp import times
+from reconcile.formats.jp.format import GREATEST_ID_NUMBER, JpFormat, id_from_number
 from reconcile.formats.plain import PlainFormat
 from reconcile.fs.git_state import git_busy, in_repository
 from reconcile.fs.locks import read_holder
@@ -261,8 +261,8 @@ def component(name: str) -> None:
 def numbers(pair: list[Any]) -> None:
     """A number is an id exactly where JP could hold it; all its spellings name it."""
     number, _ = pair
-    found = ids.from_number(number)
-    assert (found is not None) == (0 <= number <= ids.MAXIMUM)
+    found = id_from_number(number)
+    assert (found is not None) == (0 <= number <= GREATEST_ID_NUMBER)
     assert JP.parent_of(number) == found == JP.parent_of(f"jp-c{number}") == JP.parse_id(str(number))
     if found is not None:
         assert JP.parse_id(f"{found}-ab1cd") == found

@@ -1,20 +1,28 @@
-"""Both indexes, derived from the records exactly as the program derives them.
+"""Both indexes: derived from the records as the program derives them, and compared with the stored ones, in words.
 
-See docs/design/formats/claudesidian.md#derivation. At the words `constructor` and `__proto__`, where the program would
-throw, the entries are written all the same: an index that has them as its own keys heals the vault
-(docs/design/formats/claudesidian.md#breaking-tokens).
+See docs/design/formats/claudesidian.md#derivation and docs/design/formats/claudesidian.md#comparison. At the words
+`constructor` and `__proto__`, where the program would throw, the entries are written all the same: an index that has
+them as its own keys heals the vault (docs/design/formats/claudesidian.md#breaking-tokens). Never compared:
+`lastUpdated`, and the ranges of `byDateRange`, which depend on when they were made.
 """
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
+from reconcile.formats.claudesidian.finding import counted, some
 from reconcile.formats.claudesidian.record_files import Kind, messages_of, sessions_of, traces_of
+from reconcile.formats.claudesidian.union import LATEST
 from reconcile.formats.json import javascript
+from reconcile.formats.json.strict import kind as kind_of
+from reconcile.formats.json.strict import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reconcile.formats.claudesidian.record_files import Value
 
@@ -145,3 +153,311 @@ def written(index: Mapping[str, Any], stored: Mapping[str, Any] | None) -> bytes
     """The bytes of an index that takes the place of the stored one, whose further keys are kept."""
     kept = {key: value for key, value in (stored or {}).items() if key not in index}
     return javascript.stringify({**index, **kept})
+
+
+class Sort(StrEnum):
+    """What is wrong with an index at one record."""
+
+    UNINDEXED = "unindexed"
+    """The record is there, and the index has no entry of it: nobody can find it."""
+    MISSING = "missing"
+    """A word, or the folder, of an indexed record doesn't lead to it."""
+    GHOST = "ghost"
+    """The index has an entry of a record that isn't there."""
+    STALE = "stale"
+    """What the index copied from the record has changed since."""
+    STALE_TOKEN = "stale-token"  # noqa: S105 - a word of a search index
+    """A word or a folder that the record once had still leads to it."""
+    LOST = "lost"
+    """The index counts more than the record holds: evidence that something was overwritten
+    (docs/design/formats/claudesidian.md#c6).
+    """
+    REPLACED = "replaced"
+    """The index saw a later version of the record: an older copy has taken its place
+    (docs/design/formats/claudesidian.md#edge-case-21).
+    """
+    BREAKING = "breaking"
+    """A word at which the program throws, so it could never index this; an index that has it heals the vault."""
+
+
+class Difference(Struct, frozen=True):
+    """One thing that is wrong, with its words; ``fields`` are the members of the entry that it is about."""
+
+    sort: Sort
+    id: str
+    words: str
+    fields: tuple[str, ...] = ()
+
+
+_COUNTS = {Kind.WORKSPACE: ("sessionCount", "traceCount"), Kind.CONVERSATION: ("message_count",)}
+_COUNTED = {"sessionCount": "sessions", "traceCount": "traces", "message_count": "messages"}
+
+
+def shape_problem(kind: Kind, stored: object) -> str | None:
+    """What was found where a parsed index can't be gone through, None where it can."""
+    if not isinstance(stored, dict):
+        return kind_of(stored)
+    parts = _parts(kind)
+    for part in parts:
+        if not isinstance(stored.get(part), dict):
+            return f"{kind_of(stored[part])} as {part}" if part in stored else f"no {part}"
+    lists = [part for part in parts if part not in (BLOCKS[kind], "byFolder")]
+    for part in lists:
+        if any(not isinstance(each, list) for each in stored[part].values()):
+            return f"something that is no list in {part}"
+    if any(not isinstance(each, dict) for each in stored[BLOCKS[kind]].values()):
+        return f"something that is no object in {BLOCKS[kind]}"
+    return None
+
+
+def _parts(kind: Kind) -> list[str]:
+    return [BLOCKS[kind], *BY_TOKEN[kind], *(("byFolder", "sessionsByWorkspace") if kind is Kind.WORKSPACE else ())]
+
+
+def in_shape(kind: Kind, stored: object) -> dict[str, Any] | None:
+    """The parts of a parsed index that can be gone through, those that can't as empty; None: it is no index at all."""
+    if not isinstance(stored, dict):
+        return None
+    found = dict(stored)
+    for part in _parts(kind):
+        shape = dict if part == BLOCKS[kind] else str if part == "byFolder" else list
+        members = stored.get(part)
+        entries = members.items() if isinstance(members, dict) else ()
+        found[part] = {key: each for key, each in entries if isinstance(each, shape)}
+    return found
+
+
+def counts_of(kind: Kind, entry: object) -> str:
+    """What an index counts of a record, in words; empty: nothing."""
+    found = {name: entry.get(name) for name in _COUNTS[kind]} if isinstance(entry, dict) else {}
+    told = [f"{count} {_COUNTED[name]}" for name, count in found.items() if isinstance(count, (int, float)) and count]
+    return " and ".join(told)
+
+
+def compare(
+    kind: Kind, stored: Mapping[str, Any], rebuilt: Mapping[str, Any], unread: frozenset[str] = frozenset()
+) -> tuple[Difference, ...]:
+    """What of the stored index differs from the rebuilt one, record by record, in the order of the listing.
+
+    ``unread`` are ids whose file is there and can't be read: nothing is said of them here. ``stored`` is an index in
+    which `shape_problem` finds nothing.
+    """
+    old, new = stored[BLOCKS[kind]], rebuilt[BLOCKS[kind]]
+    # Most indexes are in order: a part that is equal as a whole isn't gone through.
+    parts = [part for part in BY_TOKEN[kind] if stored[part] != rebuilt[part]]
+    words = {part: words_by_id(stored[part], rebuilt[part]) for part in parts}
+    folders = _by_id({folder: [at] for folder, at in stored.get("byFolder", {}).items()})
+    found: list[Difference] = []
+    for id_ in new:
+        if id_ not in old:
+            found.append(Difference(Sort.UNINDEXED, id_, f"no entry of {_called(kind, new[id_])}"))
+        else:
+            found += _entry(kind, id_, old[id_], new[id_])
+            for part, (had, has) in words.items():
+                found += _tokens(part, id_, had.get(id_, {}), has.get(id_, {}))
+            if kind is Kind.WORKSPACE:
+                found += _folders(id_, stored, new[id_].get("rootFolder"), folders.get(id_, {}))
+                found += _sessions(id_, stored, rebuilt)
+        found += _breaking(kind, id_, stored, rebuilt)
+    return (*found, *_ghosts(kind, stored, parts, set(new) | unread))
+
+
+def _called(kind: Kind, entry: Mapping[str, Any]) -> str:
+    name = entry.get("name" if kind is Kind.WORKSPACE else "title")
+    return f"{entry['id']} ({quoted(name)})" if isinstance(name, str) else str(entry["id"])
+
+
+def _entry(kind: Kind, id_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
+    """What was copied from the record."""
+    stale: list[str] = []
+    for field in dict.fromkeys((*new, *old)):
+        ours, theirs = old.get(field), new.get(field)
+        if ours == theirs and (field in old) == (field in new):
+            continue
+        surplus = _surplus(ours, theirs)
+        if field in _COUNTS[kind] and surplus:
+            words = f"{ours} {_COUNTED[field]} in the index, {theirs} in the file: {surplus} may be lost"
+            yield Difference(Sort.LOST, id_, words, (field,))
+        elif field == LATEST[kind] and surplus:
+            words = f"{field} is {ours} in the index and {theirs} in the file, which an older copy has replaced"
+            yield Difference(Sort.REPLACED, id_, words, (field,))
+        else:
+            stale.append(field)
+    if stale:
+        told = "; ".join(
+            f"{name} is {_shown(old, name)} in the index and {_shown(new, name)} in the file" for name in stale
+        )
+        yield Difference(Sort.STALE, id_, told, tuple(stale))
+
+
+def words_by_id(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> tuple[dict[object, dict[str, None]], dict[object, dict[str, None]]]:
+    """The words of each id in two versions of a part; those are left out that lead to the same ids in both."""
+    differing = [{token: part[token] for token in part if old.get(token) != new.get(token)} for part in (old, new)]
+    return _by_id(differing[0]), _by_id(differing[1])
+
+
+def _by_id(part: Mapping[str, Iterable[object]]) -> dict[object, dict[str, None]]:
+    """The words of each id, in the order of the index."""
+    found: dict[object, dict[str, None]] = {}
+    for token, ids in part.items():
+        for id_ in ids:
+            if isinstance(id_, str):
+                found.setdefault(id_, {})[token] = None
+    return found
+
+
+def _tokens(part: str, id_: str, old: Mapping[str, None], new: Mapping[str, None]) -> Iterator[Difference]:
+    """The words that lead to a record."""
+    if missing := [token for token in new if token not in old]:
+        yield Difference(Sort.MISSING, id_, f"{part} lacks {some(missing)}")
+    if stale := [token for token in old if token not in new]:
+        yield Difference(Sort.STALE_TOKEN, id_, f"{part} still has {some(stale)}")
+
+
+def _folders(id_: str, stored: Mapping[str, Any], own: object, leading: Iterable[str]) -> Iterator[Difference]:
+    """Of workspaces that share a folder any may be the one that it leads to.
+
+    See docs/design/formats/claudesidian.md#edge-case-4.
+    """
+    if isinstance(own, str) and own not in stored["byFolder"]:
+        yield Difference(Sort.MISSING, id_, f"byFolder lacks {quoted(own)}")
+    if stale := [folder for folder in leading if folder != own]:
+        yield Difference(Sort.STALE_TOKEN, id_, f"byFolder still has {some(stale)}")
+
+
+def _sessions(id_: str, stored: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> Iterator[Difference]:
+    """The sessions of a record, as sets."""
+    old, new = stored["sessionsByWorkspace"].get(id_), rebuilt["sessionsByWorkspace"][id_]
+    if gone := [each for each in old or () if each not in new]:
+        named = some("null" if each is None else str(each) for each in gone)
+        yield Difference(Sort.LOST, id_, f"the index knows of sessions that the file lacks: {named}")
+    if old is None or any(each not in old for each in new):
+        lacking = [each for each in new if each not in (old or ())]
+        yield Difference(Sort.STALE, id_, f"sessionsByWorkspace lacks {some(lacking) if lacking else 'the workspace'}")
+
+
+def _breaking(kind: Kind, id_: str, stored: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> Iterator[Difference]:
+    words = dict.fromkeys(
+        token
+        for part in BY_TOKEN[kind]
+        for token in sorted(BREAKING)
+        if token not in stored[part] and id_ in rebuilt[part].get(token, ())
+    )
+    if words:
+        yield Difference(Sort.BREAKING, id_, f"the program could not index this: it throws at {some(words)}")
+
+
+def _ghosts(kind: Kind, stored: Mapping[str, Any], words: Sequence[str], there: set[str]) -> Iterator[Difference]:
+    """Whatever leads to a record that isn't there."""
+    parts: dict[str, dict[str, None]] = {}
+    for part, id_ in _leads(kind, stored, words):
+        if isinstance(id_, str) and id_ not in there:
+            parts.setdefault(id_, {})[part] = None
+    for id_, at in parts.items():
+        lead = "leads" if len(at) == 1 else "lead"
+        counts = counts_of(kind, stored[BLOCKS[kind]].get(id_))
+        held = f" and had {counts}" if counts else ""
+        yield Difference(Sort.GHOST, id_, f"{', '.join(at)} {lead} to {id_}, which has no file{held}")
+
+
+def _leads(kind: Kind, stored: Mapping[str, Any], words: Sequence[str]) -> Iterator[tuple[str, object]]:
+    """Every id in an index, with the part that it is in, date ranges included."""
+    yield from ((BLOCKS[kind], id_) for id_ in stored[BLOCKS[kind]])
+    for part in words:
+        yield from ((part, id_) for ids in stored[part].values() for id_ in ids)
+    if kind is Kind.WORKSPACE:
+        yield from (("byFolder", id_) for id_ in stored["byFolder"].values())
+        yield from (("sessionsByWorkspace", id_) for id_ in stored["sessionsByWorkspace"])
+        return
+    ranges = stored.get("byDateRange")
+    for bucket in ranges if isinstance(ranges, list) else ():
+        ids = bucket.get("conversationIds") if isinstance(bucket, dict) else None
+        yield from (("byDateRange", id_) for id_ in (ids if isinstance(ids, list) else ()))
+
+
+def _surplus(ours: object, theirs: object) -> float:
+    """By how much a number of the index is greater than the file's."""
+    if isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
+        return max(0, ours - theirs)
+    return 0
+
+
+def _shown(entry: Mapping[str, Any], name: str) -> str:
+    if name not in entry:
+        return "not"
+    value = entry[name]
+    return f"{value}" if isinstance(value, (int, float)) and not isinstance(value, bool) else kind_of(value)
+
+
+_MANY = 8
+"""So many new records are named one by one; of more a vault that is begun anew would fill the screen."""
+
+
+def index_changes(kind: Kind, old: Mapping[str, Any] | None, new: Mapping[str, Any], problem: str) -> tuple[str, ...]:
+    """One line for each difference between a stored index, None where ``problem`` says why, and the rebuilt one."""
+    block = BLOCKS[kind]
+    if old is None:
+        count = len(new[block])
+        return (f"{problem}: made anew of {counted(count, kind)}",)
+    return tuple(_changes(kind, old, new))
+
+
+def _changes(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    had, has = old[BLOCKS[kind]], new[BLOCKS[kind]]
+    yield from _added([id_ for id_ in has if id_ not in had], kind, has)
+    words = {part: words_by_id(old[part], new[part]) for part in BY_TOKEN[kind] if old[part] != new[part]}
+    for id_ in has:
+        if id_ in had:
+            yield from _entry_changes(id_, had[id_], has[id_])
+            for part, (before, after) in words.items():
+                yield from _signs(part, id_, before.get(id_, {}), after.get(id_, {}))
+            if kind is Kind.WORKSPACE:
+                lists = (dict.fromkeys(map(str, each["sessionsByWorkspace"].get(id_, ()))) for each in (old, new))
+                yield from _signs("sessions", id_, *lists)
+    if kind is Kind.WORKSPACE:
+        yield from _folder_changes(old["byFolder"], new["byFolder"], has)
+    ghosts = dict.fromkeys((*had, *(id_ for before, _ in words.values() for id_ in before), *_other_ids(kind, old)))
+    for id_ in ghosts:
+        if id_ not in has:
+            counts = counts_of(kind, had.get(id_))
+            yield f"ghost {id_} dropped" + (f", which had {counts}" if counts else "")
+
+
+def _added(ids: list[str], kind: Kind, entries: Mapping[str, Any]) -> Iterator[str]:
+    name = "name" if kind is Kind.WORKSPACE else "title"
+    for id_ in ids[:_MANY]:
+        called = entries[id_].get(name)
+        yield f"{BLOCKS[kind]} + {id_}" + (f" ({quoted(called)})" if isinstance(called, str) else "")
+    if len(ids) > _MANY:
+        yield f"{BLOCKS[kind]} + {len(ids) - _MANY} more"
+
+
+def _entry_changes(id_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    names = [name for name in dict.fromkeys((*new, *old)) if old.get(name, ...) != new.get(name, ...)]
+    if names:
+        yield f"{', '.join(names)} as in the file: {id_}"
+
+
+def _signs(part: str, id_: str, old: Mapping[str, None], new: Mapping[str, None]) -> Iterator[str]:
+    """The words that lead to a record from now on, and those that don't any more."""
+    for sign, words in (
+        ("+", [each for each in new if each not in old]),
+        ("-", [each for each in old if each not in new]),
+    ):
+        if words:
+            yield f"{part} {sign} {some(words)}: {id_}"
+
+
+def _folder_changes(old: Mapping[str, Any], new: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+    for folder in dict.fromkeys((*new, *old)):
+        before, after = old.get(folder), new.get(folder)
+        if before != after and (after is not None or before in known):
+            yield f"byFolder {quoted(folder)}: {before or 'none'} → {after or 'none'}"
+
+
+def _other_ids(kind: Kind, index: Mapping[str, Any]) -> Iterator[str]:
+    if kind is Kind.WORKSPACE:
+        yield from (str(id_) for id_ in index["byFolder"].values())
+        yield from index["sessionsByWorkspace"]

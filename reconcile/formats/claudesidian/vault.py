@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
 
-from reconcile.formats.claudesidian.index_diff import shape_problem
+from reconcile.formats.claudesidian.index import shape_problem
 from reconcile.formats.claudesidian.record_files import INDEX, Item, Kind, in_order, is_item, listed_id, read_item
 from reconcile.formats.json import javascript
 from reconcile.formats.json.strict import InvalidContentError

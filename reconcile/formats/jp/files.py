@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from reconcile.formats.jp import times
 from reconcile.formats.jp.fork import cut
 from reconcile.formats.json import strict
-from reconcile.formats.json.chunks import fragments
+from reconcile.formats.json.strict import fragments
 from reconcile.model.format import Summary
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Event, Fault, Metadata, ParentKind, ParentRef, Stream

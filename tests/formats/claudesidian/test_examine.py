@@ -9,7 +9,7 @@ import pytest
 
 from reconcile.formats.claudesidian.checks.examine import examine
 from reconcile.formats.claudesidian.checks.indexes import rebuild_of
-from reconcile.formats.claudesidian.index_diff import shape_problem
+from reconcile.formats.claudesidian.index import shape_problem
 from reconcile.formats.claudesidian.record_files import Item, Kind, messages_of, sessions_of
 from reconcile.formats.claudesidian.repair import contents, rewritten, salvage
 from reconcile.formats.claudesidian.union import united

@@ -14,7 +14,7 @@ from reconcile.formats.claudesidian.checks.events import (
 from reconcile.formats.claudesidian.checks.indexes import check_index
 from reconcile.formats.claudesidian.checks.records import check_invalid, check_records, check_sessions
 from reconcile.formats.claudesidian.finding import error
-from reconcile.formats.claudesidian.index_diff import index_changes
+from reconcile.formats.claudesidian.index import index_changes
 from reconcile.formats.claudesidian.record_files import Kind
 from reconcile.formats.claudesidian.replay import replay
 from reconcile.formats.claudesidian.vault import (

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.formats.claudesidian.finding import Finding, Repair, Severity, counted, some
-from reconcile.formats.claudesidian.index import BLOCKS, TIMES, keeping, rebuild, written
-from reconcile.formats.claudesidian.index_diff import Difference, Sort, compare, in_shape
+from reconcile.formats.claudesidian.index import (
+    BLOCKS,
+    TIMES,
+    Difference,
+    Sort,
+    compare,
+    in_shape,
+    keeping,
+    rebuild,
+    written,
+)
 from reconcile.formats.claudesidian.record_files import INDEX, number
 from reconcile.formats.claudesidian.repair import mended
 from reconcile.formats.json import javascript

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconcile.formats import get_format
-from reconcile.formats.jp import ids
 from reconcile.formats.jp.files import serialised
+from reconcile.formats.jp.format import GREATEST_ID_NUMBER
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef
 
 JP = get_format("jp")
@@ -314,7 +314,7 @@ JSON = st.recursive(
 OBJECTS = st.dictionaries(TEXT, JSON, max_size=5).map(
     lambda keys: {k: v for k, v in keys.items() if k != "parent_id"} | {"last_activated_at": TIME}
 )
-CONVERSATIONS = st.integers(min_value=0, max_value=ids.MAXIMUM).map(lambda number: f"jp-c{number}")
+CONVERSATIONS = st.integers(min_value=0, max_value=GREATEST_ID_NUMBER).map(lambda number: f"jp-c{number}")
 
 
 @given(OBJECTS, CONVERSATIONS, CONVERSATIONS)

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconcile.formats import get_format
-from reconcile.formats.jp import ids
-from reconcile.formats.jp.format import JpFormat
+from reconcile.formats.jp.format import GREATEST_ID_NUMBER, JpFormat, decimal_of
 
 if TYPE_CHECKING:
     from reconcile.model.format import Format
@@ -154,7 +153,7 @@ def test_a_new_id_is_the_decisecond_or_the_next_free_one() -> None:
 
 def test_no_id_is_left_after_the_greatest() -> None:
     with pytest.raises(ValueError, match="no conversation id is left"):
-        JP.new_id((ids.MAXIMUM + 1) * 10**8, ())
+        JP.new_id((GREATEST_ID_NUMBER + 1) * 10**8, ())
 
 
 def test_the_lock_is_named_after_the_canonical_id() -> None:
@@ -165,7 +164,7 @@ def test_the_name_is_what_the_option_takes() -> None:
     assert JpFormat().name == "jp"
 
 
-CONVERSATIONS = st.integers(min_value=0, max_value=ids.MAXIMUM).map(lambda number: f"jp-c{number}")
+CONVERSATIONS = st.integers(min_value=0, max_value=GREATEST_ID_NUMBER).map(lambda number: f"jp-c{number}")
 SLUG_TITLES = st.none() | st.text(max_size=120) | st.text(alphabet="ab- .あ\u0301İ", max_size=120)
 
 
@@ -184,4 +183,4 @@ def test_every_directory_name_carries_its_id_and_fits(conversation: str, title: 
 def test_every_id_is_its_own_spelling(conversation: str) -> None:
     assert JP.parse_id(conversation) == conversation
     assert JP.parse_id(f"{conversation}-otvo8") == conversation
-    assert JP.parse_id(ids.decimal(conversation)) == conversation
+    assert JP.parse_id(decimal_of(conversation)) == conversation

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from reconcile.formats import get_format
-from reconcile.formats.json.chunks import fragments
+from reconcile.formats.json.strict import fragments
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
