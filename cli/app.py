@@ -1,4 +1,4 @@
-"""The program: its commands, loaded when they are used, and errors made into one line and an exit code."""
+"""The program `reconcile`: finds and loads a command, runs it, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ COMMANDS = {
     "vault": "vault",
     "watch": "watch",
 }
-"""The module in `commands` of each command. The function there has the command's name."""
+"""Command to module in `commands`. The function in that module has the command's name."""
 
 
 class Program(click.Group):
-    """A group whose commands are imported only when they are named."""
+    """A group that imports a command when it is named, so that starting is cheap."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of the commands."""
@@ -60,9 +60,9 @@ class Program(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run, and turn what goes wrong into one clear line."""
-        # Values by the hundred thousand, none of them garbage, and the process ends with the command.
-        collecting = gc.isenabled()
+        """Run the command. Print each of `FAILURES` as one line, and exit with its code."""
+        # A command makes hundreds of thousands of values, none of them garbage, and the process ends with it.
+        was_enabled = gc.isenabled()
         gc.disable()
         try:
             return super().invoke(ctx)
@@ -76,18 +76,18 @@ class Program(click.Group):
         except FAILURES as error:
             raise click.exceptions.Exit(report_failure(error, as_json=options_of(ctx).json)) from None
         finally:
-            if collecting:
+            if was_enabled:
                 gc.enable()
 
 
 def run(options: Options | None) -> int:
-    """Run the command that the words ask for, and return its exit code."""
+    """Run the command that ``sys.argv`` names, and return its exit code. ``options``: those that are parsed already."""
     try:
         return int(main(obj=options, standalone_mode=False) or ExitCode.DONE)
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except click.Abort:  # Ctrl-C before a command had begun, or after its end
+    except click.Abort:  # Ctrl-C before the command begins, or after its end
         return report_failure(Interrupt(), as_json=False)
 
 
@@ -112,7 +112,7 @@ def main(context: click.Context) -> None:
         from .plain_run import run_plain
 
         options = options_of(context)
-        # Who began without a parser has tried that.
+        # `start` has tried the quick way before it loaded the parser.
         code = None if options.looked else run_plain(options)
         if code is not None:
             context.exit(code)

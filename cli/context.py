@@ -1,6 +1,6 @@
-"""Which two sides a command is about, its settings, its session, and the conversations that are named.
+"""The context of a command: the two sides, the settings, the open session, and the conversations that it names.
 
-Loaded at every start, and loads next to nothing: the session's modules are imported when one is opened.
+Every start loads this module, so that it imports little: `open_session` imports the session's modules.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def find_roots(options: Options) -> Roots:
 
 
 def format_here(options: Options) -> str | None:
-    """The format with fixed places that is asked for, or that is found here; None: another."""
+    """Return the format with fixed places that ``--format`` or the marks of the directory name; None: another."""
     if options.format is not None:
         return options.format if options.format in MARKS else None
     return format_at(_request(options).path(options.workspace or ""))
 
 
 def fixed_format(options: Options) -> str | None:
-    """The format with fixed places that is asked for, or that is found here, or was; None: another."""
+    """Return the format of `format_here`, or the one whose marks were here at the last run; None: another."""
     found = format_here(options)
     return found if found is not None or options.format is not None else lost_format(_request(options))
 
@@ -61,13 +61,13 @@ def settings_of(roots: Roots) -> Settings:
 
 
 def with_layout(options: Options, settings: Settings) -> Settings:
-    """Let the option for the layout win over the settings."""
+    """Return the settings with the layout of ``--layout``, if that is given."""
     return settings._replace(layout=Layout(options.layout)) if options.layout else settings
 
 
 def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[str]] = _EVERYTHING) -> Policy:
-    """Put options and settings together; ``ids`` are the resolved ``only`` and ``below``."""
-    from reconcile.model.policy import Policy  # here: where nothing has changed none is needed
+    """Return the policy of options and settings. ``ids`` are the resolved ids of ``only`` and ``below``."""
+    from reconcile.model.policy import Policy  # here: a run with nothing to do needs none
 
     settings = with_layout(options, settings)
     return Policy(
@@ -83,14 +83,14 @@ def policy_of(options: Options, settings: Settings, ids: Mapping[str, frozenset[
 
 
 def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Generation | None = None) -> Session:
-    """Open the state of these sides; ``sound`` as in `reconcile.state.database.State.open`."""
+    """Open a session on these sides. ``sound`` as in `reconcile.state.database.State.open`."""
     directory = state_directory(roots.key, os.environ, sys.platform)
     refuse_state_inside(roots, directory)
     with Uninterrupted():
         from reconcile.engine.session import Session
         from reconcile.formats import get_format
 
-        get_format(roots.format)  # its modules, which are loaded by who asks first
+        get_format(roots.format)  # loads the format's modules while Ctrl-C waits
     return Session(roots, directory, readonly=readonly, sound=sound, ignore=settings.ignore)
 
 
@@ -103,10 +103,10 @@ def selection(session: Session, look: Look, options: Options) -> dict[str, froze
 
 
 def find_ids(session: Session, look: Look, texts: Iterable[str]) -> list[str]:
-    """Resolve ids as people write them: full, decimal, a directory's name, or an unambiguous prefix.
+    """Return the ids of conversations as users write them: full, decimal, a directory's name, or an unambiguous prefix.
 
     Raises:
-        click.UsageError: unknown, or ambiguous with the candidates.
+        click.UsageError: an id is unknown or ambiguous; the message lists the candidates.
     """
     copies = (*look.store.copies, *look.workspace.copies)
     known = {copy.conversation for copy in copies} | set(look.memory.agreed)
@@ -114,7 +114,7 @@ def find_ids(session: Session, look: Look, texts: Iterable[str]) -> list[str]:
 
 
 def _names(conversation: str, dirname: str) -> tuple[str, ...]:
-    """What a conversation can be called by: its id, its directory's name, the last part of a path."""
+    """Return the names of a conversation that a prefix may match: its id, its path, the last part of its path."""
     return conversation, dirname, dirname.rpartition("/")[2]
 
 
@@ -122,18 +122,18 @@ def _find_id(session: Session, text: str, known: set[str], copies: Iterable[Copy
     full = session.format.parse_id(text)
     if full in known and full is not None:
         return full
-    import click  # here: most runs name none
+    import click  # here: most runs name no conversation
 
     names = {copy.conversation: copy.dirname for copy in copies}
     candidates = known if text and not session.format.is_whole(text) else ()
-    found = sorted(
-        (each for each in candidates if any(name.startswith(text) for name in _names(each, names.get(each, "")))),
+    matches = sorted(
+        (id_ for id_ in candidates if any(name.startswith(text) for name in _names(id_, names.get(id_, "")))),
         key=session.format.order,
     )
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise click.UsageError(f"no conversation is called {text!r}; `reconcile ls` lists them")
-    shown = ", ".join(names.get(each, each) for each in found[:5])
-    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    shown = ", ".join(names.get(id_, id_) for id_ in matches[:5])
+    more = f" and {len(matches) - 5} more" if len(matches) > 5 else ""
     raise click.UsageError(f"{text!r} is ambiguous: {shown}{more}")

@@ -1,4 +1,7 @@
-"""Options that every command takes, before or after its name (docs/commands.md#common-options)."""
+"""Options that every command takes, before or after its name (docs/commands.md#common-options).
+
+`command_line` writes them out again, for the journal.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 F = TypeVar("F", bound=Callable[..., Any])
-CONTENT = {"title"}
-"""Values that are content of a conversation: the journal holds none."""
+_CONTENT = {"title"}
+"""Options whose values are content of a conversation, which the journal never holds."""
 
 
 def options_of(context: click.Context) -> Options:
     """Return the options of this invocation."""
-    found = context.find_root().ensure_object(Options)
-    assert isinstance(found, Options)  # noqa: S101 - nothing else is put there
-    return found
+    options = context.find_root().ensure_object(Options)
+    assert isinstance(options, Options)  # noqa: S101 - nothing else is put there
+    return options
 
 
-def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Keep a value that was given; one given after the command's name wins, several add up."""
+def _store(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Store an option's value in `Options`. The last value wins; those of a repeatable option add up."""
     options = options_of(context)
     name = parameter.name or ""
     if parameter.multiple:
@@ -38,7 +41,7 @@ def _remember(context: click.Context, parameter: click.Parameter, value: Any) ->
 
 
 def _option(*names: str, **settings: Any) -> Callable[[F], F]:
-    return click.option(*names, callback=_remember, expose_value=False, **settings)
+    return click.option(*names, callback=_store, expose_value=False, **settings)
 
 
 _COMMON = (
@@ -70,25 +73,25 @@ _COMMON = (
 
 
 def common_options(command: F) -> F:
-    """Give a command the common options."""
+    """Decorate a command with the common options."""
     for option in reversed(_COMMON):
         command = option(command)
     return command
 
 
 def command_line(context: click.Context) -> str:
-    """Return the command with all that shapes its plan."""
+    """Return the command as it can be typed again, with all options that shape its plan."""
     words = ["reconcile"]
     if context.parent is not None:
         words.append(str(context.info_name))
     for parameter in context.command.params:
         if parameter.expose_value and parameter.name is not None:
-            words += _said(parameter, context.params.get(parameter.name))
+            words += _words(parameter, context.params.get(parameter.name))
     return shlex.join([*words, *options_of(context).shaping])
 
 
-def _said(parameter: click.Parameter, value: Any) -> Iterator[str]:
+def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
     if isinstance(parameter, click.Argument):
         yield from [value] if isinstance(value, str) else value or ()
     elif value is not None and value is not False and value != ():
-        yield from worded(parameter.opts[-1], "..." if parameter.name in CONTENT else value)
+        yield from worded(parameter.opts[-1], "..." if parameter.name in _CONTENT else value)

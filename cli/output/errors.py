@@ -1,4 +1,7 @@
-"""What goes wrong, made into one clear line and an exit code. Loaded at every start, and loads next to nothing."""
+"""Exit codes, and errors printed as one line with a hint.
+
+Every start loads this module, so that it imports little.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from reconcile.errors import ReconcileError
 from reconcile.signals import Interrupt
 
 FAILURES = (ReconcileError, Interrupt, OSError, MemoryError)
-"""What may go wrong without being a fault of ours."""
+"""Exceptions that are no bugs of `reconcile`; any other is shown with its traceback."""
 
 
 class ExitCode:
@@ -24,7 +27,7 @@ class ExitCode:
 
 
 def print_error(message: str, hint: str | None, *, as_json: bool) -> None:
-    """Say what went wrong, and what to do next."""
+    """Print an error and a hint to standard error, as text or as a line of JSON."""
     if as_json:
         import json
 
@@ -41,7 +44,7 @@ def print_error(message: str, hint: str | None, *, as_json: bool) -> None:
 
 
 def report_failure(error: BaseException, *, as_json: bool) -> int:
-    """Say what one of `FAILURES` means, and return the exit code."""
+    """Print one of `FAILURES`, and return the exit code."""
     if isinstance(error, ReconcileError):
         print_error(error.message, error.hint, as_json=as_json)
         return error.exit_code

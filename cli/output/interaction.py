@@ -1,7 +1,7 @@
 """Messages, questions and progress beside a result: one rule for every command (docs/commands.md#common-options).
 
-A question is asked at a terminal alone; ``--yes`` has answered it. With ``--json``, in a pipe or a script nobody can be
-asked: what would need an answer is refused, with the way on. With ``--json`` standard error has JSON only, too.
+Questions are asked at a terminal only, and ``--yes`` answers them. With ``--json``, in a pipe or in a script, a command
+that needs an answer is refused with a hint. With ``--json``, standard error has JSON only, too.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 
 PROGRESS_FROM = 100
-"""Actions from which on progress is shown."""
+"""Number of actions from which on progress is shown."""
 
 
 class UnansweredError(ReconcileError):
-    """Something has to be answered, and nobody can be asked."""
+    """A question needs an answer, and there is no terminal to ask at."""
 
     exit_code = ExitCode.HELD
 
 
 def is_interactive(options: Options) -> bool:
-    """Questions are asked at a terminal alone."""
+    """Tell whether questions can be asked: at a terminal, and without ``--json``."""
     return not options.json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def confirm_or_exit(options: Options, question: str) -> None:
-    """Ask, and end the command where the answer is no.
+    """Ask, and end the command if the answer is no.
 
     Raises:
-        UnansweredError: nobody can be asked.
+        UnansweredError: there is no terminal to ask at.
     """
     if options.yes:
         return
@@ -56,7 +56,7 @@ def confirm_or_exit(options: Options, question: str) -> None:
             f"nothing was done: found no terminal to ask at, expected an answer to: {question}",
             "--yes carries it out, --dry-run only shows it",
         )
-    import click  # here, as below: most runs ask for nothing
+    import click  # here, as below: most runs ask nothing
 
     if not click.confirm(f"\n{question}"):
         print_message(options, "nothing was done")
@@ -64,12 +64,12 @@ def confirm_or_exit(options: Options, question: str) -> None:
 
 
 def is_question(item: Item) -> bool:
-    """Tell whether an answer settles what is held."""
+    """Tell whether an answer resolves a held item."""
     return item.reason in (Reason.BULK, Reason.ANCESTORS_ABSENT) or bool(_takes(item))
 
 
 def ask_about(policy: Policy, held: Iterable[Item]) -> Policy:
-    """Ask about held things, one after the other; without an answer they stay held."""
+    """Ask about held items, one after the other, and return the policy with the answers. The rest stay held."""
     import click
 
     decisions = dict(policy.decisions)
@@ -89,7 +89,7 @@ def ask_about(policy: Policy, held: Iterable[Item]) -> Policy:
             if answer != "skip":
                 decisions[item.conversation] = Take(answer)
     if private:
-        from reconcile.model.policy import Project  # here: what asks is rare
+        from reconcile.model.policy import Project  # here: few runs ask
 
     if private and isinstance(request, Project):
         names = ", ".join(private)
@@ -99,12 +99,12 @@ def ask_about(policy: Policy, held: Iterable[Item]) -> Policy:
 
 
 def _takes(item: Item) -> list[str]:
-    """Return the sides that an item's commands offer."""
+    """Return the values of ``--take`` that an item's commands offer."""
     return [command.rpartition("--take ")[2] for command in item.resolve if "--take " in command]
 
 
 def print_message(options: Options, message: str, *, trouble: bool = False) -> None:
-    """Say something beside the result, on standard error; with ``--quiet`` only what went wrong."""
+    """Print a message to standard error, beside the result; with ``--quiet`` only if it is about trouble."""
     if options.quiet and not trouble:
         return
     if options.json:
@@ -112,17 +112,17 @@ def print_message(options: Options, message: str, *, trouble: bool = False) -> N
 
     text = json.dumps({"format": "reconcile.message/1", "message": message}) if options.json else clean(message)
     sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()  # before what is printed next
+    sys.stderr.flush()  # before the next line of standard output
 
 
 def waiting_callback(options: Options) -> Callable[[str], None]:
-    """Return what says who holds reconcile's own lock, before waiting for it."""
+    """Return a function that prints who holds reconcile's own lock, to be called before waiting for it."""
     return lambda who: print_message(options, f"waiting for {who}")
 
 
 @contextmanager
 def progress_bar(options: Options, actions: int) -> Iterator[Callable[[int, int], None]]:
-    """Give a function that is told how many actions have a result."""
+    """Show a progress bar for long work at a terminal. Yield its callback: actions with a result, and all of them."""
     if options.json or options.quiet or actions < PROGRESS_FROM or not sys.stderr.isatty():
         yield lambda _done, _all: None
         return

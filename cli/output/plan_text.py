@@ -1,4 +1,4 @@
-"""A plan for people: grouped by conversation in the order of the tree, each step with its reason in words."""
+"""A plan as text: actions grouped by conversation in the order of the tree, each with its reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Place
 
 LONG = 60
-"""Actions that are listed in full; beyond, ``-v`` shows all."""
+"""The longest plan that is listed in full without ``-v``."""
 SHOWN = 20
 TITLE = 60
 COLORS = {
@@ -38,29 +38,29 @@ class PlanText:
     """The lines of one plan."""
 
     def __init__(self, plan: Plan, style: Style, *, verbose: bool, sides: str = "") -> None:
-        """Prepare the plan for printing; ``sides`` is what commands to be typed next have to say again."""
+        """Prepare the plan for printing. ``sides``: the options for the two sides, which suggested commands repeat."""
         self._plan = plan
         self._style = style
         self._verbose = verbose
         self._sides = sides
-        self._by: dict[str, list[Action]] = {}
+        self._actions_of: dict[str, list[Action]] = {}
         for action in plan.actions:
-            self._by.setdefault(action.conversation, []).append(action)
+            self._actions_of.setdefault(action.conversation, []).append(action)
         self._above = self._ancestors()
 
     def _ancestors(self) -> set[str]:
-        """Return those without steps of their own under which steps are shown."""
+        """Return the conversations without actions that have descendants with actions."""
         above: set[str] = set()
         path: list[str] = []
-        for each in self._plan.outline:
-            del path[each.depth :]
-            if each.conversation in self._by:
+        for entry in self._plan.outline:
+            del path[entry.depth :]
+            if entry.conversation in self._actions_of:
                 above.update(takewhile(lambda outer: outer not in above, reversed(path)))
-            path.append(each.conversation)
+            path.append(entry.conversation)
         return above
 
     def lines(self) -> Iterator[str]:
-        """Yield the whole text."""
+        """Yield the lines of the whole text."""
         yield from self._actions()
         yield from self._items("held: needs a decision", self._plan.held, "yellow")
         yield from self._items("set aside: stays so until a side changes", self._plan.aside, "blue")
@@ -71,22 +71,21 @@ class PlanText:
             return
         cut = not self._verbose and len(self._plan.actions) > LONG
         shown = 0
-        for each in self._plan.outline:
+        for entry in self._plan.outline:
             if cut and shown >= SHOWN:
                 break
-            actions = self._by.get(each.conversation, [])
-            if actions or each.conversation in self._above:
-                yield indented(each.depth, self._heading(each.conversation, each.title, bold=bool(actions)))
+            actions = self._actions_of.get(entry.conversation, [])
+            if actions or entry.conversation in self._above:
+                yield indented(entry.depth, self._heading(entry.conversation, entry.title, bold=bool(actions)))
+                depth = min(entry.depth, MAX_INDENT)
                 for action in actions:
-                    yield indented(min(each.depth, MAX_INDENT), f"  {self._line(action)}")
-                    yield from (
-                        indented(min(each.depth, MAX_INDENT), f"    {clean(words)}") for words in self._words(action)
-                    )
+                    yield indented(depth, f"  {self._line(action)}")
+                    yield from (indented(depth, f"    {clean(words)}") for words in self._words(action))
                 shown += bool(actions)
         if cut:
-            rest = len(self._by) - shown
+            rest = len(self._actions_of) - shown
             yield f"... and {rest} more conversations (-v shows all); in total:"
-            yield from self._summed()
+            yield from self._totals()
         yield ""
 
     def _heading(self, conversation: str, title: str | None, *, bold: bool = True) -> str:
@@ -101,13 +100,13 @@ class PlanText:
         return f"{verb} {what}  {self._style(action.reason.words, dim=True)}".rstrip()
 
     def _words(self, action: Action) -> Iterable[str]:
-        """What a rebuild changes; the other side gets the same."""
+        """Return the changes of a rebuild in words, for one side: the other side gets the same."""
         words = action.words if action.target.side is Side.WORKSPACE else ()
         shown = words if self._verbose else words[:SHOWN]
         return (*shown, f"... and {len(words) - len(shown)} more (-v shows all)") if len(words) > len(shown) else shown
 
-    def _summed(self) -> Iterator[str]:
-        """One line for each kind and reason, for plans too long to read."""
+    def _totals(self) -> Iterator[str]:
+        """Yield a line for each kind and reason, for plans that are cut."""
         counts = Counter((action.kind, action.reason) for action in self._plan.actions)
         volumes: Counter[tuple[Kind, object]] = Counter()
         for action in self._plan.actions:
@@ -149,12 +148,12 @@ class PlanText:
 
 
 def with_sides(command: str, sides: str) -> str:
-    """Return a command that is to be typed next, about the same sides."""
+    """Return a suggested command with the options for the same two sides."""
     return f"{command}{sides}" if command.startswith("reconcile ") else command
 
 
 def detail(action: Action) -> str:
-    """Return what an action is about, without its kind and reason."""
+    """Return the object of an action in words, without its kind and reason."""
     if action.kind in PLACES and action.source is not None:
         return _movement(action.source.path, action.target)
     if action.kind is Kind.AGE:
@@ -171,16 +170,16 @@ def _short(path: str) -> str:
 
 
 def _movement(source: str, target: Place) -> str:
-    """Say where a directory goes, by what changes: its name, or what it lies in."""
-    above, _, name = target.path.rpartition("/")
-    before, _, old = source.rpartition("/")
+    """Describe a move by what changes: the directory's name, its parent directory, or both."""
+    parent, _, name = target.path.rpartition("/")
+    old_parent, _, old_name = source.rpartition("/")
     side = " in the store" if target.side is Side.STORE else ""
-    if above == before:
+    if parent == old_parent:
         return f"renamed to {clean(name)}{side}"
     where = (
-        "to the top level" if not above else f"into {clean(above.removesuffix('/conversations').rpartition('/')[2])}"
+        "to the top level" if not parent else f"into {clean(parent.removesuffix('/conversations').rpartition('/')[2])}"
     )
-    renamed = "" if name == old else f", renamed to {clean(name)}"
+    renamed = "" if name == old_name else f", renamed to {clean(name)}"
     return f"{where}{renamed}{side}"
 
 
@@ -196,7 +195,7 @@ def _events(action: Action) -> str:
 
 
 def summary(plan: Plan, style: Style, *, done: Outcome | None = None, noun: str = "conversation") -> str:
-    """Return the one line that counts everything: what is planned, or what was really done."""
+    """Return the last line: counts of what is planned, or, with an outcome, of what was done."""
     deeds = [] if done is None else list(done.deeds.values())
     kinds = Counter(action.kind.value for action in plan.actions)
     if done is not None:
@@ -214,7 +213,7 @@ def summary(plan: Plan, style: Style, *, done: Outcome | None = None, noun: str 
 
 
 def results(outcome: Outcome, style: Style) -> Iterable[str]:
-    """Say what was not done, and why."""
+    """Yield a line for each action that failed or was skipped, with the reason."""
     for deed in outcome.deeds.values():
         if deed.reason is None:
             continue

@@ -1,4 +1,4 @@
-"""What a run has to say, and how it ends: a plan, what became of it, and the exit code."""
+"""The report of a run: the plan, the outcome, and the exit code."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 
 def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, outcome: Outcome | None) -> None:
-    """Print a plan, and what became of it."""
+    """Print a plan and its outcome, as text or as JSON; ``messages`` go to standard error."""
     for message in messages:
         print_message(options, message, trouble=True)
     if options.json:
         import json
 
-        from reconcile.serialization.plan_json import plan_to_json  # here: people don't read it
+        from reconcile.serialization.plan_json import plan_to_json  # here: text needs none
 
-        found = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
+        document = plan_to_json(plan, workspace=roots.workspace, store=roots.store)
         if outcome is not None:
-            found["outcome"] = outcome.to_json()
-        show([json.dumps(found, indent=2)])
+            document["outcome"] = outcome.to_json()
+        show([json.dumps(document, indent=2)])
         return
     style = Style.choose(options.color)
     undone = [*results(outcome, style), *_waiting(plan, outcome)] if outcome else []
-    # What a question is asked about is shown whole.
+    # A question follows: the user must see the plan that it is about.
     quiet = options.quiet and (outcome is not None or options.is_dry or not is_interactive(options))
     shown = replace(plan, actions=(), aside=(), notes=()) if quiet else _carried_out(plan, outcome)
     lines = [*PlanText(shown, style, verbose=options.verbose, sides=options.sides).lines(), *undone]
@@ -51,7 +51,7 @@ def report(options: Options, roots: Roots, messages: Iterable[str], plan: Plan, 
 
 
 def _waiting(plan: Plan, outcome: Outcome) -> list[str]:
-    """Say what the command has asked for and a later run will do."""
+    """Return the lines about requests of this command that a later run will carry out."""
     left = plan.put_off.union(deed.action.conversation for deed in outcome.deeds.values() if not deed.is_done)
     waits = {conversation for (conversation, _), request in plan.waiting if request is not None} & left
     if not waits:
@@ -64,7 +64,7 @@ def _waiting(plan: Plan, outcome: Outcome) -> list[str]:
 
 
 def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
-    """Return a plan without what was not done, which is listed with the reason; nothing went along with that either."""
+    """Return the plan without the actions that failed or were skipped, which `results` lists, and their notes."""
     left = outcome.undone() if outcome is not None else frozenset()
     stays = {action.conversation for action in plan.actions if action.id in left}
     return replace(
@@ -75,7 +75,7 @@ def _carried_out(plan: Plan, outcome: Outcome | None) -> Plan:
 
 
 def exit_code(plan: Plan, outcome: Outcome | None, options: Options) -> int:
-    """Return the exit code, the first that applies."""
+    """Return the first exit code that applies."""
     if outcome is not None and outcome.count(Result.FAILED):
         return ExitCode.FAILED
     if plan.held or (outcome is not None and outcome.count(Result.SKIPPED)):

@@ -1,6 +1,6 @@
-"""Standard output and standard error that no work depends on: it is finished whoever reads, and wherever there is room.
+"""Standard output and standard error that never fail: a run finishes its work when nobody reads, or the disk is full.
 
-Loaded at every start, and loads next to nothing.
+Every start loads this module, so that it imports little.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class _Lenient(io.FileIO):
-    """A descriptor that takes everything: after a failure, nothing more is written, and nothing is raised."""
+    """A descriptor whose `write` never raises. After a failure it discards everything."""
 
     fault: OSError | None = None
 
     def write(self, data: object) -> int:
-        """Write, and wait where the other end doesn't block."""
+        """Write, and wait while a descriptor that doesn't block takes nothing."""
         while self.fault is None:
             try:
                 written: int | None = super().write(data)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ class _Lenient(io.FileIO):
 
 
 def open_output() -> None:
-    """Have standard output and standard error take everything; what a terminal can't show is replaced."""
+    """Replace standard output and standard error by streams that never fail, and replace what they can't encode."""
     sys.stdout, sys.stderr = _lenient(sys.stdout, "replace"), _lenient(sys.stderr, sys.stderr.errors)
 
 
@@ -65,7 +65,7 @@ def _lenient(stream: TextIO, errors: str | None) -> TextIO:
 
 
 def _name(number: int) -> str:
-    """Return the name of an open file in brackets, where the system tells it."""
+    """Return the name of an open file in parentheses; nothing where the system has no ``/proc``."""
     try:
         return f" ({os.readlink(f'/proc/self/fd/{number}')})"
     except OSError:
@@ -73,14 +73,14 @@ def _name(number: int) -> str:
 
 
 def output_error() -> OSError | None:
-    """Return why nothing more is written to standard output; `ConnectionError`: who read it has gone."""
+    """Return the error that stopped standard output, if one did; `ConnectionError`: the reader has closed the pipe."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     return raw.fault if isinstance(raw, _Lenient) else None
 
 
 def flush_output(code: int) -> int:
-    """Write what is left, and return the exit code: output that nobody reads is no failure, lost output is one."""
+    """Flush both streams, and return the exit code. A closed pipe is no failure; lost output is one."""
     sys.stdout.flush()
     sys.stderr.flush()
-    found = output_error()
-    return code if found is None or isinstance(found, ConnectionError) else ExitCode.FAILED
+    error = output_error()
+    return code if error is None or isinstance(error, ConnectionError) else ExitCode.FAILED

@@ -1,6 +1,6 @@
-"""Text for a terminal: colours, widths, tables, the lines that reports begin and end with, and nothing raw in names.
+"""Text for a terminal: colours, widths, tables, escaped control characters, and the first and last line of a report.
 
-Loaded at every start, and loads next to nothing.
+Every start loads this module, so that it imports little.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
 
 SETTLED_COLOR = "green"
-"""The colour of a run after which nothing waits."""
+"""The colour of the last line if nothing is left to do."""
 MAX_COLUMNS = 200
-"""Columns of what is shown in full, unless it is absurd."""
+"""Columns of texts that are shown in full unless they are absurdly long."""
 MAX_INDENT = 16
-"""Levels by which text is put to the right."""
+"""Levels of a tree that are shown by indentation."""
 
 
 def title_and_id(title: str | None, conversation: str, style: Style) -> str:
-    """Return a conversation's title with its id, or the one that both are."""
+    """Return a conversation's title with its id, or only one of them if they are the same."""
     shown = style(shorten(clean(title or "(no title)"), MAX_COLUMNS), bold=True)
     return shown if title == conversation else f"{shown}  {clean(conversation)}"
 
 
 def clean(text: str) -> str:
-    """Make control characters, direction marks and undecodable bytes visible instead of acting."""
+    """Escape control characters, direction marks and undecodable bytes, so that none takes effect."""
     return "".join(_visible(char) for char in text)
 
 
 def _visible(char: str) -> str:
     if char.isascii() and char.isprintable():
         return char
-    import unicodedata  # here, as the next one: most text is plain
+    import unicodedata  # here, as below: most text is ASCII
 
     category = unicodedata.category(char)
     if category == "Cs" and "\udc80" <= char <= "\udcff":
@@ -48,7 +48,7 @@ def _visible(char: str) -> str:
 
 
 def width(text: str) -> int:
-    """Return the columns that a text takes."""
+    """Return the number of columns that a text takes in a terminal."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -59,27 +59,30 @@ def width(text: str) -> int:
 
 
 def pad(text: str, columns: int) -> str:
-    """Fill a text up with spaces."""
+    """Return a text filled up with spaces to a number of columns."""
     return text + " " * max(0, columns - width(text))
 
 
 def shorten(text: str, columns: int) -> str:
-    """Cut a text to so many columns, with an ellipsis, and to four characters a column: marks take none."""
-    some = text[: 4 * columns]
-    if text == some and width(text) <= columns:
+    """Cut a text to a number of columns, with an ellipsis.
+
+    It is also cut to four characters a column: combining marks take no column.
+    """
+    start = text[: 4 * columns]
+    if text == start and width(text) <= columns:
         return text
-    ends = accumulate(width(char) for char in some)
-    kept = "".join(char for char, end in zip(some, ends, strict=True) if end < columns)
+    ends = accumulate(width(char) for char in start)
+    kept = "".join(char for char, end in zip(start, ends, strict=True) if end < columns)
     return kept + "…"
 
 
 def indented(depth: int, text: str) -> str:
-    """Put a text so many levels to the right; below the last one that is shown so, the number of the level stands."""
+    """Indent a text by a number of levels. From `MAX_INDENT` on, the number of the level is printed instead."""
     return f"{'  ' * depth}{text}" if depth <= MAX_INDENT else f"{'  ' * MAX_INDENT}{depth}: {text}"
 
 
 def size(count: int) -> str:
-    """Return bytes in words."""
+    """Return a number of bytes with a unit: 999 B, 1.2 kB, 3.4 MB, 5.6 GB."""
     if count < 1000:
         return f"{count} B"
     value = count / 1000
@@ -96,18 +99,18 @@ class Style:
     __slots__ = ("colored",)
 
     def __init__(self, colored: bool) -> None:
-        """Use colours, or don't."""
+        """Choose whether to use colours."""
         self.colored = colored
 
     @classmethod
     def choose(cls, when: str) -> Style:
-        """Decide by ``--color``, ``NO_COLOR`` and whether standard output is a terminal."""
+        """Decide by ``--color``, ``NO_COLOR``, ``TERM`` and whether standard output is a terminal."""
         if when != "auto":
             return cls(when == "always")
         return cls(sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
 
     def __call__(self, text: str, color: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
-        """Return the text in a colour."""
+        """Return the text in a colour, if colours are used."""
         if not self.colored:
             return text
         import click
@@ -116,7 +119,7 @@ class Style:
 
 
 def heading(roots: Roots, layout: str, style: Style) -> str:
-    """Say which two sides the run is about."""
+    """Return the two lines that name the workspace and the store, and the layout."""
     home = os.path.expanduser("~")
 
     def show(path: str) -> str:
@@ -136,13 +139,16 @@ def show(lines: Iterable[str]) -> None:
 def count_line(
     steps: Sequence[str], waits: Sequence[str], states: Sequence[tuple[str, int]], noun: str, *, done: bool
 ) -> str:
-    """Return the one line that counts everything: steps, what waits, and how many records are in which state."""
+    """Return the last line of a report: the steps, what waits, and how many records are in which state.
+
+    ``done``: the steps are done, and not only planned.
+    """
     text = f"{'Done' if done else 'Plan'}: {', '.join(steps) if steps else 'nothing to do'}"
     text = "; ".join((text, *waits))
     if states:
         total = sum(count for _, count in states)
-        each = ", ".join(f"{count} {state}" for state, count in states)
-        text += f". {total} {noun}{'' if total == 1 else 's'}: {each}"
+        counts = ", ".join(f"{count} {state}" for state, count in states)
+        text += f". {total} {noun}{'' if total == 1 else 's'}: {counts}"
     return text + "."
 
 
