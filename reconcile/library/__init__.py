@@ -1,7 +1,7 @@
-"""Guard-scoped persistence: what is changed in a mutable scope is on the disk before its lock goes (docs/library.md).
+"""The library for programs: a mutable scope writes its changes before it releases its lock (docs/library.md).
 
-There are no persist calls to forget. A `Workspace` gives handles; a handle's lock gives a mutable scope; leaving that
-writes what is dirty to the store, and to the workspace where the conversation is projected, while JP's own
+No call to save can be forgotten. A `Workspace` returns handles, and a handle's lock returns a mutable scope. Closing
+the scope writes changes to the store, and to the workspace if the conversation is projected, while JP's own
 cross-process lock is still held.
 """
 

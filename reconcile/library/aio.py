@@ -1,4 +1,4 @@
-"""The same without blocking a loop: waiting for a lock sleeps in the loop, and what touches the disk is in a thread."""
+"""Locks for asyncio: waiting sleeps in the event loop, and disk access runs in a thread."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
-from reconcile.library.errors import BusyError, report
+from reconcile.library.errors import BusyError, log_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from types import TracebackType
 
-    from reconcile.library.locks import Wait
+    from reconcile.library.locks import LockAttempts
 
 T = TypeVar("T")
 
 
 class Guard(Protocol):
-    """What is let go at the end of ``async with``: a lock."""
+    """A lock that ``async with`` releases at its end."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -31,11 +31,11 @@ G = TypeVar("G", bound=Guard)
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """Run something in a thread, to its end: a task that is cancelled meanwhile ends only after it."""
-    # One of its own: those of the loop may all be waiting for the lock that goes when this has ended.
-    one = ThreadPoolExecutor(1, "reconcile")
-    running = asyncio.get_running_loop().run_in_executor(one, call)
-    one.shutdown(wait=False)
+    """Run a call in a thread until it has ended; a task that is cancelled meanwhile ends only after the call."""
+    # An executor of its own: all threads of the loop's executor may wait for the lock that this call releases.
+    executor = ThreadPoolExecutor(1, "reconcile")
+    running = asyncio.get_running_loop().run_in_executor(executor, call)
+    executor.shutdown(wait=False)
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
         try:
@@ -46,14 +46,17 @@ async def in_thread(call: Callable[[], T]) -> T:
         return running.result()
     if (failure := running.exception()) is not None:
         cancelled.add_note(f"and what was done meanwhile has failed: {failure}")
-        report("what a cancelled task had to do has failed", failure)
+        log_failure("what a cancelled task had to do has failed", failure)
     raise cancelled
 
 
 class Locking(Generic[G]):
-    """To be awaited for a lock or None, or for ``async with``, which raises `BusyError` where there is None."""
+    """A lock that is being acquired: await it for the lock or None, or use ``async with``.
 
-    def __init__(self, wait: Callable[[], Wait[G]]) -> None:
+    ``async with`` raises `BusyError` instead of returning None.
+    """
+
+    def __init__(self, wait: Callable[[], LockAttempts[G]]) -> None:
         self._wait = wait
         self._lock: G | None = None
 
@@ -73,9 +76,9 @@ class Locking(Generic[G]):
         if self._lock is not None:
             await self._lock.__aexit__(kind, error, trace)
 
-    async def _take(self, wait: Wait[G] | None = None) -> G | None:
+    async def _take(self, wait: LockAttempts[G] | None = None) -> G | None:
         wait = wait or self._wait()
-        # No event comes when another process lets go.
+        # Polling: no event is sent when another process releases its lock.
         while (lock := wait.attempt()) is None and not wait.is_over():  # noqa: ASYNC110
             await asyncio.sleep(wait.pause())
         return lock

@@ -1,5 +1,6 @@
-"""Where changes go: the file system (`reconcile.library.filesystem_backend`), nowhere, or a list for a test to look
-at.
+"""The protocol of persistence backends, and two simple ones: one discards changes, the other records them for tests.
+
+`reconcile.library.filesystem_backend` writes to the disk.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class Strategy(StrEnum):
-    """What becomes of the children of a conversation that is removed."""
+    """The treatment of the children of a removed conversation."""
 
     CASCADE = "cascade"
-    """They are removed with it, and so on below them."""
+    """All descendants are removed, too."""
     PROMOTE = "promote"
-    """They get its parent, or become roots."""
+    """The children get the parent of the removed conversation, or become roots."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What a scope has to write of one conversation: the managed files as they were read, and as they are to be.
+    """One change of one conversation: the managed files as they were read, and as they must be written.
 
-    ``before`` is empty for a new conversation. ``local``: a new one is kept out of workspaces.
+    ``before`` is empty for a new conversation. ``local`` keeps a new conversation out of workspaces.
     """
 
     conversation: str
@@ -34,16 +35,16 @@ class Change(Struct, frozen=True, kw_only=True):
     after: Contents
     local: bool = False
     lease: Lease
-    """The lock that it was read under, and is written under."""
+    """The lock that is held from reading to writing."""
 
     @property
     def files(self) -> Contents:
-        """The files that differ."""
+        """The files whose content differs."""
         return {name: content for name, content in self.after.items() if self.before.get(name) != content}
 
 
 class Removal(Struct, frozen=True, kw_only=True):
-    """A conversation that is to go, and what becomes of its children; None: it has none."""
+    """The removal of one conversation; ``strategy`` says how its children are treated (None: it has none)."""
 
     conversation: str
     strategy: Strategy | None
@@ -51,10 +52,10 @@ class Removal(Struct, frozen=True, kw_only=True):
 
 
 class PersistBackend(Protocol):
-    """Takes over changes, one call for each flush, while the conversation's lock is held.
+    """Receives changes, one call for each flush, while the conversation's lock is held.
 
-    What it returns are words on what has to wait although the change is safe (git is in the middle of something in the
-    workspace). Whatever it raises reaches who has flushed, and the scope stays dirty.
+    A call returns messages about work that must wait although the change is safe: a git operation is in progress in
+    the workspace. An exception reaches the caller of `flush`, and the scope stays dirty.
     """
 
     def persist(self, change: Change) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ class PersistBackend(Protocol):
 
 
 class NullBackend:
-    """Discards every change: nothing is written anywhere. The workspace shows them for as long as it is open."""
+    """Discards every change; the open workspace still shows it."""
 
     def persist(self, change: Change) -> tuple[str, ...]:  # noqa: ARG002 - discarded
         """Do nothing."""
@@ -77,7 +78,7 @@ class NullBackend:
 
 
 class RecordingBackend:
-    """Writes nothing either, and keeps what it was given in ``recorded``, in order; or passes it on to ``then``."""
+    """Appends each change to ``recorded``, then passes it to the backend ``then`` (default: discards it)."""
 
     def __init__(self, then: PersistBackend | None = None) -> None:
         self.recorded: list[Change | Removal] = []

@@ -1,6 +1,6 @@
-"""A change of one conversation as a plan: the store's files first, and then what a run would make of that.
+"""Plans a change of one conversation: first the writes to the store, then the actions of a run after them.
 
-What a run would make of it is asked of the planner itself: it is shown the store as it will be.
+The planner makes the second part from a snapshot of the store as it will be after the writes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from reconcile.library.backend import Change
-    from reconcile.library.shared_index import Ground
+    from reconcile.library.shared_index import PlanningBasis
     from reconcile.library.values import Contents
     from reconcile.model.baseline import Look
     from reconcile.model.format import Format
@@ -37,72 +37,79 @@ if TYPE_CHECKING:
 _IN_PLACE = (Kind.COPY, Kind.FORK, Kind.PROJECT, Kind.SET_PARENT, Kind.AGE)
 
 
-class Planned(Struct, frozen=True):
-    """The plan; how many of its first actions write the change into the store; what is the newest version by then."""
+class ChangePlan(Struct, frozen=True):
+    """A plan whose first ``writes`` actions write the change to the store.
+
+    ``history``: the digests that they write, by id and unit.
+    """
 
     plan: Plan
     writes: int
     history: Mapping[tuple[str, str], tuple[Digest, ...]]
 
 
-def moves_anything(plan: Plan) -> bool:
-    """Tell whether a plan moves or removes directories; where they belong depends on more than was looked at."""
+def has_moves(plan: Plan) -> bool:
+    """Return whether a plan moves or removes directories: their positions depend on more than one conversation."""
     return any(action.kind not in _IN_PLACE for action in plan.actions)
 
 
-def plan_run(ground: Ground, conversation: str, policy: Policy, rules: Rules, now_ns: int) -> Plan:
-    """Return what a run would do about one conversation."""
-    look, alone = ground.look, replace(policy, only=frozenset({conversation}))
-    return make_plan(look.store, look.workspace, look.memory, alone, rules, now_ns, ground.whole)
+def plan_conversation(basis: PlanningBasis, conversation: str, policy: Policy, rules: Rules, now_ns: int) -> Plan:
+    """Return the plan of a run that is limited to one conversation."""
+    world, alone = basis.world, replace(policy, only=frozenset({conversation}))
+    return make_plan(world.store, world.workspace, world.memory, alone, rules, now_ns, basis.whole)
 
 
 def plan_change(
-    ground: Ground, change: Change, policy: Policy, rules: Rules, now_ns: int, with_events: Callable[[Look], Look]
-) -> Planned:
-    """Return how a change is written, and brought to the workspace.
+    basis: PlanningBasis, change: Change, policy: Policy, rules: Rules, now_ns: int, with_events: Callable[[Look], Look]
+) -> ChangePlan:
+    """Return the plan that writes a change to the store and copies it to the workspace.
 
-    ``with_events`` loads what is needed to judge two streams of which neither is what was agreed on.
+    ``with_events`` loads the events of streams that differ from the baseline on both sides.
     """
-    draft, before = Draft(), store_copy(ground.look, change.conversation, rules)
-    after = _created(draft, change, rules, now_ns) if before is None else _changed(draft, before, change, rules, now_ns)
+    draft, before = Draft(), store_copy(basis.world, change.conversation, rules)
+    after = (
+        _plan_new(draft, change, rules, now_ns)
+        if before is None
+        else _plan_update(draft, before, change, rules, now_ns)
+    )
     writes = [replace(action, id=f"+{action.id}") for action in draft]
-    history = _history(after, writes, ground.look, rules)
+    history = _written_versions(after, writes, basis.world, rules)
     intents = {}
     if before is None:
         intents[change.conversation] = Intent(IntentKind.LOCAL if change.local else IntentKind.PROJECTED)
     renames = {(Side.STORE, after.conversation)} if before is not None and _title(before) != _title(after) else set()
-    look = _with(ground.look, after, history, intents, renames, rules)
-    look = look if ground.at_rest else with_events(look)
-    # What is at rest is as it was agreed on: it doesn't matter in which store.
-    whole = replace(ground.whole, sides=ground.whole.sides.of_known_store()) if ground.at_rest else ground.whole
-    then = plan_run(replace(ground, look=look, whole=whole), after.conversation, policy, rules, now_ns)
+    world = _after_write(basis.world, after, history, intents, renames, rules)
+    world = world if basis.clean else with_events(world)
+    # A clean conversation equals its baseline, so that a replaced store makes no difference to it.
+    whole = replace(basis.whole, sides=basis.whole.sides.of_known_store()) if basis.clean else basis.whole
+    run = plan_conversation(replace(basis, world=world, whole=whole), after.conversation, policy, rules, now_ns)
     needs = tuple(action.id for action in writes)
-    rest = (replace(action, needs=(*needs, *action.needs)) for action in then.actions)
+    following = (replace(action, needs=(*needs, *action.needs)) for action in run.actions)
     plan = replace(
-        then,
-        actions=renumbered([*writes, *rest]),
-        intents=tuple({**intents, **dict(then.intents)}.items()),
-        quiet=then.quiet and not writes,
-        about=then.about or frozenset({after.conversation}),
+        run,
+        actions=renumbered([*writes, *following]),
+        intents=tuple({**intents, **dict(run.intents)}.items()),
+        quiet=run.quiet and not writes,
+        about=run.about or frozenset({after.conversation}),
     )
-    return Planned(plan, len(writes), history)
+    return ChangePlan(plan, len(writes), history)
 
 
 def stated_parent(contents: Contents, fmt: Format) -> str | None:
-    """Return the parent that a metadata file states."""
-    found = fmt.read_metadata(contents[fmt.metadata_file])
-    return None if isinstance(found, Fault) else found.parent.id
+    """Return the parent that the metadata file states; None if it states none or is invalid."""
+    metadata = fmt.read_metadata(contents[fmt.metadata_file])
+    return None if isinstance(metadata, Fault) else metadata.parent.id
 
 
-def store_copy(look: Look, conversation: str, rules: Rules) -> Copy | None:
-    """Return the directory of the store that a run would keep."""
-    if not any(copy.conversation == conversation for copy in look.store.copies):
+def store_copy(world: Look, conversation: str, rules: Rules) -> Copy | None:
+    """Return the store's copy that a run would keep; None if the store has no copy."""
+    if not any(copy.conversation == conversation for copy in world.store.copies):
         return None
-    views = views_of(look.store, look.workspace, look.memory, rules, (conversation,))
+    views = views_of(world.store, world.workspace, world.memory, rules, (conversation,))
     return views[conversation].store.main
 
 
-def _created(draft: Draft, change: Change, rules: Rules, now_ns: int) -> Copy:
+def _plan_new(draft: Draft, change: Change, rules: Rules, now_ns: int) -> Copy:
     fmt, after = rules.format, change.after
     metadata, stream = _facts(change, rules)
     title = None if isinstance(metadata, Fault) else metadata.title
@@ -114,17 +121,17 @@ def _created(draft: Draft, change: Change, rules: Rules, now_ns: int) -> Copy:
     return Copy(Side.STORE, change.conversation, home.path, Partition.LIVE, None, files, metadata, stream)
 
 
-def _changed(draft: Draft, before: Copy, change: Change, rules: Rules, now_ns: int) -> Copy:
+def _plan_update(draft: Draft, before: Copy, change: Change, rules: Rules, now_ns: int) -> Copy:
     fmt = rules.format
     node = Node(Side.STORE, None, before.path.removesuffix(before.dirname), before.dirname)
     node.files = {file.name: file for file in before.files}
     metadata, stream = _facts(change, rules)
     title = None if isinstance(metadata, Fault) else metadata.title
     for unit, names in ((METADATA, (fmt.metadata_file,)), (STREAM, fmt.stream_files)):
-        # Later than what it takes the place of, whatever the clock says: JP goes by the time
+        # Later than the files that are replaced, whatever the clock says: for JP the newest time wins
         # (docs/design/formats/jp.md#which-copy-wins).
-        there = [node.files[name].mtime_ns for name in names if name in node.files]
-        time_ns = max([now_ns, *(at + 1 for at in there)])
+        mtimes = [node.files[name].mtime_ns for name in names if name in node.files]
+        time_ns = max([now_ns, *(at + 1 for at in mtimes)])
         files = [_file(name, change.after[name], time_ns, rules) for name in names if name in change.after]
         puts = [
             Put(file, content=change.after[file.name])
@@ -166,9 +173,11 @@ def _step(change: Change, title: str | None, unit: str, events: tuple[int, int] 
     )
 
 
-def _history(after: Copy, writes: list[Action], look: Look, rules: Rules) -> dict[tuple[str, str], tuple[Digest, ...]]:
-    """Say of what is written that it was chosen: a stream that was cut isn't one that has lost its end."""
-    known = look.memory.parents.get(after.conversation)
+def _written_versions(
+    after: Copy, writes: list[Action], world: Look, rules: Rules
+) -> dict[tuple[str, str], tuple[Digest, ...]]:
+    """Return the digests of the written units: the planner then knows that a shortened stream is no damage."""
+    known = world.memory.parents.get(after.conversation)
     units = units_of(after, rules, known)
     written = {METADATA, STREAM} if any(action.unit == WHOLE for action in writes) else {a.unit for a in writes}
     return {
@@ -176,24 +185,25 @@ def _history(after: Copy, writes: list[Action], look: Look, rules: Rules) -> dic
     }
 
 
-def _with(
-    look: Look,
+def _after_write(
+    world: Look,
     after: Copy,
     history: Mapping[tuple[str, str], tuple[Digest, ...]],
     intents: Mapping[str, Intent],
     renames: AbstractSet[tuple[Side, str]],
     rules: Rules,
 ) -> Look:
-    """Return a look as it will be once the store is written.
+    """Return the world state after the store has been written.
 
-    ``renames``: what was never in sync gets the name of its new title, too, as at JP's next write of it.
+    ``renames`` are conversations whose directory gets the name of its new title even without a baseline, as JP's next
+    write would rename it.
     """
-    memory = look.memory
+    memory = world.memory
     known = {key: (*(d for d in memory.history.get(key, ()) if d not in new), *new) for key, new in history.items()}
-    copies = sorted(_replaced(look, after), key=lambda copy: (rules.format.order(copy.conversation), copy.path))
+    copies = sorted(_copies_after(world, after), key=lambda copy: (rules.format.order(copy.conversation), copy.path))
     return replace(
-        look,
-        store=replace(look.store, copies=tuple(copies)),
+        world,
+        store=replace(world.store, copies=tuple(copies)),
         memory=replace(
             memory,
             history={**memory.history, **known},
@@ -203,6 +213,6 @@ def _with(
     )
 
 
-def _replaced(look: Look, after: Copy) -> Iterator[Copy]:
+def _copies_after(world: Look, after: Copy) -> Iterator[Copy]:
     yield after
-    yield from (copy for copy in look.store.copies if copy.path != after.path)
+    yield from (copy for copy in world.store.copies if copy.path != after.path)

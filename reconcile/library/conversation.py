@@ -1,4 +1,4 @@
-"""The lock of a conversation, and the mutable scope: what is dirty reaches the disk before the lock goes."""
+"""The lock and the mutable scope of a conversation: both write their changes before they release the lock."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from reconcile.library.errors import MisuseError, ReleasedError, report
-from reconcile.library.transaction import drop
+from reconcile.library.errors import MisuseError, ReleasedError, log_failure
+from reconcile.library.transaction import close_dropped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from typing import Self
 
     from reconcile.library.backend import Strategy
-    from reconcile.library.transaction import Draft, Scope
+    from reconcile.library.transaction import Draft, Transaction
     from reconcile.library.values import Events, Metadata, View
 
 T = TypeVar("T")
 
 
 class ConversationHandle(Struct, frozen=True):
-    """A conversation that was there when it was asked for; ``id`` is its full id."""
+    """A conversation that existed when it was looked up; ``id`` is its full id."""
 
     id: str
 
@@ -32,65 +32,65 @@ class ConversationHandle(Struct, frozen=True):
 
 
 class Guard:
-    """What a lock and a mutable scope have in common: reading, and closing, also as a context manager.
+    """The base of lock and mutable scope: reading, and closing as a context manager.
 
-    Both kinds of ``with`` close at their end; ``async with`` does so in a thread, so that the loop goes on.
+    ``with`` and ``async with`` close at their end; ``async with`` closes in a thread, so that the event loop goes on.
     """
 
     _WHAT = "a guard"
 
-    def __init__(self, scope: Scope, *, owns: bool) -> None:
-        self._scope = scope
+    def __init__(self, transaction: Transaction, *, owns: bool) -> None:
+        self._transaction = transaction
         self._owns = owns
         self._open = True
-        self._finalizer = weakref.finalize(self, drop, scope, self._WHAT, owns=owns)
+        self._finalizer = weakref.finalize(self, close_dropped, transaction, self._WHAT, owns=owns)
 
     @property
     def id(self) -> str:
         """The id of the conversation."""
-        return self._scope.conversation
+        return self._transaction.conversation
 
     @property
     def handle(self) -> ConversationHandle:
         """The handle of the conversation."""
-        return ConversationHandle(self._scope.conversation)
+        return ConversationHandle(self._transaction.conversation)
 
     @property
     def closed(self) -> bool:
-        """Whether it can't be used any more."""
-        return not self._open or self._scope.released
+        """Whether it was closed or handed over."""
+        return not self._open or self._transaction.released
 
     @property
     def metadata(self) -> Mapping[str, View]:
-        """The metadata as it is now, which nobody else can change meanwhile; a snapshot."""
-        return self._demanded().metadata()
+        """A snapshot of the metadata; no other holder can change it while the lock is held."""
+        return self._open_transaction().metadata()
 
     @property
     def events(self) -> Sequence[Mapping[str, View]]:
-        """The events as they are now; a snapshot."""
-        return self._demanded().events()
+        """A snapshot of the events."""
+        return self._open_transaction().events()
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """What could not be done in the workspace yet although it is safe in the store, in words.
+        """Messages about changes that are safe in the store and not yet in the workspace.
 
-        Git is in the middle of something there, or another process has a conversation that would have to move along;
-        the next run of `reconcile` does it.
+        A git operation is in progress there, or another process has locked a conversation that must move, too. The
+        next run of `reconcile` completes them.
         """
-        return self._scope.waiting
+        return self._transaction.waiting
 
     def close(self) -> None:
-        """Write what is dirty, and let go; more than once does nothing. Raises `PersistError`."""
+        """Write the changes and release the lock; a second call does nothing. Raises `PersistError`."""
         if self._open:
-            self._scope.refuse_in_callback()
+            self._transaction.refuse_in_callback()
             try:
                 self._leave()
             finally:
-                if self._scope.released or not self._owns:  # else Ctrl-C has come before anything; it stays open
+                if self._transaction.released or not self._owns:  # else Ctrl-C came first, and it stays open
                     self._ended()
 
     def __enter__(self) -> Self:
-        self._demanded()
+        self._open_transaction()
         return self
 
     def __exit__(
@@ -101,18 +101,18 @@ class Guard:
         except Exception as failure:
             if error is None:
                 raise
-            # What is on its way stays what it is; that this failed too is never lost, also where that is swallowed.
+            # The exception on its way is not replaced. The log keeps this failure even if a handler drops that one.
             error.add_note(f"and what {self._WHAT} had to write is not written: {failure}")
-            report(f"{self.id}: what {self._WHAT} had to write is not written", failure)
+            log_failure(f"{self.id}: what {self._WHAT} had to write is not written", failure)
 
     async def __aenter__(self) -> Self:
         from reconcile.library.aio import in_thread
 
-        if self._demanded().is_unread:
+        if self._open_transaction().is_unread:
             try:
-                await in_thread(self._scope.read_ahead)
+                await in_thread(self._transaction.read_ahead)
             except BaseException:
-                self.close()  # nobody else will; there is nothing to write yet
+                self.close()  # no caller will; there is nothing to write yet
                 raise
         return self
 
@@ -124,105 +124,107 @@ class Guard:
         await in_thread(lambda: self.__exit__(kind, error, trace))
 
     def _leave(self) -> None:
-        self._scope.close()
+        self._transaction.close()
 
     def _ended(self) -> None:
         self._open = False
         self._finalizer.detach()
 
-    def _demanded(self) -> Scope:
+    def _open_transaction(self) -> Transaction:
         if not self._open:
-            raise ReleasedError(f"{self._scope.conversation}: {self._WHAT} was closed; lock the conversation again")
-        return self._scope
+            raise ReleasedError(
+                f"{self._transaction.conversation}: {self._WHAT} was closed; lock the conversation again"
+            )
+        return self._transaction
 
 
 class ConversationLock(Guard):
-    """JP's lock of a conversation: no other process, and nothing else in this one, changes it meanwhile."""
+    """JP's lock of a conversation: no other process and no other holder in this process changes it meanwhile."""
 
     _WHAT = "a lock"
 
-    def __init__(self, scope: Scope) -> None:
-        super().__init__(scope, owns=True)
+    def __init__(self, transaction: Transaction) -> None:
+        super().__init__(transaction, owns=True)
         self._mut: weakref.ref[ConversationMut] | None = None
 
     def as_mut(self) -> ConversationMut:
-        """Return a mutable scope; when it is closed, what is dirty is written, and the lock stays.
+        """Return a mutable scope; closing the scope writes the changes and keeps the lock.
 
         Raises:
-            MisuseError: there is one already.
+            MisuseError: the lock has an open scope already.
         """
-        scope = self._demanded()
+        transaction = self._open_transaction()
         mut = self._mut() if self._mut is not None else None
         if mut is not None and not mut.closed:
             raise MisuseError(f"{self.id}: there is a mutable scope of this lock already; close that first")
-        found = ConversationMut(scope, self)
-        self._mut = weakref.ref(found)
-        return found
+        mut = ConversationMut(transaction, self)
+        self._mut = weakref.ref(mut)
+        return mut
 
     def into_mut(self) -> ConversationMut:
-        """Return a mutable scope that has the lock from now on: when it is closed, that goes too."""
-        scope = self._demanded()
+        """Return a mutable scope that takes over the lock, and releases it when it is closed."""
+        transaction = self._open_transaction()
         if self._mut is not None and (mut := self._mut()) is not None and not mut.closed:
             raise MisuseError(f"{self.id}: there is a mutable scope of this lock already; close that first")
-        found = ConversationMut(scope, None)
+        scope = ConversationMut(transaction, None)
         self._ended()
-        return found
+        return scope
 
 
 class ConversationMut(Guard):
-    """A mutable scope. Callbacks get what was read under the lock, and are the only way to change it."""
+    """A mutable scope: callbacks receive the content that was read under the lock, and change it."""
 
     _WHAT = "a mutable scope"
 
-    def __init__(self, scope: Scope, lock: ConversationLock | None) -> None:
-        super().__init__(scope, owns=lock is None)
+    def __init__(self, transaction: Transaction, lock: ConversationLock | None) -> None:
+        super().__init__(transaction, owns=lock is None)
         self._lock = lock
 
     @property
     def dirty(self) -> bool:
-        """Whether something is to be written."""
-        return self._scope.dirty
+        """Whether there are changes that are not written."""
+        return self._transaction.dirty
 
     def update_metadata(self, change: Callable[[Metadata], T]) -> T:
-        """Call ``change`` with the metadata, which it may change in place, and return what it returns.
+        """Call ``change`` with the metadata, which it may change in place, and return its result.
 
-        Nobody else reads or changes the conversation meanwhile. What the callback raises, and what can't be written as
-        it is, leaves everything as it was. Keys that JP doesn't know survive. ``parent_id`` moves the conversation:
-        None makes it a root, and a missing key leaves the parent that is known.
+        No other thread reads or changes the conversation meanwhile. An exception of the callback, or an invalid
+        result, leaves everything unchanged. Keys that JP doesn't know survive. ``parent_id`` moves the conversation:
+        None makes it a root, and a missing key keeps the known parent.
 
         Raises:
-            InvalidValueError: JP could not read what the callback has made.
+            InvalidValueError: JP could not read the result.
         """
-        return self._demanded().update(lambda draft: change(draft.metadata))
+        return self._open_transaction().update(lambda draft: change(draft.metadata))
 
     def update_events(self, change: Callable[[Events], T]) -> T:
         """Call ``change`` with the list of events; see `update_metadata`."""
-        return self._demanded().update(lambda draft: change(draft.events))
+        return self._open_transaction().update(lambda draft: change(draft.events))
 
     def update(self, change: Callable[[Draft], T]) -> T:
-        """Call ``change`` with everything: metadata, events and base configuration; see `update_metadata`."""
-        return self._demanded().update(change)
+        """Call ``change`` with metadata, events and base configuration; see `update_metadata`."""
+        return self._open_transaction().update(change)
 
     def flush(self) -> None:
-        """Write what is dirty now, and keep the lock; once it returns, no crash takes that back.
+        """Write the changes now, and keep the lock; after it has returned, no crash loses them.
 
-        With nothing dirty, nothing is written.
+        Without changes it writes nothing.
 
         Raises:
-            PersistError: it could not be written everywhere, and is still dirty.
+            PersistError: a side could not be written; the scope is still dirty.
         """
-        self._demanded().flush()
+        self._open_transaction().flush()
 
     def removed(self, strategy: Strategy | None) -> None:
-        """Remove the conversation, and be closed: `Workspace.remove_conversation`."""
-        scope = self._demanded()
-        scope.remove(strategy)
+        """Remove the conversation and close this scope; called by `Workspace.remove_conversation`."""
+        transaction = self._open_transaction()
+        transaction.remove(strategy)
         self._ended()
         if self._lock is not None:
             self._lock.close()
 
     def _leave(self) -> None:
         if self._lock is None:
-            self._scope.close()
-        elif not self._scope.released:
-            self._scope.flush()
+            self._transaction.close()
+        elif not self._transaction.released:
+            self._transaction.flush()

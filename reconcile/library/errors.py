@@ -1,4 +1,4 @@
-"""What can go wrong, each in one line that says what was found and what to do."""
+"""The exceptions of the library; each message is one line, and the hint names the next step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class LibraryError(ReconcileError):
-    """What the library raises; every other class here is one."""
+    """The base class of the library's exceptions."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message, hint)
@@ -20,11 +20,11 @@ class LibraryError(ReconcileError):
 
 
 class UnknownConversationError(LibraryError, LookupError):
-    """No conversation has that id, in the store or in the workspace."""
+    """No conversation with that id is in the store or in the workspace."""
 
 
 class HasChildrenError(LibraryError):
-    """A conversation with children was to be removed, and nothing was said of them; ``children`` are their ids."""
+    """A removal without a strategy for the conversation's children; ``children`` are their ids."""
 
     def __init__(self, message: str, children: Sequence[str], hint: str | None = None) -> None:
         super().__init__(message, hint)
@@ -32,42 +32,41 @@ class HasChildrenError(LibraryError):
 
 
 class BusyError(LibraryError, TimeoutError):
-    """Somebody else has a conversation, and kept it for as long as was waited."""
+    """Another holder kept the conversation's lock until the timeout."""
 
 
 class LockError(LibraryError):
-    """A lock that nobody could have, however long he waits: its file can't be made, on a read-only disk for one."""
+    """A lock that can't be acquired at any time: its file can't be created, for example on a read-only disk."""
 
 
 class ReleasedError(LibraryError, RuntimeError):
-    """A lock, a scope or a workspace was used after it was closed, or given away."""
+    """A lock, a scope or a workspace was used after it was closed or handed over."""
 
 
 class MisuseError(LibraryError, RuntimeError):
-    """Something was asked for that can't be by its nature: a read inside of a callback, a second scope at once."""
+    """A call that is never allowed at this point: a read inside a callback, or a second scope at once."""
 
 
 class InvalidValueError(LibraryError, ValueError):
-    """What a callback has made can't be written: JP couldn't read it. Nothing of that callback was taken over."""
+    """A callback's result that JP could not read; the whole result is discarded."""
 
 
 class UnreadableError(LibraryError):
-    """What the files hold isn't what JP could read, and `reconcile doctor` says what it is."""
+    """Files that JP could not read; `reconcile doctor` explains the fault."""
 
 
 class PersistError(LibraryError):
-    """Something couldn't be written; what is dirty still is, and `flush` may be called again.
+    """A write that failed; the scope is still dirty, and `flush` may be called again.
 
-    ``saved``: the store has it, and only the workspace lacks it; the next run of `reconcile` would bring it there.
-    ``versions``: what was to be written is in the vault, by these names, which `reconcile show` takes; none where the
-    vault has no room for it either.
+    ``saved``: the store has the change, and only the workspace lacks it; the next run of `reconcile` copies it.
+    ``versions``: names of the change in the vault, for `reconcile show`; empty if the vault has no space either.
     """
 
     saved = False
     versions: tuple[str, ...] = ()
 
     def keep(self, versions: Sequence[str]) -> None:
-        """Tell what the vault has by now."""
+        """Set the names that the change has in the vault."""
         self.versions = tuple(versions)
         self.add_note(
             f"what was to be written is in the vault: `reconcile show {'`, `reconcile show '.join(versions)}`"
@@ -75,22 +74,22 @@ class PersistError(LibraryError):
 
 
 class ChangedError(PersistError):
-    """A program that takes no lock has written to the store since the scope has read it; nothing is overwritten."""
+    """A program without a lock wrote to the store after the scope read it; nothing is overwritten."""
 
 
-def report(words: str, error: BaseException) -> None:
-    """Log a failure that is raised to nobody, or may be swallowed with what it is a note of.
+def log_failure(words: str, error: BaseException) -> None:
+    """Log a failure that no caller receives, or that may be lost as a note of another exception.
 
-    Without any logging set up, Python prints it on standard error.
+    Without a logging configuration, Python prints it on standard error.
     """
-    import logging  # here: hardly a program needs it
+    import logging  # imported here: few programs need it
 
     message = "; ".join((words, f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())))
     logging.getLogger("reconcile.library").error(message)
 
 
-def has_children(conversation: str, children: Sequence[str]) -> HasChildrenError:
-    """Return the error that names the children, and the ways on."""
+def children_error(conversation: str, children: Sequence[str]) -> HasChildrenError:
+    """Return the error that lists the children and names the strategies."""
     named = ", ".join(children[:5]) + (f" and {len(children) - 5} more" if len(children) > 5 else "")
     return HasChildrenError(
         f"{conversation} has {'a child' if len(children) == 1 else f'{len(children)} children'}: {named}",

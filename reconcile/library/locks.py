@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
 
 
-_LOOK_AGAIN_S = 1.0
+_CHECK_EVERY_S = 1.0
 _inside = threading.local()
 
 
 @contextmanager
-def entered() -> Iterator[None]:
-    """Note that this thread is inside of the library: what the garbage collector finds then is for another one."""
+def inside_library() -> Iterator[None]:
+    """Mark this thread as inside the library: a finalizer that runs meanwhile must hand its work to another thread."""
     _inside.depth = getattr(_inside, "depth", 0) + 1
     try:
         yield
@@ -40,19 +40,20 @@ def entered() -> Iterator[None]:
 
 
 def is_inside() -> bool:
-    """Tell whether this thread may hold something that others wait for."""
+    """Return whether this thread is inside the library, and so may hold locks."""
     return getattr(_inside, "depth", 0) > 0
 
 
-class Exclusion:
-    """Of one conversation. One may claim it, for as long as he has its lock; reading and writing are short.
+class ReadWriteLock:
+    """The readers, the writer and the claim of one conversation in this process.
 
-    Ctrl-C comes at any moment: who ends takes his own name out first, in one step and without the mutex, and tells the
-    others then. Those look by themselves now and then, in case that he came no further.
+    A claim lasts as long as the conversation's lock; reading and writing are short. Ctrl-C may interrupt at any moment:
+    a reader or writer removes its entry first, in one step and without the mutex, and then notifies the others. These
+    also check from time to time, in case that the notification was interrupted.
     """
 
     def __init__(self, conversation: str) -> None:
-        """Have nobody at it."""
+        """Begin without claim, readers and writer."""
         self.conversation = conversation
         self._owner: object = None
         self._changed = threading.Condition(threading.RLock())
@@ -60,61 +61,61 @@ class Exclusion:
         self._writer: int | None = None
         self._waiting: set[object] = set()
 
-    def claim(self, who: Claim) -> bool:
-        """Tell whether it is this one's now: it was nobody's, or his already."""
+    def acquire(self, claim: Claim) -> bool:
+        """Set the claim if there is none; return whether this claim is set now."""
         with self._changed:
             if self._owner is None:
-                self._owner = who
-            return self._owner is who
+                self._owner = claim
+            return self._owner is claim
 
-    def give_up(self, who: Claim) -> None:
-        """Have it be nobody's, where it was this one's."""
-        if self._owner is who:
+    def release(self, claim: Claim) -> None:
+        """Remove the claim, if it is the one that is set."""
+        if self._owner is claim:
             self._owner = None
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Wait until nobody writes. Raises `MisuseError` where this thread does."""
-        me = object()
+        """Hold a read lock: waits for the writer. Raises `MisuseError` if this thread is the writer."""
+        reader = object()
         try:
             with self._changed:
                 self.refuse_inside()
-                # Who waits to write goes first, or readers that overlap would keep him out for ever.
+                # A waiting writer goes first, or else overlapping readers would keep it out forever.
                 self._wait(lambda: self._writer is None and not self._waiting)
-                self._readers.add(me)
+                self._readers.add(reader)
             yield
         finally:
-            self._readers.discard(me)
-            self._tell()
+            self._readers.discard(reader)
+            self._notify()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Wait until nobody reads or writes. Raises `MisuseError` where this thread writes already."""
-        me, mine = threading.get_ident(), False
+        """Hold the write lock: waits for readers and writer. Raises `MisuseError` if this thread is the writer."""
+        thread, is_writer = threading.get_ident(), False
         try:
             with self._changed:
                 self.refuse_inside()
-                self._waiting.add(me)
+                self._waiting.add(thread)
                 self._wait(lambda: self._writer is None and not self._readers)
-                self._writer, mine = me, True
-                self._waiting.discard(me)
+                self._writer, is_writer = thread, True
+                self._waiting.discard(thread)
             yield
         finally:
-            if mine:
+            if is_writer:
                 self._writer = None
-            self._waiting.discard(me)
-            self._tell()
+            self._waiting.discard(thread)
+            self._notify()
 
     def _wait(self, is_over: Callable[[], bool]) -> None:
-        while not self._changed.wait_for(is_over, _LOOK_AGAIN_S):
+        while not self._changed.wait_for(is_over, _CHECK_EVERY_S):
             pass
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
     def refuse_inside(self) -> None:
-        """Raise `MisuseError` where this thread is in a callback that changes the conversation."""
+        """Raise `MisuseError` if this thread is inside a callback that changes the conversation."""
         if self._writer == threading.get_ident():
             raise MisuseError(
                 f"{self.conversation}: a callback that changes it has asked for it again; "
@@ -123,51 +124,51 @@ class Exclusion:
 
 
 class Claim:
-    """One attempt to have a conversation, and what came of it."""
+    """The claim of one lock to a conversation in this process."""
 
-    def __init__(self, exclusion: Exclusion) -> None:
-        """Claim nothing yet."""
-        self.exclusion = exclusion
+    def __init__(self, rw_lock: ReadWriteLock) -> None:
+        """Begin without the claim being set."""
+        self.rw_lock = rw_lock
 
-    def make(self) -> bool:
-        """Tell whether nobody else has it."""
-        return self.exclusion.claim(self)
+    def acquire(self) -> bool:
+        """Return whether the conversation is claimed now; another claim keeps it."""
+        return self.rw_lock.acquire(self)
 
-    def give_up(self) -> None:
-        """Leave it to others; more than once does nothing."""
-        self.exclusion.give_up(self)
+    def release(self) -> None:
+        """Release the claim; a second call does nothing."""
+        self.rw_lock.release(self)
 
 
-class Exclusions:
-    """Those of all conversations, each made when it is first needed, and gone with its last user."""
+class ReadWriteLocks:
+    """The locks of all conversations in this process; each exists as long as it is used."""
 
     def __init__(self) -> None:
-        """Know of none."""
+        """Begin without locks."""
         self._mutex = threading.RLock()
-        self._of: WeakValueDictionary[str, Exclusion] = WeakValueDictionary()
+        self._of: WeakValueDictionary[str, ReadWriteLock] = WeakValueDictionary()
 
-    def of(self, conversation: str) -> Exclusion:
-        """Return that of a conversation."""
+    def of(self, conversation: str) -> ReadWriteLock:
+        """Return the lock of a conversation."""
         with self._mutex:
-            found = self._of.get(conversation)
-            if found is None:
-                found = self._of[conversation] = Exclusion(conversation)
-            return found
+            rw_lock = self._of.get(conversation)
+            if rw_lock is None:
+                rw_lock = self._of[conversation] = ReadWriteLock(conversation)
+            return rw_lock
 
 
 class LockBackend(Protocol):
-    """Locks of single conversations, across processes."""
+    """Locks of single conversations between processes."""
 
     @property
     def others(self) -> Locks:
-        """How the locks of other conversations are taken, where a change concerns those too."""
+        """The locks of further conversations, for changes that concern several."""
 
     def take(self, conversation: str, session: str | None) -> Lease | Busy:
-        """Try once, without waiting; ``session`` is what others are told of who holds it."""
+        """Try once, without waiting; other processes see ``session`` as the holder."""
 
 
 class JpLocks:
-    """JP's own: a running JP and this process exclude each other."""
+    """JP's own locks: a running JP and this process exclude each other."""
 
     def __init__(self, roots: Roots) -> None:
         self._format = get_format(roots.format)
@@ -176,11 +177,11 @@ class JpLocks:
 
     @property
     def others(self) -> Locks:
-        """The same locks, for the executor."""
+        """The same locks, for the executor of plans."""
         return self._locks
 
     def take(self, conversation: str, session: str | None) -> Lease | Busy:
-        """Try to flock JP's lock file."""
+        """Try to lock JP's lock file with ``flock``."""
         name = self._format.lock_name(conversation)
         assert name is not None  # noqa: S101 - JP's conversations have one
         if self._new is not None:  # the first conversation of a project: there is no store yet
@@ -189,16 +190,16 @@ class JpLocks:
 
 
 class NoLocks:
-    """Nobody is kept out, and no lock file is made: for tests, and where nothing is written."""
+    """No locks at all: for tests, and for workspaces that are only read."""
 
     others: Locks = NullLockSet()
 
-    def take(self, conversation: str, session: str | None) -> Lease | Busy:  # noqa: ARG002 - nobody is told
-        """Succeed."""
-        return _Nothing(conversation)
+    def take(self, conversation: str, session: str | None) -> Lease | Busy:  # noqa: ARG002 - no lock has a holder
+        """Return a lease that locks nothing."""
+        return _NoLease(conversation)
 
 
-class _Nothing(Struct, frozen=True):
+class _NoLease(Struct, frozen=True):
     name: str
 
     def still_held(self) -> bool:
@@ -212,8 +213,8 @@ T = TypeVar("T")
 _FIRST_S, _LONGEST_S = 0.001, 0.05
 
 
-class Wait(Generic[T]):
-    """One wait for one lock. ``timeout``: seconds, 0 for one attempt, None for as long as it takes."""
+class LockAttempts(Generic[T]):
+    """The attempts to acquire one lock. ``timeout`` is in seconds: 0 is one attempt, None waits without limit."""
 
     def __init__(
         self,
@@ -221,44 +222,44 @@ class Wait(Generic[T]):
         locks: LockBackend,
         session: str | None,
         timeout: float | None,
-        made: Callable[[Claim, Lease], T],
+        create: Callable[[Claim, Lease], T],
     ) -> None:
-        self._claim, self._locks, self._session, self._made = claim, locks, session, made
-        self._conversation = claim.exclusion.conversation
+        self._claim, self._locks, self._session, self._create = claim, locks, session, create
+        self._conversation = claim.rw_lock.conversation
         self._ends = None if timeout is None else time.monotonic() + timeout
         self._pause = _FIRST_S
         self._busy: Busy | None = None
 
     def attempt(self) -> T | None:
-        """Try once. Raises `LockError` where nobody could have it."""
-        lock, found = None, None
+        """Try once; return None if another holder has the lock. Raises `LockError` if it can never be acquired."""
+        lock, lease = None, None
         try:
-            if self._claim.make():
-                with entered():
-                    found = self._locks.take(self._conversation, self._session)
-                    if not isinstance(found, Busy):
-                        lock = self._made(self._claim, found)
+            if self._claim.acquire():
+                with inside_library():
+                    lease = self._locks.take(self._conversation, self._session)
+                    if not isinstance(lease, Busy):
+                        lock = self._create(self._claim, lease)
         finally:
             if lock is None:
-                if found is not None and not isinstance(found, Busy):
-                    found.release()
-                self._claim.give_up()
-        self._busy = found if isinstance(found, Busy) else None
+                if lease is not None and not isinstance(lease, Busy):
+                    lease.release()
+                self._claim.release()
+        self._busy = lease if isinstance(lease, Busy) else None
         if self._busy is not None and self._busy.impossible:
             raise LockError(f"{self._conversation}: can't be locked: {self._busy.detail}")
         return lock
 
     def is_over(self) -> bool:
-        """Tell whether there is no time left."""
+        """Return whether the timeout has passed."""
         return self._ends is not None and time.monotonic() >= self._ends
 
     def pause(self) -> float:
-        """Return how long to wait until the next attempt: longer each time, and never all at once."""
+        """Return the seconds until the next attempt: they grow, and are random so that waiting processes spread."""
         self._pause = min(self._pause * 1.5, _LONGEST_S)
         left = self._pause if self._ends is None else max(0.0, self._ends - time.monotonic())
         return min(left, self._pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
 
     def words(self) -> str:
-        """Say who had it in the end."""
-        who = self._busy.detail if self._busy is not None else "locked elsewhere in this process"
-        return f"{self._conversation}: {who}"
+        """Return a message that names the holder."""
+        holder = self._busy.detail if self._busy is not None else "locked elsewhere in this process"
+        return f"{self._conversation}: {holder}"

@@ -1,8 +1,8 @@
-"""Both sides as this process knows them: looked at as a whole once, and then where something is to be done.
+"""An index of both sides for all threads: it is filled by one full scan, then updated conversation by conversation.
 
-What is known of one conversation suffices where it, and all that it is below, is as both sides have agreed on, or
-differs in its content alone; else everything is looked at again. What others do elsewhere meanwhile isn't noticed: it
-doesn't matter to this conversation, or what is remembered of it says so.
+A rescan of one conversation suffices if it and its ancestors equal the baseline, or differ from it in content alone.
+Otherwise both sides are scanned again. Changes of other processes to other conversations go unnoticed meanwhile: they
+don't concern this conversation, or the baseline shows them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconcile.adapters.roots import refuse_link
-from reconcile.library.tree import Tree, show
+from reconcile.library.tree import Tree, update_tree
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import Metadata, Partition, Side
 from reconcile.planning.decide import decide
@@ -38,46 +38,45 @@ if TYPE_CHECKING:
 
 _TRIES = 20
 _PATIENCE = 60.0
-"""Seconds that a read of the state waits for others."""
+"""Seconds that a read of the state waits for writers."""
 
 
-class Ground(Struct, frozen=True):
-    """What a plan for one conversation is made from; ``at_rest``: it is as was agreed on.
+class PlanningBasis(Struct, frozen=True):
+    """The input of a plan for one conversation.
 
-    ``full``: everything was looked at for it.
+    ``clean``: it equals the baseline. ``complete``: both sides were scanned as a whole.
     """
 
-    look: Look
+    world: Look
     whole: Whole
-    at_rest: bool
-    full: bool
+    clean: bool
+    complete: bool
 
 
-class Sight:
-    """What is known, for all threads.
+class SharedIndex:
+    """The index of both sides, shared by all threads.
 
-    A look at everything is made beside what is known, by one thread at a time, and takes its place when it has ended:
-    nobody waits for one but who needs it. The mutex is for what is known, and held for moments; never while anything of
-    either side is looked at, read or written, however long that takes.
+    One thread at a time does a full scan. Its result replaces the index at the end, so that only threads that need the
+    scan wait for it. The mutex protects the index for moments. No thread holds it while it scans, reads or writes a
+    side.
     """
 
     def __init__(self, session: Session, policy: Policy) -> None:
-        """Look at both sides."""
+        """Scan both sides."""
         self.session = session
         self.policy = policy
         self._pid = os.getpid()
-        self._mutex, self._looking = threading.RLock(), threading.RLock()
-        self._begun = self._done = 0
-        """Looks at everything: how many have begun, and the last one that has ended."""
-        self._look: Look
-        self._known: Known
+        self._mutex, self._scan_mutex = threading.RLock(), threading.RLock()
+        self._scans_begun = self._scans_done = 0
+        """The number of full scans that have begun, and the number of the last one that has ended."""
+        self._world: Look
+        self._snapshots: Known
         self._tree: Tree
-        self._met: set[str] = set()
-        """What was looked at by itself while a look at everything went on, which may have come by before that."""
-        self._told: dict[str, Contents] = {}
-        """What was written meanwhile."""
-        # Another connection than that of the looks at everything: what one reads through it hides from the other what
-        # has been written meanwhile.
+        self._rescanned: set[str] = set()
+        """Conversations that were rescanned during a full scan, which may hold an older state of them."""
+        self._written: dict[str, Contents] = {}
+        """Files that were written during a full scan."""
+        # Not the connection of full scans: an open read on a connection hides what others have written since.
         self._state = session.state if session.readonly else State.open(session.directory, timeout=_PATIENCE)
         try:
             self.refresh()
@@ -86,61 +85,61 @@ class Sight:
             raise
 
     def refresh(self) -> Look:
-        """Look at everything again: return what a look has seen that began after this was called, whoever made it.
+        """Return the result of a full scan that began after this call; another thread may have done the scan.
 
         Raises:
-            LocateError: a symbolic link has come to be in the place of a side.
+            LocateError: a symbolic link has replaced a side.
         """
-        wanted = self._begun + 1
-        with self._looking:
-            if wanted <= self._done:
-                return self._look
+        wanted = self._scans_begun + 1
+        with self._scan_mutex:
+            if wanted <= self._scans_done:
+                return self._world
             with self._mutex:
-                self._begun += 1
-            look = self._looked()
+                self._scans_begun += 1
+            world = self._scan()
             for attempt in range(_TRIES):
-                if not (look.store.problems or look.workspace.problems):
+                if not (world.store.problems or world.workspace.problems):
                     break
-                time.sleep(attempt / 1000)  # somebody makes and removes directories all the time
-                look = self._looked()
-            known, tree = Known.seen(look, self.session.rules), self._arrange(look)
+                time.sleep(attempt / 1000)  # another process creates and removes directories all the time
+                world = self._scan()
+            known, tree = Known.seen(world, self.session.rules), self._build_tree(world)
             with self._mutex:
-                self._take_over(look, known, tree)
-            return look
+                self._adopt(world, known, tree)
+            return world
 
-    def _looked(self) -> Look:
-        look = self.session.look()
-        for snapshot in (look.store, look.workspace):
+    def _scan(self) -> Look:
+        world = self.session.look()
+        for snapshot in (world.store, world.workspace):
             if any(not problem.path for problem in snapshot.problems):
                 refuse_link(self.session.site.conversations(snapshot.side))
-        return look
+        return world
 
-    def _arrange(self, look: Look) -> Tree:
+    def _build_tree(self, world: Look) -> Tree:
         rules = self.session.rules
-        board = decide(look.store, look.workspace, look.memory, self.policy, rules, time.time_ns())
-        return Tree({each: board.parentage[each].parent for each in board.tree.walk()}, rules.format.order)
+        board = decide(world.store, world.workspace, world.memory, self.policy, rules, time.time_ns())
+        return Tree({id_: board.parentage[id_].parent for id_ in board.tree.walk()}, rules.format.order)
 
-    def _take_over(self, look: Look, known: Known, tree: Tree) -> None:
-        """Know from now on what a look at everything has found, and what was learned while it went on."""
-        for conversation in self._met:
+    def _adopt(self, world: Look, known: Known, tree: Tree) -> None:
+        """Replace the index by the result of a full scan, with the changes that were made during the scan."""
+        for conversation in self._rescanned:
             for side in Side:
-                for copy in self._known.sides[side].of(conversation):
+                for copy in self._snapshots.sides[side].of(conversation):
                     known.sides[side].put(copy)
-        known.relate(self._met, self._remembered(self._met))
-        for conversation, contents in self._told.items():
-            show(tree, self.session.format, conversation, contents)
-        self._look, self._known, self._tree, self._done = look, known, tree, self._begun
-        self._met, self._told = set(), {}
+        known.relate(self._rescanned, self._load_memory(self._rescanned))
+        for conversation, contents in self._written.items():
+            update_tree(tree, self.session.format, conversation, contents)
+        self._world, self._snapshots, self._tree, self._scans_done = world, known, tree, self._scans_begun
+        self._rescanned, self._written = set(), {}
 
-    def tell(self, conversation: str, contents: Contents) -> None:
-        """Have the tree know what was written."""
+    def record_write(self, conversation: str, contents: Contents) -> None:
+        """Update the tree with the files that were written."""
         with self._mutex:
-            if self._begun != self._done:
-                self._told[conversation] = contents
-            show(self._tree, self.session.format, conversation, contents)
+            if self._scans_begun != self._scans_done:
+                self._written[conversation] = contents
+            update_tree(self._tree, self.session.format, conversation, contents)
 
-    def policy_now(self) -> Policy:
-        """Return the policy, with what git is in the middle of."""
+    def current_policy(self) -> Policy:
+        """Return the policy with the git operation that is in progress now."""
         return self.session.surroundings(self.policy)
 
     @property
@@ -148,85 +147,94 @@ class Sight:
         """The live conversations, with their parents."""
         return self._tree
 
-    def taken(self) -> Collection[str]:
-        """Return the ids that conversations have, or had."""
+    def taken_ids(self) -> Collection[str]:
+        """Return the ids that conversations have or had."""
         with self._mutex:
-            return self._known.conversations()
+            return self._snapshots.conversations()
 
-    def ground(self, conversation: str, parent: str | None = None) -> Ground:
-        """Look at one conversation, or at everything where that can't suffice; ``parent``: what it is to be below."""
-        if not self._has_come(conversation) and self._look_again(conversation):
+    def basis(self, conversation: str, parent: str | None = None) -> PlanningBasis:
+        """Rescan one conversation, or both sides if that can't suffice; ``parent`` is the parent that it will get."""
+        if not self._has_appeared(conversation) and self._rescan(conversation):
             with self._mutex:
-                self._known.relate({conversation}, self._remembered({conversation}))
-                near = self._known.above(conversation) | self._above(parent)
-                look = self._known.look(near, self._remembered(near))
-                sound = self._known.suffices() and all(self._suffices(each, look.memory) for each in near)
-                rest = all(self._is_at_rest(each, look.memory) for each in near)
-                whole = self._known.whole
-            if sound:
-                return Ground(look if rest else self.session.with_events(look), whole, rest, full=False)
-        return self.full_ground(conversation, parent)
+                self._snapshots.relate({conversation}, self._load_memory({conversation}))
+                closure = self._snapshots.above(conversation) | self._above(parent)
+                world = self._snapshots.look(closure, self._load_memory(closure))
+                suffices = self._snapshots.suffices() and all(
+                    self._differs_in_content_only(id_, world.memory) for id_ in closure
+                )
+                is_clean = all(self._is_clean(id_, world.memory) for id_ in closure)
+                whole = self._snapshots.whole
+            if suffices:
+                return PlanningBasis(
+                    world if is_clean else self.session.with_events(world), whole, is_clean, complete=False
+                )
+        return self.full_basis(conversation, parent)
 
-    def full_ground(self, conversation: str, parent: str | None = None) -> Ground:
-        """Look at everything, and return what concerns one conversation: what is above and below it, too."""
+    def full_basis(self, conversation: str, parent: str | None = None) -> PlanningBasis:
+        """Scan both sides, and return the basis of one conversation with its ancestors and descendants."""
         self.refresh()
         with self._mutex:
-            near = self._known.around(conversation) | self._above(parent)
-            look, whole = self._known.look(near, self._remembered(near)), self._known.whole
-            rest = all(self._is_at_rest(each, look.memory) for each in self._known.above(conversation))
-        return Ground(self.session.with_events(look), whole, rest, full=True)
+            closure = self._snapshots.around(conversation) | self._above(parent)
+            world, whole = self._snapshots.look(closure, self._load_memory(closure)), self._snapshots.whole
+            is_clean = all(self._is_clean(id_, world.memory) for id_ in self._snapshots.above(conversation))
+        return PlanningBasis(self.session.with_events(world), whole, is_clean, complete=True)
 
-    def after(self, conversation: str, made: Mapping[Side, Sequence[str]], *, full: bool) -> Look:
-        """Look at what a plan has changed; ``made`` are directories of it that are new. ``full``: some were moved."""
-        if full or not self._look_again(conversation, made):
-            return self.full_ground(conversation).look
+    def refresh_after(
+        self, conversation: str, new_directories: Mapping[Side, Sequence[str]], *, complete: bool
+    ) -> Look:
+        """Rescan after a plan of one conversation was applied.
+
+        ``new_directories`` are those that the plan has created. ``complete``: the plan moved directories.
+        """
+        if complete or not self._rescan(conversation, new_directories):
+            return self.full_basis(conversation).world
         with self._mutex:
-            self._known.relate({conversation}, self._remembered({conversation}))
-            near = self._known.above(conversation)
-            return self._known.look(near, self._remembered(near))
+            self._snapshots.relate({conversation}, self._load_memory({conversation}))
+            closure = self._snapshots.above(conversation)
+            return self._snapshots.look(closure, self._load_memory(closure))
 
     def copies(self, side: Side, conversation: str) -> list[Copy]:
-        """Return the directories of a conversation on a side, as they are known."""
+        """Return the indexed copies of a conversation on a side."""
         with self._mutex:
-            return self._known.sides[side].of(conversation)
+            return self._snapshots.sides[side].of(conversation)
 
     def close(self) -> None:
-        """Save what was learned of the files, and close the state."""
-        with self._looking, self._mutex:
+        """Save the cache of the scanner, and close the state."""
+        with self._scan_mutex, self._mutex:
             if not self.session.readonly and self._pid == os.getpid():
                 self.session.scanner.save()
             self._state.close()
             self.session.state.close()
 
     def _above(self, parent: str | None) -> frozenset[str]:
-        return frozenset() if parent is None else self._known.above(parent)
+        return frozenset() if parent is None else self._snapshots.above(parent)
 
-    def _remembered(self, conversations: Collection[str]) -> Memory:
+    def _load_memory(self, conversations: Collection[str]) -> Memory:
         return self._state.load(self.session.checkout, conversations)
 
-    def _is_at_rest(self, conversation: str, memory: Memory) -> bool:
-        kept, here = (side.of(conversation) for side in self._known.sides.values())
+    def _is_clean(self, conversation: str, memory: Memory) -> bool:
+        kept, here = (side.of(conversation) for side in self._snapshots.sides.values())
         settled = is_settled(conversation, kept, here, memory, self.session.rules)
-        return settled and not any(self._awaits_its_name(copy, memory) for copy in (*kept, *here))
+        return settled and not any(self._awaits_rename(copy, memory) for copy in (*kept, *here))
 
-    def _awaits_its_name(self, copy: Copy, memory: Memory) -> bool:
-        """Tell whether a run that was killed has left a directory with the name of another title."""
+    def _awaits_rename(self, copy: Copy, memory: Memory) -> bool:
+        """Return whether a killed run left the directory with the name of an earlier title."""
         if (copy.side, copy.conversation) not in memory.renames or not isinstance(copy.metadata, Metadata):
             return False
         return copy.dirname != self.session.format.dirname(copy.conversation, copy.metadata.title)
 
-    def _suffices(self, conversation: str, memory: Memory) -> bool:
-        """Tell whether nothing but its content can differ from what was agreed on."""
-        if self._is_at_rest(conversation, memory):
+    def _differs_in_content_only(self, conversation: str, memory: Memory) -> bool:
+        """Return whether nothing but the content can differ from the baseline."""
+        if self._is_clean(conversation, memory):
             return True
-        kept, here = (side.of(conversation) for side in self._known.sides.values())
+        kept, here = (side.of(conversation) for side in self._snapshots.sides.values())
         agreed = memory.agreed.get(conversation)
         return len(kept) == len(here) == 1 and agreed is not None and here[0].path == agreed.place
 
-    def _has_come(self, conversation: str) -> bool:
-        """Tell whether the store has a directory of what was nowhere: another process has made it since."""
+    def _has_appeared(self, conversation: str) -> bool:
+        """Return whether another process has created the conversation in the store since the last scan."""
         with self._mutex:
-            kept, here = self._known.sides.values()
+            kept, here = self._snapshots.sides.values()
             if conversation in kept or conversation in here:
                 return False
         store, id_of = self.session.site.conversations(Side.STORE), self.session.format.id_of
@@ -234,33 +242,35 @@ class Sight:
             return conversation in map(id_of, os.listdir(store))
         return False
 
-    def _look_again(self, conversation: str, made: Mapping[Side, Sequence[str]] | None = None) -> bool:
-        """Know what is in the directories of one conversation now; False where one of them is gone."""
+    def _rescan(self, conversation: str, new_directories: Mapping[Side, Sequence[str]] | None = None) -> bool:
+        """Update the index with the directories of one conversation; return False if one of them is gone."""
         for attempt in range(_TRIES):
             with self._mutex:
-                begun, known = self._begun, dict(self._known.sides)
+                scans_begun, known = self._scans_begun, dict(self._snapshots.sides)
                 paths = {
-                    side: dict.fromkeys((*(copy.path for copy in each.of(conversation)), *(made or {}).get(side, ())))
-                    for side, each in known.items()
+                    side: dict.fromkeys(
+                        (*(copy.path for copy in snapshot.of(conversation)), *(new_directories or {}).get(side, ()))
+                    )
+                    for side, snapshot in known.items()
                 }
-                spots = {side: [_spot(known[side], path, conversation) for path in paths[side]] for side in Side}
-            found = [self.session.scanner.at(known[side], spots[side]) if spots[side] else () for side in Side]
-            copies = [copy for each in found if each is not None for copy in each]
-            if None in found:
+                spots = {side: [_spot_of(known[side], path, conversation) for path in paths[side]] for side in Side}
+            scanned = [self.session.scanner.at(known[side], spots[side]) if spots[side] else () for side in Side]
+            copies = [copy for part in scanned if part is not None for copy in part]
+            if None in scanned:
                 return False
             with self._mutex:
-                if begun != self._begun and attempt < _TRIES - 1:
-                    continue  # a look at everything has begun since, and this must not be older than that
+                if scans_begun != self._scans_begun and attempt < _TRIES - 1:
+                    continue  # a full scan has begun since, and this result must not be older
                 for copy in copies:
-                    self._known.sides[copy.side].put(copy)
-                if begun != self._done:
-                    self._met.add(conversation)
+                    self._snapshots.sides[copy.side].put(copy)
+                if scans_begun != self._scans_done:
+                    self._rescanned.add(conversation)
                 break
         return True
 
 
-def _spot(known: KnownSide, path: str, conversation: str) -> Spot:
-    """Return what a directory is, by its path; what is new is live."""
+def _spot_of(known: KnownSide, path: str, conversation: str) -> Spot:
+    """Return the location of a directory by its path; a new directory is live."""
     if path in known.paths:
         there = known.copy(path)
         return Spot(path, conversation, there.partition, there.container)

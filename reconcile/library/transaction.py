@@ -1,4 +1,4 @@
-"""A conversation whose lock is held: what was read under it, and what is to be written before it goes."""
+"""The transaction of a locked conversation: the files as they were read, and the changes to write."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from reconcile.library.errors import (
     PersistError,
     ReleasedError,
     UnknownConversationError,
-    report,
+    log_failure,
 )
-from reconcile.library.locks import entered, is_inside
+from reconcile.library.locks import inside_library, is_inside
 from reconcile.model.snapshot import Fault, ParentKind
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ T = TypeVar("T")
 
 
 class Draft:
-    """What a callback of `update` may change: all that there is of a conversation.
+    """The content of a conversation, for a callback of `update` to change.
 
-    ``base_config`` is None where an old conversation has none; what was None stays so.
+    ``base_config`` is None if an old conversation has none; it then stays None.
     """
 
     __slots__ = ("base_config", "events", "metadata")
@@ -50,8 +50,8 @@ class Draft:
         self.base_config = base_config
 
 
-class Scope:
-    """Shared by a lock and the mutable scopes made of it. ``keeps``: what must live as long."""
+class Transaction:
+    """The content of one lock and its mutable scopes. ``keeps`` is an object that must live as long."""
 
     def __init__(
         self,
@@ -60,33 +60,33 @@ class Scope:
         lease: Lease,
         keeps: object,
     ) -> None:
-        """Take over the lock: the claim to it in this process, and what keeps other processes out."""
-        self.conversation = claim.exclusion.conversation
+        """Take over the lock: the claim in this process, and the lease against other processes."""
+        self.conversation = claim.rw_lock.conversation
         self.waiting: tuple[str, ...] = ()
         self.released = False
-        self._storage, self._exclusion, self._claim = storage, claim.exclusion, claim
+        self._storage, self._rw_lock, self._claim = storage, claim.rw_lock, claim
         self._lease, self._keeps = lease, keeps
-        self._read: Contents | None = None
-        self._now: Contents = {}
+        self._before: Contents | None = None
+        self._after: Contents = {}
         self._local = False
-        self._behind = False
-        """The store has it all, and the workspace could not be written."""
-        self._shown: dict[str, tuple[bytes, View]] = {}
+        self._workspace_outdated = False
+        """The store was written, and the workspace could not be."""
+        self._views: dict[str, tuple[bytes, View]] = {}
         self._pid = os.getpid()
 
-    def begin(self, contents: Contents, *, local: bool) -> None:
-        """Have this be a new conversation, which is nowhere yet."""
-        self._read, self._now, self._local = {}, contents, local
+    def begin_new(self, contents: Contents, *, local: bool) -> None:
+        """Begin with the contents of a new conversation, which no side has yet."""
+        self._before, self._after, self._local = {}, contents, local
 
     @property
     def dirty(self) -> bool:
-        """Something is to be written."""
-        return self._behind or (self._read is not None and self._now != self._read)
+        """Whether there are changes that are not written."""
+        return self._workspace_outdated or (self._before is not None and self._after != self._before)
 
     @property
     def is_unread(self) -> bool:
-        """Whether nobody has asked yet for what it holds."""
-        return self._read is None
+        """Whether the files have not been read yet."""
+        return self._before is None
 
     def metadata(self) -> Mapping[str, View]:
         """Return a snapshot of the metadata."""
@@ -97,7 +97,7 @@ class Scope:
         return cast("Sequence[Mapping[str, View]]", self._show(EVENTS_FILE))
 
     def update(self, change: Callable[[Draft], T]) -> T:
-        """Have a callback change everything; what it raises, and what can't be written, leaves all as it was."""
+        """Call ``change`` with the content; an exception or an invalid result leaves it unchanged."""
         with self._writing():
             before = self._contents()
             draft = self._draft(before)
@@ -105,16 +105,16 @@ class Scope:
             if inspect.isawaitable(result):
                 _close(result)
                 raise MisuseError("a callback can't be a coroutine: it is over before anything could be awaited")
-            self._now = self._checked(before, draft)
+            self._after = self._validated(before, draft)
             return result
 
     def flush(self) -> None:
-        """Write what is dirty. Raises `PersistError`; it is still dirty then."""
+        """Write the changes. Raises `PersistError`, and is still dirty then."""
         with self._writing():
             self._write()
 
     def remove(self, strategy: Strategy | None) -> None:
-        """Remove the conversation, and let go of the lock. What is dirty is written first: the vault keeps it."""
+        """Remove the conversation, and release the lock. Changes are written first, so that the vault keeps them."""
         with self._writing():
             self._write()
             removal = Removal(conversation=self.conversation, strategy=strategy, lease=self._lease)
@@ -122,16 +122,16 @@ class Scope:
             self.release()
 
     def close(self) -> None:
-        """Write what is dirty, then let go, whatever comes of it. Raises `MisuseError` in a callback, and does nothing.
+        """Write the changes, then release the lock in any case. Raises `MisuseError` in a callback, without effect.
 
-        Both are one: what another thread changes in between would be taken over, and never written.
+        Both happen under one write lock: a change that another thread makes in between would never be written.
         """
         if self.released:
             return
         self.refuse_in_callback()
         try:
             if self.is_ours():
-                with entered(), self._exclusion.writing():
+                with inside_library(), self._rw_lock.writing():
                     try:
                         if not self.released:
                             self._write()
@@ -141,80 +141,80 @@ class Scope:
             self.release()
 
     def release(self) -> None:
-        """Let go of the lock; more than once does nothing. After a fork it isn't the child's to let go."""
+        """Release the lock; a second call does nothing. After a fork the child leaves it to the parent."""
         if not self.released:
             if self.is_ours():
                 self._lease.release()
-                self._claim.give_up()
+                self._claim.release()
             self.released = True
 
     def read_ahead(self) -> None:
-        """Read now what will be asked for; what is wrong with it is said by then."""
-        with contextlib.suppress(LibraryError), entered(), self._exclusion.reading():
+        """Read the files now; an error is raised when they are used."""
+        with contextlib.suppress(LibraryError), inside_library(), self._rw_lock.reading():
             self._contents()
 
     def refuse_in_callback(self) -> None:
-        """Raise `MisuseError` in a callback of this conversation: it can't be closed before that has ended."""
-        self._exclusion.refuse_inside()
+        """Raise `MisuseError` inside a callback of this conversation: closing has to wait for its end."""
+        self._rw_lock.refuse_inside()
 
     def is_ours(self) -> bool:
-        """Tell whether this is the process that has the lock, and no fork of it."""
+        """Return whether this process acquired the lock; a fork of it did not."""
         return self._pid == os.getpid()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        self._demand()
-        with entered(), self._exclusion.writing():
-            self._demand()  # it may have been closed while this was waiting
+        self._require_open()
+        with inside_library(), self._rw_lock.writing():
+            self._require_open()  # another thread may have closed it meanwhile
             yield
 
     def _write(self) -> None:
         if not self.dirty:
             return
-        assert self._read is not None  # noqa: S101 - it is dirty
+        assert self._before is not None  # noqa: S101 - it is dirty
         change = Change(
-            conversation=self.conversation, before=self._read, after=self._now, local=self._local, lease=self._lease
+            conversation=self.conversation, before=self._before, after=self._after, local=self._local, lease=self._lease
         )
         try:
             self.waiting = self._storage.persist(change)
         except PersistError as error:
             if error.saved:
-                self._read, self._behind = self._now, True
+                self._before, self._workspace_outdated = self._after, True
             raise
-        self._read, self._behind = self._now, False
+        self._before, self._workspace_outdated = self._after, False
 
-    def _demand(self) -> None:
+    def _require_open(self) -> None:
         if self.released:
             raise ReleasedError(f"{self.conversation}: its lock was released; lock it again to read or change it")
         if not self.is_ours():
             raise ReleasedError(f"{self.conversation}: its lock is that of the process that was forked; lock it anew")
 
     def _contents(self) -> Contents:
-        if self._read is None:
-            found = self._storage.prepare(self.conversation, self._lease)
-            if not found:
+        if self._before is None:
+            contents = self._storage.prepare(self.conversation, self._lease)
+            if not contents:
                 raise UnknownConversationError(
                     f"{self.conversation} is on neither side any more", "it was removed, or archived, meanwhile"
                 )
-            self._read = self._now = found
-        return self._now
+            self._before = self._after = contents
+        return self._after
 
     def _show(self, name: str) -> View:
-        self._demand()
-        with entered(), self._exclusion.reading():
+        self._require_open()
+        with inside_library(), self._rw_lock.reading():
             content = self._contents()[name]
-        known = self._shown.get(name)
-        if known is None or known[0] is not content:
-            known = self._shown[name] = content, values.frozen(values.decoded(self.conversation, name, content))
-        return known[1]
+        view = self._views.get(name)
+        if view is None or view[0] is not content:
+            view = self._views[name] = content, values.frozen(values.decode(self.conversation, name, content))
+        return view[1]
 
     def _draft(self, contents: Contents) -> Draft:
-        found = {name: values.decoded(self.conversation, name, content) for name, content in contents.items()}
-        base = cast("Metadata | None", found.get(BASE_FILE))
-        return Draft(cast("Metadata", found[METADATA_FILE]), cast("Events", found[EVENTS_FILE]), base)
+        parts = {name: values.decode(self.conversation, name, content) for name, content in contents.items()}
+        base = cast("Metadata | None", parts.get(BASE_FILE))
+        return Draft(cast("Metadata", parts[METADATA_FILE]), cast("Events", parts[EVENTS_FILE]), base)
 
-    def _checked(self, before: Contents, draft: Draft) -> Contents:
-        """Return what is to be written; a file that says the same keeps its bytes."""
+    def _validated(self, before: Contents, draft: Draft) -> Contents:
+        """Return the files to write; a file with equal values keeps its bytes."""
         parts = {METADATA_FILE: draft.metadata, EVENTS_FILE: draft.events, BASE_FILE: draft.base_config}
         after = dict(before)
         for name in before:
@@ -225,10 +225,10 @@ class Scope:
                 )
             if name == METADATA_FILE:
                 value, known = cast("Metadata", value), self._metadata(before)
-                value = values.as_jp_orders(value, known)
+                value = values.in_jp_order(value, known)
                 values.check_keys(self.conversation, value, known)
-            content = values.encoded(self.conversation, name, value)
-            if content != before[name] and content != self._again(name, before[name]):
+            content = values.encode(self.conversation, name, value)
+            if content != before[name] and content != self._reencoded(name, before[name]):
                 after[name] = content
         if after != before:
             values.check(self._storage.format, self.conversation, after)
@@ -236,15 +236,15 @@ class Scope:
         return after
 
     def _metadata(self, contents: Contents) -> Metadata:
-        return cast("Metadata", values.decoded(self.conversation, METADATA_FILE, contents[METADATA_FILE]))
+        return cast("Metadata", values.decode(self.conversation, METADATA_FILE, contents[METADATA_FILE]))
 
-    def _again(self, name: str, content: bytes) -> bytes:
-        return values.encoded(
-            self.conversation, name, cast("Metadata | Events", values.decoded(self.conversation, name, content))
+    def _reencoded(self, name: str, content: bytes) -> bytes:
+        return values.encode(
+            self.conversation, name, cast("Metadata | Events", values.decode(self.conversation, name, content))
         )
 
     def _check_parent(self, before: Contents, after: Contents) -> None:
-        """Refuse a parent that isn't there, or is below. Raises `InvalidValueError`."""
+        """Check the new parent: it must exist, and not be a descendant. Raises `InvalidValueError`."""
         read = self._storage.format.read_metadata
         old, new = read(before[METADATA_FILE]), read(after[METADATA_FILE])
         if isinstance(new, Fault) or (not isinstance(old, Fault) and old.parent == new.parent):
@@ -256,7 +256,7 @@ class Scope:
             )
         if new.parent.id is None:
             return
-        self._storage.refresh()  # others may have made that one, or moved something below this one
+        self._storage.refresh()  # another process may have created the parent, or moved it below this one
         parent, tree = new.parent.id, self._storage.tree
         words = "isn't there" if parent not in tree else ""
         if not words and tree.is_below(parent, self.conversation):
@@ -265,38 +265,38 @@ class Scope:
             raise InvalidValueError(f"{self.conversation}: parent_id: {parent} {words}; nothing was changed")
 
 
-def drop(scope: Scope, what: str, *, owns: bool) -> None:
-    """Close a scope that nobody has closed, and say so: a last resort. ``owns``: the lock goes with it."""
-    if scope.released or not scope.is_ours():
+def close_dropped(transaction: Transaction, what: str, *, owns: bool) -> None:
+    """Close a dropped scope as a last resort, with a warning. ``owns``: the lock is released, too."""
+    if transaction.released or not transaction.is_ours():
         return
     if not is_inside():
-        _drop(scope, what, owns)
+        _close_dropped(transaction, what, owns)
         return
-    # The garbage collector came by while this thread may hold what closing has to wait for.
+    # The garbage collector runs in this thread, which may hold the locks that closing has to wait for.
     try:
-        threading.Thread(target=_drop, args=(scope, what, owns), name="reconcile-last-resort").start()
-    except RuntimeError as error:  # there are no threads any more, the interpreter ends
-        report(f"{_dropped(scope, what)}; what it had to write is not written", error)
+        threading.Thread(target=_close_dropped, args=(transaction, what, owns), name="reconcile-last-resort").start()
+    except RuntimeError as error:  # the interpreter ends, and starts no thread
+        log_failure(f"{_dropped(transaction, what)}; what it had to write is not written", error)
 
 
-def _drop(scope: Scope, what: str, owns: bool) -> None:
-    dirty = scope.dirty
+def _close_dropped(transaction: Transaction, what: str, owns: bool) -> None:
+    dirty = transaction.dirty
     try:
-        scope.close() if owns else scope.flush()
+        transaction.close() if owns else transaction.flush()
     except BaseException as error:
-        report(f"{_dropped(scope, what)}; what it had to write is not written", error)
+        log_failure(f"{_dropped(transaction, what)}; what it had to write is not written", error)
         if not isinstance(error, Exception):
             raise
     else:
         words = "what it had to write is written" if dirty else "nothing was to be written"
-        warnings.warn(f"{_dropped(scope, what)}; {words}", ResourceWarning, stacklevel=2)
+        warnings.warn(f"{_dropped(transaction, what)}; {words}", ResourceWarning, stacklevel=2)
 
 
-def _dropped(scope: Scope, what: str) -> str:
-    return f"{what} of {scope.conversation} was dropped without being closed"
+def _dropped(transaction: Transaction, what: str) -> str:
+    return f"{what} of {transaction.conversation} was dropped without being closed"
 
 
 def _close(result: object) -> None:
-    """Have a coroutine that nobody will await not complain of that."""
+    """Close a coroutine that is never awaited, so that it gives no warning."""
     if inspect.iscoroutine(result):
         result.close()

@@ -1,7 +1,7 @@
-"""Who is whose parent, kept up by what changes: an answer and a change cost what they concern, not what there is.
+"""The tree of live conversations, updated one by one: the cost of a change depends on the conversations it concerns.
 
-The rules are those of `reconcile.planning.rules.tree`: a parent that isn't there makes its child a root, and a cycle is
-broken at its smallest member.
+The rules are those of `reconcile.planning.rules.tree`: a missing parent makes its child a root, and a cycle is broken
+at its smallest member.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
 
 class Tree:
-    """The live conversations, each with the parent that it states; for all threads."""
+    """The live conversations, each with the parent that it states; safe for all threads."""
 
     def __init__(self, parents: Mapping[str, str | None], order: Callable[[str], tuple[int, str]]) -> None:
-        """Take over what is there; every answer is in the order of ids."""
+        """Begin with these conversations and parents; every result is in the order of ids."""
         self._order = order
         self._mutex = threading.RLock()
         self._stated: dict[str, str | None] = {}
         self._below: dict[str, set[str]] = {}
         self._cycles: dict[str, frozenset[str]] = {}
-        """Each by the member that it is broken at."""
+        """The members of each cycle, by the member at which it is broken."""
         for conversation, parent in parents.items():
             self.put(conversation, parent)
 
     def __contains__(self, conversation: object) -> bool:
-        """Tell whether it is there."""
+        """Return whether a conversation is live."""
         return conversation in self._stated
 
     def all(self) -> list[str]:
-        """Return everything."""
+        """Return all conversations."""
         with self._mutex:
             return sorted(self._stated, key=self._order)
 
     def put(self, conversation: str, parent: str | None) -> None:
-        """Say what a conversation states now; it need not have been there."""
+        """Set the parent that a conversation states; adds the conversation if it is new."""
         with self._mutex:
             if conversation in self._stated and self._stated[conversation] == parent:
                 return
@@ -50,10 +50,10 @@ class Tree:
             self._stated[conversation] = parent
             if parent is not None:
                 self._below.setdefault(parent, set()).add(conversation)
-            self._look_for_cycle(conversation)
+            self._find_cycle(conversation)
 
     def remove(self, conversation: str) -> None:
-        """Say that a conversation is gone; its children are roots, until it comes back."""
+        """Remove a conversation; its children are roots until it is added again."""
         with self._mutex:
             for cut in [cut for cut, members in self._cycles.items() if conversation in members]:
                 del self._cycles[cut]
@@ -70,49 +70,49 @@ class Tree:
         """Return the children."""
         with self._mutex:
             below = self._below.get(conversation, ()) if conversation in self._stated else ()
-            return sorted((each for each in below if each not in self._cycles), key=self._order)
+            return sorted((child for child in below if child not in self._cycles), key=self._order)
 
     def ancestors_of(self, conversation: str) -> list[str]:
         """Return parent, grandparent and so on."""
-        found = []
+        ancestors = []
         with self._mutex:
-            above = self.parent_of(conversation)
-            while above is not None:
-                found.append(above)
-                above = self.parent_of(above)
-        return found
+            parent = self.parent_of(conversation)
+            while parent is not None:
+                ancestors.append(parent)
+                parent = self.parent_of(parent)
+        return ancestors
 
     def descendants_of(self, conversation: str) -> list[str]:
-        """Return everything below, parents before children."""
-        found = []
+        """Return all descendants, parents before children."""
+        descendants: list[str] = []
         with self._mutex:
             stack = self.children_of(conversation)[::-1]
             while stack:
-                found.append(stack.pop())
-                stack += self.children_of(found[-1])[::-1]
-        return found
+                descendants.append(stack.pop())
+                stack += self.children_of(descendants[-1])[::-1]
+        return descendants
 
     def is_below(self, conversation: str, other: str) -> bool:
-        """Tell whether a conversation is the other, or below it."""
+        """Return whether a conversation is the other or one of its descendants."""
         return conversation == other or other in self.ancestors_of(conversation)
 
-    def _look_for_cycle(self, conversation: str) -> None:
-        """A cycle that is new goes through what was put."""
+    def _find_cycle(self, conversation: str) -> None:
+        """Find the cycle that a conversation closes: a new cycle contains the conversation that was set last."""
         path: dict[str, None] = {}
-        each: str | None = conversation
-        while each is not None and each in self._stated and each not in path:
-            path[each] = None
-            each = self._stated[each] if each not in self._cycles else None
-        if each == conversation:
+        ancestor: str | None = conversation
+        while ancestor is not None and ancestor in self._stated and ancestor not in path:
+            path[ancestor] = None
+            ancestor = self._stated[ancestor] if ancestor not in self._cycles else None
+        if ancestor == conversation:
             self._cycles[min(path, key=self._order)] = frozenset(path)
 
 
-def show(tree: Tree, fmt: Format, conversation: str, contents: Contents) -> None:
-    """Have the tree know what a conversation states now; nothing in it: it is gone."""
+def update_tree(tree: Tree, fmt: Format, conversation: str, contents: Contents) -> None:
+    """Update the tree with the files of a conversation; without files it is removed."""
     if not contents:
         tree.remove(conversation)
         return
     metadata = fmt.read_metadata(contents[fmt.metadata_file])
     known = tree.parent_of(conversation) if conversation in tree else None
-    says = isinstance(metadata, Metadata) and metadata.parent.kind in (ParentKind.ID, ParentKind.ROOT)
-    tree.put(conversation, metadata.parent.id if isinstance(metadata, Metadata) and says else known)
+    is_stated = isinstance(metadata, Metadata) and metadata.parent.kind in (ParentKind.ID, ParentKind.ROOT)
+    tree.put(conversation, metadata.parent.id if isinstance(metadata, Metadata) and is_stated else known)

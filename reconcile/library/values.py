@@ -1,4 +1,4 @@
-"""Metadata and events as values: read from bytes, shown as what can't be changed, and written as JP writes them."""
+"""Metadata and events as values: decoded from files, shown as immutable views, and encoded as JP writes them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from reconcile.model.format import Format
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-"""What a JSON file can hold, in a form that can be changed."""
+"""A mutable value of a JSON file."""
 Metadata: TypeAlias = dict[str, Json]
-"""The object of ``metadata.json``, with the keys that JP doesn't know, in their order."""
+"""The object of ``metadata.json``, including keys that JP doesn't know, in the order of the file."""
 Event: TypeAlias = dict[str, Json]
-"""An element of ``events.json``, as it is stored: what JP keeps in base64 (docs/library.md) is in base64."""
+"""An element of ``events.json`` as it is stored: JP encodes some texts in base64 (docs/library.md)."""
 Events: TypeAlias = list[Event]
 View: TypeAlias = "bool | int | float | str | Sequence[View] | Mapping[str, View] | None"
-"""The same, to be read only."""
+"""An immutable value of a JSON file."""
 Contents: TypeAlias = "Mapping[str, bytes]"
 """The managed files of a conversation, by name."""
 
@@ -36,7 +36,7 @@ _METADATA = ("title", "last_activated_at", "pinned_at", "archived_at", "expires_
 _EXPECTED: dict[str, tuple[Callable[[Json], bool], str]] = {
     "title": (lambda value: isinstance(value, str), "a text"),
     "labels": (
-        lambda value: isinstance(value, dict) and all(isinstance(each, str) for each in value.values()),
+        lambda value: isinstance(value, dict) and all(isinstance(text, str) for text in value.values()),
         "texts",
     ),
     **dict.fromkeys(
@@ -44,13 +44,13 @@ _EXPECTED: dict[str, tuple[Callable[[Json], bool], str]] = {
         (lambda value: isinstance(value, str) and times.is_readable(value), "a time such as 2026-01-31 12:00:00.0"),
     ),
 }
-"""What of JP's keys it can read, and in words; the other ones are checked with the file as a whole."""
+"""For some of JP's keys: whether JP can read a value, and the expected kind in words. The format checks the others."""
 _OVERLAYS = ("config_delta", "compaction")
 _CODED = {"tool_call_request": ("arguments",), "tool_call_response": ("content",)}
 
 
 class FrozenDict(dict[str, View]):
-    """A dictionary that refuses to be changed; ``json`` writes it like any other. Comes from a snapshot."""
+    """An immutable dictionary of a snapshot; ``json`` can write it."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ class FrozenDict(dict[str, View]):
     clear = pop = popitem = setdefault = update = _refuse
 
     def __deepcopy__(self, memo: object) -> dict[str, Json]:
-        """Return a copy that can be changed."""
+        """Return a mutable copy."""
         return cast("dict[str, Json]", thawed(self))
 
     def __reduce__(self) -> tuple[type[dict[str, Json]], tuple[dict[str, Json]]]:
@@ -69,20 +69,20 @@ class FrozenDict(dict[str, View]):
 
 
 def frozen(value: Json) -> View:
-    """Return a value that can't be changed: dictionaries refuse it, lists are tuples."""
+    """Return an immutable view: dictionaries refuse changes, and lists become tuples."""
     if isinstance(value, dict):
-        return FrozenDict((key, frozen(each)) for key, each in value.items())
+        return FrozenDict((key, frozen(item)) for key, item in value.items())
     if isinstance(value, list):
-        return tuple(frozen(each) for each in value)
+        return tuple(frozen(item) for item in value)
     return value
 
 
 def thawed(value: View) -> Json:
-    """Return a copy of a snapshot, or of a part of one, that can be changed."""
+    """Return a mutable copy of a snapshot, or of a part of one."""
     if isinstance(value, dict):
-        return {key: thawed(each) for key, each in value.items()}
+        return {key: thawed(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [thawed(each) for each in value]
+        return [thawed(item) for item in value]
     return cast("Json", value)
 
 
@@ -94,39 +94,39 @@ def timestamp(at_ns: int | None = None) -> str:
 
 
 def new_event(kind: str, /, **fields: Json) -> Event:
-    """Return an event of this type that happens now, as JP stores it: the order of its keys, and what is in base64.
+    """Return an event of this type with the current time, in JP's order of keys and with JP's base64.
 
-    ``new_event("chat_request", content="Hello")``; ``plain`` is the way back.
+    Example: ``new_event("chat_request", content="Hello")``. `plain` decodes it.
     """
     now: Event = {"timestamp": timestamp(), "type": kind}
     if kind in _OVERLAYS:
         return {"type": kind, **now, **fields}
     return {
         **now,
-        **{key: _each_text(each, _in_base64) if key in _coded(kind) else each for key, each in fields.items()},
+        **{key: _map_texts(value, _in_base64) if key in _coded(kind) else value for key, value in fields.items()},
     }
 
 
 def plain(event: Mapping[str, View]) -> Event:
-    """Return a copy of an event in which everything can be read; what isn't base64 is left as it stands, as JP does."""
+    """Return a copy of an event with decoded texts; a text that isn't base64 stays unchanged, as in JP."""
     copy = cast("Event", thawed(event))
     kind = copy.get("type")
     coded = _coded(kind) if isinstance(kind, str) and kind not in _OVERLAYS else ()
-    return {key: _each_text(each, _from_base64) if key in coded else each for key, each in copy.items()}
+    return {key: _map_texts(value, _from_base64) if key in coded else value for key, value in copy.items()}
 
 
 def _coded(kind: str) -> tuple[str, ...]:
-    """Return the keys of an event below which texts are in base64 (docs/design/formats/jp.md#base64)."""
+    """Return the keys of an event whose texts are in base64 (docs/design/formats/jp.md#base64)."""
     return ("metadata", *_CODED.get(kind, ()))
 
 
-def _each_text(value: Json, change: Callable[[str], str]) -> Json:
+def _map_texts(value: Json, change: Callable[[str], str]) -> Json:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_each_text(each, change) for each in value]
+        return [_map_texts(item, change) for item in value]
     if isinstance(value, dict):
-        return {key: _each_text(each, change) for key, each in value.items()}
+        return {key: _map_texts(item, change) for key, item in value.items()}
     return value
 
 
@@ -141,12 +141,12 @@ def _from_base64(text: str) -> str:
         return text
 
 
-def as_jp_orders(metadata: Metadata, before: Metadata) -> Metadata:
-    """Return metadata with what it has more than before in the order in which JP writes its keys, and sorts labels.
+def in_jp_order(metadata: Metadata, before: Metadata) -> Metadata:
+    """Return metadata with new keys in JP's order, and with changed labels sorted.
 
-    Of JP's own keys those are left out that say nothing: it doesn't write them.
+    Keys of JP with an empty value are left out, because JP doesn't write them.
     """
-    metadata = {key: each for key, each in metadata.items() if key not in _METADATA or each not in (None, {})}
+    metadata = {key: value for key, value in metadata.items() if key not in _METADATA or value not in (None, {})}
     labels = metadata.get("labels")
     if isinstance(labels, dict) and labels != before.get("labels"):
         metadata = {**metadata, "labels": dict(sorted(labels.items()))}
@@ -156,8 +156,8 @@ def as_jp_orders(metadata: Metadata, before: Metadata) -> Metadata:
     return {**known, **metadata}
 
 
-def decoded(conversation: str, name: str, content: bytes) -> Json:
-    """Return the value of a file. Raises `UnreadableError`."""
+def decode(conversation: str, name: str, content: bytes) -> Json:
+    """Return the value that a file holds. Raises `UnreadableError`."""
     try:
         value: Any = strict.load(content)
     except strict.InvalidContentError as error:
@@ -167,8 +167,8 @@ def decoded(conversation: str, name: str, content: bytes) -> Json:
     return cast("Json", value)
 
 
-def encoded(conversation: str, name: str, value: Metadata | Events) -> bytes:
-    """Return the bytes that JP would write. Raises `InvalidValueError`."""
+def encode(conversation: str, name: str, value: Metadata | Events) -> bytes:
+    """Return the bytes that JP would write for a value. Raises `InvalidValueError`."""
     try:
         return serialised(cast("dict[str, Any] | list[Any]", value))
     except (TypeError, ValueError, RecursionError) as error:
@@ -178,7 +178,7 @@ def encoded(conversation: str, name: str, value: Metadata | Events) -> bytes:
 
 
 def check_keys(conversation: str, metadata: Metadata, before: Metadata) -> None:
-    """Make sure that JP could read the keys that were changed (docs/design/formats/jp.md#fields).
+    """Check that JP can read the changed keys (docs/design/formats/jp.md#fields).
 
     Raises `InvalidValueError`.
     """
@@ -191,13 +191,13 @@ def check_keys(conversation: str, metadata: Metadata, before: Metadata) -> None:
 
 
 def check(fmt: Format, conversation: str, contents: Contents) -> None:
-    """Make sure that JP could read these files. Raises `InvalidValueError`."""
-    found = fmt.read_metadata(contents.get(METADATA_FILE, b""))
-    if not isinstance(found, Fault):
-        stream = {name: contents[name] for name in (BASE_FILE, EVENTS_FILE) if name in contents}
-        if not isinstance(whole := fmt.read_stream(stream, events=False), Fault):
+    """Check that JP can read these files. Raises `InvalidValueError`."""
+    fault = fmt.read_metadata(contents.get(METADATA_FILE, b""))
+    if not isinstance(fault, Fault):
+        files = {name: contents[name] for name in (BASE_FILE, EVENTS_FILE) if name in contents}
+        if not isinstance(stream := fmt.read_stream(files, events=False), Fault):
             return
-        found = whole
+        fault = stream
     raise InvalidValueError(
-        f"{conversation}: {found.file}: found {found.found}, expected {found.expected}; nothing was changed"
+        f"{conversation}: {fault.file}: found {fault.found}, expected {fault.expected}; nothing was changed"
     )

@@ -1,4 +1,4 @@
-"""A workspace with its store, opened for a program: conversations, their tree, and the way to change them."""
+"""The entry point of the library: opens a workspace with its store, and gives access to the conversations."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from reconcile.library.errors import (
     ReleasedError,
     UnknownConversationError,
     UnreadableError,
-    report,
+    log_failure,
 )
-from reconcile.library.locks import Claim, Exclusions, JpLocks, NoLocks, Wait, entered
-from reconcile.library.shared_index import Sight
-from reconcile.library.storage import Disk, Memory
-from reconcile.library.transaction import Scope
+from reconcile.library.locks import Claim, JpLocks, LockAttempts, NoLocks, ReadWriteLocks, inside_library
+from reconcile.library.shared_index import SharedIndex
+from reconcile.library.storage import DiskStorage, MemoryStorage
+from reconcile.library.transaction import Transaction
 from reconcile.model.policy import Policy
 from reconcile.state.directory import state_directory
 
@@ -46,48 +46,48 @@ if TYPE_CHECKING:
     from reconcile.library.values import Contents, Events, Metadata, View
 
 
-class Snapshots:
-    """The last value of each file that was asked for; a file is read again where its content is another."""
+class ValueCache:
+    """Caches the decoded value of each file that was read; a file is decoded again if its content differs."""
 
-    def __init__(self, exclusions: Exclusions) -> None:
-        """Know nothing yet."""
-        self._exclusions = exclusions
-        self._known: dict[tuple[str, str], tuple[object, View]] = {}
+    def __init__(self, rw_locks: ReadWriteLocks) -> None:
+        """Begin with an empty cache."""
+        self._rw_locks = rw_locks
+        self._cache: dict[tuple[str, str], tuple[object, View]] = {}
 
     def value(self, storage: Storage, conversation: str, name: str) -> View:
-        """Return what a file says now. Raises `UnknownConversationError`, `UnreadableError`."""
-        with entered(), self._exclusions.of(conversation).reading():
+        """Return the present value of a file. Raises `UnknownConversationError`, `UnreadableError`."""
+        with inside_library(), self._rw_locks.of(conversation).reading():
             source = storage.load(conversation).get(name)
             if source is None:
-                self._known.pop((conversation, name), None)
+                self._cache.pop((conversation, name), None)
                 raise UnknownConversationError(
                     f"{conversation} is on neither side any more", "it was removed meanwhile"
                 )
-            known = self._known.get((conversation, name))
-            if known is None or known[0] != source.mark:
-                value = values.frozen(values.decoded(conversation, name, source.read()))
-                known = self._known[conversation, name] = source.mark, value
-            return known[1]
+            cached = self._cache.get((conversation, name))
+            if cached is None or cached[0] != source.version:
+                value = values.frozen(values.decode(conversation, name, source.read()))
+                cached = self._cache[conversation, name] = source.version, value
+            return cached[1]
 
 
 T = TypeVar("T")
 TIMEOUT = 10.0
-"""Seconds that a lock is waited for, as JP does."""
+"""Seconds that a caller waits for a lock by default, as in JP."""
 
 
 class Workspace:
-    """Conversations of one project. A context manager, and for all threads of a process.
+    """The conversations of one project: a context manager that all threads of a process may share.
 
-    What is read is read from the disk each time, and is what a run of `reconcile` would leave there.
+    Each read is from the disk, and returns the content that a run of `reconcile` would leave there.
     """
 
     def __init__(self, storage: Storage, locks: LockBackend) -> None:
         """Use `open` or `in_memory`."""
         self._opened = storage
         self._locks = locks
-        self._exclusions = Exclusions()
-        self._scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
-        self._snapshots = Snapshots(self._exclusions)
+        self._rw_locks = ReadWriteLocks()
+        self._transactions: weakref.WeakSet[Transaction] = weakref.WeakSet()
+        self._values_read = ValueCache(self._rw_locks)
         self._closer = weakref.finalize(self, storage.close)
 
     @classmethod
@@ -102,39 +102,43 @@ class Workspace:
         """Open the workspace of the project at ``path``, or around it (by default: the current directory).
 
         ``store`` is the directory that holds the store's ``conversations``; without it, JP's is found as JP finds it.
-        With a ``backend``, changes go to that alone: what is on the disk is read, and nothing is written or locked
-        there, unless ``locks`` says how. Settings are those of the command (docs/commands.md).
+        With a ``backend``, only that receives changes: the disk is read, but neither written nor locked unless
+        ``locks`` is given. Settings are those of the command (docs/commands.md).
 
         Raises:
-            LocateError: no workspace or store is there; the message says where was looked.
-            ConfigError: the configuration can't be used.
-            StateError: reconcile's own state can't be used.
+            LocateError: there is no workspace or no store; the message names the places.
+            ConfigError: the configuration is invalid.
+            StateError: reconcile's own state is unusable.
         """
         return cls(*open_storage(path, store, backend, locks))
 
     @classmethod
     def in_memory(cls, *, backend: PersistBackend | None = None) -> Self:
-        """Return an empty workspace that is nowhere, and is gone when it is closed."""
-        return cls(Memory(None, backend or NullBackend()), NoLocks())
+        """Return an empty workspace in memory, which ends when it is closed."""
+        return cls(MemoryStorage(None, backend or NullBackend()), NoLocks())
 
     @property
     def backend(self) -> PersistBackend:
-        """Where changes go: the one given, or that of the file system."""
+        """The backend that receives changes: the given one, or that of the file system."""
         return self._opened.backend
 
     def close(self) -> None:
-        """Close what is still open, with a `ResourceWarning`, and give everything back.
+        """Close open locks and scopes with a `ResourceWarning`, then the state.
 
         Raises:
-            PersistError: something that was dirty could not be written; a note tells of everything else that couldn't.
+            PersistError: the changes of a scope could not be written; notes name the other scopes with that failure.
         """
         failures = []
-        left = [scope for scope in list(self._scopes) if not scope.released and scope.is_ours()]
-        for scope in left:
-            scope.refuse_in_callback()
-        for scope in left:
+        left = [
+            transaction
+            for transaction in list(self._transactions)
+            if not transaction.released and transaction.is_ours()
+        ]
+        for transaction in left:
+            transaction.refuse_in_callback()
+        for transaction in left:
             try:
-                scope.close()
+                transaction.close()
             except Exception as failure:  # noqa: BLE001 - the others are closed first
                 failures.append(failure)
         self._closer()
@@ -143,7 +147,7 @@ class Workspace:
                 failures[0].add_note(f"and {other}")
             raise failures[0]
         if left:
-            ids = ", ".join(scope.conversation for scope in left)
+            ids = ", ".join(transaction.conversation for transaction in left)
             warnings.warn(f"closed with locks that were still open: {ids}", ResourceWarning, stacklevel=2)
 
     def __enter__(self) -> Self:
@@ -160,40 +164,40 @@ class Workspace:
             error.add_note(f"and the workspace was closed with what is not written: {failure}")
             for note in getattr(failure, "__notes__", ()):
                 error.add_note(note)
-            report("the workspace was closed with what is not written", failure)
+            log_failure("the workspace was closed with what is not written", failure)
 
     def refresh(self) -> None:
-        """Look at both sides as a whole again: what others have made or removed is known then."""
-        with entered():
+        """Scan both sides again, to see conversations that other programs have created or removed."""
+        with inside_library():
             self._storage.refresh()
 
     def acquire(self, conversation: str) -> ConversationHandle:
         """Return the handle of a conversation, by its id, its number, or its directory's name.
 
         Raises:
-            UnknownConversationError: no live conversation has it.
+            UnknownConversationError: no live conversation has that id.
         """
-        found = self._storage.format.parse_id(conversation)
-        if found is None or not self._is_there(found):
+        parsed = self._storage.format.parse_id(conversation)
+        if parsed is None or not self._exists(parsed):
             raise UnknownConversationError(
                 f"{conversation!r}: found no live conversation of that id", "`reconcile ls` lists them"
             )
-        return ConversationHandle(found)
+        return ConversationHandle(parsed)
 
     def conversations(self) -> list[ConversationHandle]:
-        """Return the live conversations, in the order of their ids: that of their creation."""
-        return [ConversationHandle(each) for each in self._storage.tree.all()]
+        """Return the live conversations in the order of their ids, which is that of their creation."""
+        return [ConversationHandle(conversation) for conversation in self._storage.tree.all()]
 
     def metadata(self, handle: ConversationHandle) -> Mapping[str, View]:
-        """Return the metadata as it is on the disk: a snapshot, which can't be changed and doesn't change."""
-        found = self._snapshots.value(self._storage, handle.id, METADATA_FILE)
-        assert isinstance(found, dict)  # noqa: S101 - it was checked
-        return found
+        """Return an immutable snapshot of the metadata on the disk."""
+        metadata = self._values_read.value(self._storage, handle.id, METADATA_FILE)
+        assert isinstance(metadata, dict)  # noqa: S101 - it was checked
+        return metadata
 
     def events(self, handle: ConversationHandle) -> Sequence[Mapping[str, View]]:
-        """Return the events as they are on the disk: a snapshot, which can't be changed and doesn't change."""
-        found: Any = self._snapshots.value(self._storage, handle.id, EVENTS_FILE)
-        return found  # type: ignore[no-any-return]
+        """Return an immutable snapshot of the events on the disk."""
+        events: Any = self._values_read.value(self._storage, handle.id, EVENTS_FILE)
+        return events  # type: ignore[no-any-return]
 
     def parent_of(self, handle: ConversationHandle) -> ConversationHandle | None:
         """Return the parent; None for a root."""
@@ -202,30 +206,30 @@ class Workspace:
 
     def children_of(self, handle: ConversationHandle) -> list[ConversationHandle]:
         """Return the children, in the order of their ids."""
-        return [ConversationHandle(each) for each in self._tree(handle).children_of(handle.id)]
+        return [ConversationHandle(conversation) for conversation in self._tree(handle).children_of(handle.id)]
 
     def has_children(self, handle: ConversationHandle) -> bool:
-        """Tell whether there are any."""
+        """Return whether it has children."""
         return bool(self._tree(handle).children_of(handle.id))
 
     def ancestors_of(self, handle: ConversationHandle) -> list[ConversationHandle]:
         """Return parent, grandparent and so on, up to a root."""
-        return [ConversationHandle(each) for each in self._tree(handle).ancestors_of(handle.id)]
+        return [ConversationHandle(conversation) for conversation in self._tree(handle).ancestors_of(handle.id)]
 
     def descendants_of(self, handle: ConversationHandle) -> list[ConversationHandle]:
-        """Return everything below, parents before children."""
-        return [ConversationHandle(each) for each in self._tree(handle).descendants_of(handle.id)]
+        """Return all descendants, parents before children."""
+        return [ConversationHandle(conversation) for conversation in self._tree(handle).descendants_of(handle.id)]
 
     def lock_conversation(
         self, handle: ConversationHandle, *, session: str | None = None, timeout: float | None = TIMEOUT
     ) -> ConversationLock | None:
-        """Return the lock of a conversation, or None where somebody else has had it for all that time.
+        """Return the lock of a conversation, or None if another holder kept it until the timeout.
 
-        ``timeout`` is in seconds: 0 is one attempt, None waits as long as it takes. ``session`` is what others are told
-        of who holds it.
+        ``timeout`` is in seconds: 0 is one attempt, None waits without limit. Other processes see ``session`` as the
+        holder.
 
         Raises:
-            LockError: nobody could have it; waiting would be in vain.
+            LockError: the lock can never be acquired.
         """
         wait = self._wait(handle.id, session, timeout, self._lock)
         while (lock := wait.attempt()) is None and not wait.is_over():
@@ -235,9 +239,9 @@ class Workspace:
     def lock_async(
         self, handle: ConversationHandle, *, session: str | None = None, timeout: float | None = TIMEOUT
     ) -> Locking[ConversationLock]:
-        """Do as `lock_conversation` in a coroutine: ``await`` it for a lock or None, or use it with ``async with``.
+        """Return a lock that is acquired in a coroutine: ``await`` it for the lock or None, or use ``async with``.
 
-        The loop goes on meanwhile. ``async with`` raises `BusyError` instead of returning None.
+        See `lock_conversation`. The event loop goes on meanwhile. ``async with`` raises `BusyError` instead of None.
         """
         from reconcile.library.aio import Locking
 
@@ -254,16 +258,16 @@ class Workspace:
         events: Events | None = None,
         session: str | None = None,
     ) -> ConversationMut:
-        """Return a mutable scope of a new conversation, which is on the disk once the scope is flushed or closed.
+        """Return a mutable scope of a new conversation; flushing or closing the scope writes it to the disk.
 
-        It is projected into the workspace, below its parent where that is there, unless it is ``local``.
+        It is projected into the workspace unless it is ``local``: below its parent if that is in the workspace.
 
         Raises:
-            UnknownConversationError: the parent isn't there.
-            InvalidValueError: JP could not read it.
+            UnknownConversationError: the parent doesn't exist.
+            InvalidValueError: JP could not read a value.
         """
         storage = self._storage
-        if parent is not None and not self._is_there(parent.id):
+        if parent is not None and not self._exists(parent.id):
             raise UnknownConversationError(f"{parent.id}: found no live conversation of that id to be the parent")
         metadata: Metadata = {} if title is None else {"title": title}
         metadata["last_activated_at"] = values.timestamp()
@@ -274,19 +278,19 @@ class Workspace:
         new = "a new conversation"
         values.check_keys(new, metadata, {})
         contents = {
-            METADATA_FILE: values.encoded(new, METADATA_FILE, metadata),
-            BASE_FILE: values.encoded(new, BASE_FILE, base_config or {}),
-            EVENTS_FILE: values.encoded(new, EVENTS_FILE, events or []),
+            METADATA_FILE: values.encode(new, METADATA_FILE, metadata),
+            BASE_FILE: values.encode(new, BASE_FILE, base_config or {}),
+            EVENTS_FILE: values.encode(new, EVENTS_FILE, events or []),
         }
         values.check(storage.format, new, contents)
         return self._new(contents, session, local=local)
 
     def remove_conversation(self, mut: ConversationMut, strategy: Strategy | None = None) -> None:
-        """Remove a conversation from the store and the workspace; it stays in the vault. ``mut`` is closed by that.
+        """Remove a conversation from the store and the workspace, and close ``mut``. The vault keeps the content.
 
         Raises:
-            HasChildrenError: it has children, and nothing was said of them; ``mut`` stays open.
-            PersistError: it could not be removed, or not everywhere.
+            HasChildrenError: it has children, and ``strategy`` is None; ``mut`` stays open.
+            PersistError: a side could not be written.
         """
         mut.removed(strategy)
 
@@ -301,52 +305,52 @@ class Workspace:
             )
         return self._opened
 
-    def _is_there(self, conversation: str) -> bool:
-        """Tell whether a conversation is live, also where it was made since everything was looked at."""
+    def _exists(self, conversation: str) -> bool:
+        """Return whether a conversation is live; scans again if it is unknown, as it may be new."""
         if conversation not in self._storage.tree:
             self.refresh()
         return conversation in self._storage.tree
 
     def _tree(self, handle: ConversationHandle) -> Tree:
-        if not self._is_there(handle.id):
+        if not self._exists(handle.id):
             raise UnknownConversationError(f"{handle.id}: found no live conversation of that id", "it was removed")
         return self._storage.tree
 
     def _new(self, contents: Contents, session: str | None, *, local: bool) -> ConversationMut:
-        """Lock an id that nobody has, neither now nor at the same moment."""
-        storage, taken = self._storage, set(self._storage.taken())
+        """Lock a new id; the lock and a second check exclude processes that choose the same id."""
+        storage, taken_ids = self._storage, set(self._storage.taken_ids())
         for _ in range(1000):
-            new = storage.format.new_id(time.time_ns(), taken)
-            scope = self._wait(new, session, 0, self._scope).attempt()
-            if scope is not None:
-                mut = ConversationMut(scope, None)
+            new = storage.format.new_id(time.time_ns(), taken_ids)
+            transaction = self._wait(new, session, 0, self._transaction).attempt()
+            if transaction is not None:
+                mut = ConversationMut(transaction, None)
                 if self._is_nowhere(new):
-                    scope.begin(contents, local=local)
+                    transaction.begin_new(contents, local=local)
                     return mut
                 mut.close()
-            taken.add(new)
+            taken_ids.add(new)
         raise BusyError("found no id for a new conversation: other processes take one after the other")
 
     def _is_nowhere(self, conversation: str) -> bool:
-        with entered():
+        with inside_library():
             try:
                 return not self._storage.load(conversation)
             except UnreadableError:
                 return False
 
     def _wait(
-        self, conversation: str, session: str | None, timeout: float | None, made: Callable[[Claim, Lease], T]
-    ) -> Wait[T]:
-        claim = Claim(self._exclusions.of(conversation))
-        return Wait(claim, self._locks, session, timeout, made)
+        self, conversation: str, session: str | None, timeout: float | None, create: Callable[[Claim, Lease], T]
+    ) -> LockAttempts[T]:
+        claim = Claim(self._rw_locks.of(conversation))
+        return LockAttempts(claim, self._locks, session, timeout, create)
 
-    def _scope(self, claim: Claim, lease: Lease) -> Scope:
-        scope = Scope(self._storage, claim, lease, self)
-        self._scopes.add(scope)
-        return scope
+    def _transaction(self, claim: Claim, lease: Lease) -> Transaction:
+        transaction = Transaction(self._storage, claim, lease, self)
+        self._transactions.add(transaction)
+        return transaction
 
     def _lock(self, claim: Claim, lease: Lease) -> ConversationLock:
-        return ConversationLock(self._scope(claim, lease))
+        return ConversationLock(self._transaction(claim, lease))
 
 
 def open_storage(
@@ -355,7 +359,7 @@ def open_storage(
     backend: PersistBackend | None,
     locks: LockBackend | None,
 ) -> tuple[Storage, LockBackend]:
-    """Return what `Workspace.open` works with."""
+    """Return the storage and the locks of `Workspace.open`."""
     where = None if path is None else os.fspath(path)
     roots = locate(None, where, None if store is None else os.fspath(store), os.getcwd(), os.environ, sys.platform)
     if roots.format != "jp":
@@ -368,11 +372,11 @@ def open_storage(
         layout=settings.layout, stream=settings.stream, diverged=settings.diverged, missing=settings.missing
     )
     try:
-        with entered():
-            sight = Sight(session, policy)
+        with inside_library():
+            index = SharedIndex(session, policy)
     except BaseException:
         session.state.close()
         raise
     locks = locks or (JpLocks(roots) if backend is None else NoLocks())
-    disk = Disk(sight, locks.others)
-    return disk if backend is None else Memory(disk, backend), locks
+    disk = DiskStorage(index, locks.others)
+    return disk if backend is None else MemoryStorage(disk, backend), locks

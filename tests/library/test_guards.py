@@ -404,7 +404,7 @@ import atexit, threading
 from reconcile.library import locks
 def last():
     global mut
-    with locks.entered():
+    with locks.inside_library():
         del mut
 threading.Thread.start = lambda self: (_ for _ in ()).throw(RuntimeError("can't create new thread"))
 last()

@@ -31,7 +31,7 @@ class Looks:
         self.count = 0
         seen, self._may_end = threading.Event(), threading.Event()
         storage: Any = workspace._opened
-        session = storage._sight.session
+        session = storage._index.session
         look = session.look
 
         def hold() -> Any:

@@ -13,7 +13,7 @@ import pytest
 
 from reconcile import BusyError, Events, PersistError, UnreadableError, Workspace
 from reconcile.fs.durability import Durability
-from reconcile.library.locks import Exclusion
+from reconcile.library.locks import ReadWriteLock
 from tests.support.jp_process import JpProcess
 from tests.support.library import check, directory, locked, mutable, say, texts
 from tests.support.three import FIRST, SECOND_ID, THIRD
@@ -84,17 +84,17 @@ def test_a_callback_has_it_alone(workspace: Workspace) -> None:
 
 
 def test_readers_are_many_and_a_writer_is_not_kept_out() -> None:
-    exclusion, seen = Exclusion("x"), []
+    rw_lock, seen = ReadWriteLock("x"), []
     barrier = threading.Barrier(3)
 
     def read() -> None:
-        with exclusion.reading():
+        with rw_lock.reading():
             barrier.wait(5)
             time.sleep(0.05)
             seen.append("reader")
 
     def write() -> None:
-        with exclusion.writing():
+        with rw_lock.writing():
             seen.append("writer")
 
     threads = [threading.Thread(target=read) for _ in range(2)]
@@ -104,7 +104,7 @@ def test_readers_are_many_and_a_writer_is_not_kept_out() -> None:
     writer = threading.Thread(target=write)
     writer.start()
     time.sleep(0.01)
-    with exclusion.reading():
+    with rw_lock.reading():
         seen.append("late")
     for thread in (*threads, writer):
         thread.join()

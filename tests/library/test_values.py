@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconcile import InvalidValueError, Json, new_event, plain, timestamp
-from reconcile.library.values import as_jp_orders, decoded, encoded
+from reconcile.library.values import decode, encode, in_jp_order
 from tests.support.library import directory, mutable, read
 from tests.support.three import FIRST
 from tests.support.world import CORPUS, NO_CORPUS
@@ -70,7 +70,7 @@ def test_keys_come_where_jp_writes_them(before: str, after: str, keys: str) -> N
     def made(names: str) -> dict[str, Json]:
         return {name: {"b": "", "a": ""} if name == "labels" else "x" for name in names.split()}
 
-    ordered = as_jp_orders(made(after), made(before))
+    ordered = in_jp_order(made(after), made(before))
     assert list(ordered) == keys.split()
     if isinstance(labels := ordered.get("labels"), dict):
         assert list(labels) == ["a", "b"]
@@ -96,9 +96,9 @@ def test_a_first_title_comes_first(world: World, workspace: Workspace) -> None:
     ],
 )  # fmt: skip
 def test_numbers_as_rust_writes_them(number: Json, text: str) -> None:
-    content = encoded("x", "metadata.json", {"a": number, "b": [number]})
+    content = encode("x", "metadata.json", {"a": number, "b": [number]})
     assert content.decode() == f'{{\n  "a": {text},\n  "b": [\n    {text}\n  ]\n}}\n'
-    assert encoded("x", "metadata.json", json.loads(content)) == content
+    assert encode("x", "metadata.json", json.loads(content)) == content
 
 
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(2**64 - 9, 10**308))
@@ -106,12 +106,12 @@ def test_numbers_as_rust_writes_them(number: Json, text: str) -> None:
 @example(-0.0)
 def test_a_number_is_written_once_as_jp_has_it(number: float) -> None:
     """Digits as in `serde_json` 1.0.149 with `zmij` 1.0.17, what JP's lock file names; and then it stays."""
-    content = encoded("x", "metadata.json", {"a": number})
+    content = encode("x", "metadata.json", {"a": number})
     text = content.decode()[len('{\n  "a": ') : -len("\n}\n")]
     shape = r"-?(0|[1-9][0-9]*)" if isinstance(number, int) and -(2**63) <= number < 2**64 else FLOAT
     assert re.fullmatch(shape, text)
     assert json.loads(text) == pytest.approx(number, rel=1e-15, abs=0)
-    assert encoded("x", "metadata.json", json.loads(content)) == content
+    assert encode("x", "metadata.json", json.loads(content)) == content
 
 
 def test_minus_zero_is_what_rust_has_for_it(world: World, workspace: Workspace) -> None:
@@ -129,7 +129,7 @@ def test_minus_zero_is_what_rust_has_for_it(world: World, workspace: Workspace) 
 def test_a_number_that_rust_can_not_hold(number: int) -> None:
     """JP would put the whole conversation away."""
     with pytest.raises(InvalidValueError, match=r"jp-c1: events\.json: found"):
-        encoded("jp-c1", "events.json", [{"n": number}])
+        encode("jp-c1", "events.json", [{"n": number}])
 
 
 @pytest.mark.parametrize(
@@ -167,6 +167,6 @@ def test_real_files_come_out_as_they_are() -> None:
     assert len(found) > 20
     for path in found:
         content = path.read_bytes()
-        value = decoded("x", path.name, content)
+        value = decode("x", path.name, content)
         assert isinstance(value, dict | list)
-        assert encoded("x", path.name, json.loads(json.dumps(value))) in (content, content + b"\n"), path
+        assert encode("x", path.name, json.loads(json.dumps(value))) in (content, content + b"\n"), path

@@ -36,7 +36,7 @@ def run(project: str, *args: str) -> None:
 
 def state_directory(project: str) -> str:
     with Workspace.open(project, backend=NullBackend()) as workspace:
-        return str(workspace._opened._below._sight.session.directory)  # type: ignore[attr-defined]
+        return str(workspace._opened._base._index.session.directory)  # type: ignore[attr-defined]
 
 
 def writing(project: str) -> None:
