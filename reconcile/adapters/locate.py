@@ -1,4 +1,4 @@
-"""Where the two sides of a run are, by the rules of each format, or one clear line on why that can't be told."""
+"""Finds the two sides of a run by the rules of each format, or explains in one line why it cannot."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.fixed.markers import format_at
-from reconcile.adapters.roots import LocateError, Request, Roots, refuse_link, within
+from reconcile.adapters.fixed_roots import format_at
+from reconcile.adapters.roots import LocateError, Request, Roots, identity_of, refuse_link, within
+from reconcile.fs.hashing import digest
+from reconcile.model.names import CHILDREN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,7 +98,7 @@ def _found(request: Request) -> str:
 
 def lost_format(request: Request) -> str | None:
     """The format of a project whose folder is gone, and of which there is a durable copy; None inside a JP project."""
-    from reconcile.adapters.fixed.roots import FOLDERS, lost_project
+    from reconcile.adapters.fixed_roots import FOLDERS, lost_project
     from reconcile.adapters.jp.roots import find_project
 
     if find_project(request.path(request.workspace or "")) is not None:
@@ -149,13 +151,33 @@ def _jp(request: Request) -> Roots:
 
 
 def _plain(request: Request) -> Roots:
-    from reconcile.adapters.plain.roots import locate_plain
-
-    return locate_plain(request)
+    """The two sides as named; the workspace is the current directory by default."""
+    if request.store is None:
+        raise LocateError(
+            "found no store: the format plain has no place of its own for it, expected --store DIR",
+            "name the directory that holds (or shall hold) the durable conversations/ with --store",
+        )
+    workspace, store = request.path(request.workspace or ""), request.path(request.store)
+    # One of the two may be lost, which is what recover is for; without either it is the wrong place.
+    if not any(os.path.isdir(os.path.join(side, CHILDREN)) for side in (workspace, store)):
+        raise LocateError(
+            f"found no directory {CHILDREN} in {workspace} or in {store}, expected it in at least one",
+            "name the directories that hold conversations/, not those directories themselves",
+        )
+    return Roots(
+        format="plain",
+        workspace=workspace,
+        project=workspace,
+        store=store,
+        store_exists=True,
+        workspace_id=None,
+        workspace_identity=identity_of(workspace),
+        key="plain-" + digest(os.fsencode(os.path.realpath(store))),
+    )
 
 
 def _fixed(request: Request, name: str) -> Roots:
-    from reconcile.adapters.fixed.roots import locate_fixed
+    from reconcile.adapters.fixed_roots import locate_fixed
 
     return locate_fixed(name, request)
 

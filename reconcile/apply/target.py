@@ -35,7 +35,7 @@ def locks_of(where: Roots) -> Locks:
     if where.format == "jp":
         return LockSet(LockRoots(where.store, where.workspace))
     if where.format == "leslie":
-        from reconcile.adapters.leslie.run_locks import LeslieLocks  # here: most runs are about another format
+        from reconcile.adapters.leslie.locks import LeslieLocks  # here: most runs are about another format
 
         return LeslieLocks(where.workspace)
     return NullLockSet()

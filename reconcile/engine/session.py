@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
-from reconcile.adapters.jp.lock_report import held_locks
-from reconcile.adapters.jp.sessions import active_conversations
+from reconcile.adapters.jp.activity import active_conversations, held_locks
 from reconcile.apply.outcome import Outcome
 from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember

@@ -10,7 +10,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.jp.lock_report import held_locks
+from reconcile.adapters.jp.activity import held_locks
 from reconcile.apply.staging_cleanup import STAGING, library_staging, staging_name
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store

@@ -530,6 +530,6 @@ def test_the_corpus(scenario: str, expected: list[str]) -> None:
 
 
 def test_no_number_is_missing() -> None:
-    """22 is about which directory is a workspace, and is in tests/adapters/test_leslie_files.py."""
+    """22 is about which directory is a workspace, and is in tests/adapters/leslie/test_files.py."""
     numbers = {int(name[5:7]) for name in globals() if name.startswith("test_") and name[5:7].isdigit()}
     assert numbers | {22} == set(range(1, 33))

@@ -18,7 +18,7 @@ from reconcile.adapters.jp.locks import Acquired, Busy, HeldLock, LockRoots, Loc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 NAME = "jp-c17528832001.lock"
 OTHER = "jp-c17528832002.lock"
 

@@ -1,7 +1,7 @@
-"""The sides of formats whose records have fixed places: a folder of the project, and a durable copy of it.
+"""Formats whose records have fixed places: the markers of a project, and its two sides.
 
-The programs know of no other place than the project, so that the durable copy lies with reconcile's own data, one for
-each project: worktrees of one git repository share it.
+The programs know no other place than the project. The durable copy lies with the data of reconcile, one for each
+project; worktrees of one git repository share it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,54 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from reconcile.adapters.fixed.markers import MARKS, place_of
 from reconcile.adapters.roots import LocateError, Roots, identity_of
 from reconcile.fs.git_state import in_repository
 from reconcile.fs.hashing import digest
-from reconcile.fs.paths import is_directory, upwards
+from reconcile.fs.paths import is_directory, status_at, upwards
 from reconcile.state.directory import data_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reconcile.adapters.roots import Request
+
+
+MARKS: Mapping[str, tuple[str, ...]] = {
+    "claudesidian": (".workspaces/", ".conversations/", ".nexus/"),
+    "leslie": (".leslie/thread_relations.json", ".leslie/objectives.json"),
+}
+"""Any of these makes the directory that it lies in a place of that format; with a slash at its end: a directory.
+
+A ``.leslie`` alone doesn't: that of a home directory holds settings (docs/design/formats/leslie.md#layout).
+"""
+
+
+def place_of(format_name: str, start: str) -> str | None:
+    """The nearest directory, from ``start`` upwards, that is a place of this format.
+
+    Raises `OSError` where that can't be told.
+    """
+    return next((at for at in upwards(start) if _is(format_name, at)), None)
+
+
+def format_at(start: str) -> str | None:
+    """The format of these whose place is the nearest; None inside of a JP project, which is what is meant then.
+
+    Raises `OSError` where that can't be told: one further up isn't meant where there may be one nearer.
+    """
+    above = upwards(start)
+    if any(is_directory(os.path.join(at, ".jp")) for at in above):
+        return None
+    return next((format_name for at in above for format_name in MARKS if _is(format_name, at)), None)
+
+
+def _is(format_name: str, at: str) -> bool:
+    return any(_is_marked(os.path.join(at, mark)) for mark in MARKS[format_name])
+
+
+def _is_marked(mark: str) -> bool:
+    return is_directory(mark[:-1]) if mark.endswith("/") else status_at(mark, follow=False) is not None
+
 
 FOLDERS = {"leslie": ".leslie", "claudesidian": ""}
 """The folder of the project that is the workspace's side; empty: the project itself, of which a part is looked at."""

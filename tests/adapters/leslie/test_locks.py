@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from reconcile.adapters.leslie.lock import Held, LeslieBusyError, LockLostError, acquire, leslie_locks
+from reconcile.adapters.leslie.locks import Held, LeslieBusyError, LockLostError, acquire, leslie_locks
 
 NODE = shutil.which("node")
-LOCKER = Path(__file__).parents[1] / "support" / "leslie_locker.js"
+LOCKER = Path(__file__).parents[2] / "support" / "leslie_locker.js"
 
 COUNTING = """
 import os, sys, time
-from reconcile.adapters.leslie.lock import acquire
+from reconcile.adapters.leslie.locks import acquire
 file, count = sys.argv[1], int(sys.argv[2])
 for _ in range(count):
     held = acquire(file, 60)
@@ -36,7 +36,7 @@ for _ in range(count):
 """
 HOLDING = """
 import sys, time
-from reconcile.adapters.leslie.lock import acquire
+from reconcile.adapters.leslie.locks import acquire
 held = acquire(sys.argv[1])
 print("held", flush=True)
 time.sleep(60)

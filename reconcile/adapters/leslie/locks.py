@@ -1,8 +1,9 @@
-"""Leslie's own lock of a control file: an empty directory beside it (docs/design/formats/leslie.md#locking).
+"""Leslie's own locks of its control files: an empty directory beside each (docs/design/formats/leslie.md#locking).
 
-Its program waits 2.5 seconds for one and then fails, so it is held for a moment: what is to be written is worked out
-before, and compared with what is there under the lock. Nothing is ever put into the directory, and one that somebody
-may hold is never touched.
+Leslie waits 2.5 seconds for a lock and then fails, so a lock is held only for a moment: new content is computed before,
+and compared with the file under the lock. Nothing is ever put into the directory, and a lock that another process may
+hold is never touched. `LeslieLocks` takes those of the workspace for a run. The backups beside the control files belong
+to the program and stay unchanged: the vault has what a run replaces.
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ import os
 import stat
 import time
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from reconcile.adapters.jp.locks import Acquired, Busy
 from reconcile.errors import ReconcileError
 from reconcile.formats.leslie.checks.model import LEAD, STALE_AFTER
 from reconcile.fs.dirfd import kind_of
+from reconcile.fs.paths import is_directory
 from reconcile.fs.posix import RENAME_NOREPLACE, rename_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
 
 SUFFIX = ".lock"
 PATIENCE = 2.5
@@ -166,3 +171,58 @@ def _put_back(aside: str, lock: str) -> None:
         os.close(directory)
     if not done and not os.path.lexists(lock):
         os.rename(aside, lock)
+
+
+class LeslieLease(Struct):
+    """One lock that this process holds."""
+
+    name: str
+    held: Held
+    released: bool = field(default=False)
+
+    def still_held(self) -> bool:
+        """Tell whether it is; one that grows old is touched."""
+        try:
+            self.held.check()
+        except LockLostError:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Let go, once."""
+        if not self.released:
+            self.released = True
+            self.held.release()
+
+
+class LeslieLocks(Struct, frozen=True):
+    """The locks beside the control files of one ``.leslie``, which may be gone: then nobody can be at it."""
+
+    directory: str
+
+    def _may_be_there(self) -> bool:
+        """Tell whether the directory is there, or can't be looked at: then each lock says so."""
+        try:
+            return is_directory(self.directory)
+        except OSError:
+            return True
+
+    def acquire(self, names: Sequence[str]) -> Acquired:
+        """Take each lock, in the order of the names; one that is held is waited for as long as Leslie would wait."""
+        held: list[LeslieLease] = []
+        busy: list[Busy] = []
+        for name in names if self._may_be_there() else ():
+            try:
+                held.append(LeslieLease(name, acquire(os.path.join(self.directory, name))))
+            except LeslieBusyError as error:
+                busy.append(Busy(name, None, error.message))
+            except OSError as error:
+                lock = f"{self.directory}/{name}{SUFFIX}"
+                words = f"{lock}: {error.strerror}, expected that Leslie's lock can be made there"
+                busy.append(Busy(name, None, words, impossible=True))
+            except BaseException:
+                for lease in held:
+                    with suppress(OSError):
+                        lease.release()
+                raise
+        return Acquired(tuple(held), tuple(busy))

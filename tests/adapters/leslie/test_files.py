@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.adapters.fixed.markers import format_at
+from reconcile.adapters.fixed_roots import format_at
 from reconcile.adapters.leslie.files import LeslieError, project_at, read_leslie
 from reconcile.formats.leslie.checks.model import File, Leftover, Lock, ThreadDirectory
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS

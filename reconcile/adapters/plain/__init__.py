@@ -1,1 +1,0 @@
-"""The plain format on disk."""
