@@ -47,8 +47,8 @@ def format_here(options: Options) -> str | None:
 
 def fixed_format(options: Options) -> str | None:
     """Return the format of `format_here`, or the one whose marks were here at the last run; None: another."""
-    found = format_here(options)
-    return found if found is not None or options.format is not None else lost_format(_request(options))
+    present = format_here(options)
+    return present if present is not None or options.format is not None else lost_format(_request(options))
 
 
 def _request(options: Options) -> Request:

@@ -1,4 +1,4 @@
-"""``reconcile apply FILE``: exactly a saved plan, refused per conversation where something has drifted."""
+"""``reconcile apply FILE``: carries out a saved plan, and refuses each conversation that has changed since."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 class PlanElsewhereError(ReconcileError):
-    """The plan was made for other sides than the ones given."""
+    """The plan was made for other sides than the given ones."""
 
     exit_code = 2
 
 
-def _text(file: str) -> str:
+def _read_text(file: str) -> str:
     from reconcile.serialization.plan_file import PlanFileError
 
     try:
@@ -63,9 +63,9 @@ def apply(context: click.Context, file: str) -> None:
     from reconcile.serialization.plan_file import read_plan
 
     options = options_of(context)
-    plan, workspace, store = read_plan(_text(file), file)
+    plan, workspace, store = read_plan(_read_text(file), file)
     options.workspace = options.workspace or workspace
-    # A store that the plan is the first to fill isn't there yet; it is found as it was when the plan was made.
+    # The store may not exist yet, if this plan is the first to fill it; the search finds the same one as then.
     options.store = options.store or (store if os.path.isdir(store) else None)
     roots = find_roots(options)
     if (roots.workspace, roots.store) != (workspace, store):
@@ -93,7 +93,11 @@ def apply(context: click.Context, file: str) -> None:
 
 
 class _Present(Struct, frozen=True):
-    """A saved plan now: what of it is ``kept``, the saved actions that this carries out, and what the others met."""
+    """A saved plan compared with the present.
+
+    ``kept`` is the part that can be carried out, ``saved`` the saved action of each of its actions by id, and
+    ``changes`` says by id what changed for the other actions.
+    """
 
     look: Look
     policy: Policy
@@ -118,12 +122,12 @@ def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcom
 
 
 def _decided_since(session: Session, plan: Plan) -> frozenset[str]:
-    """Return what the plan decides about, and a later run has decided otherwise."""
+    """Return the conversations whose intent the plan changes, and a later run has changed, too."""
     return session.state.journal.decided_since(plan.now_ns) & dict(plan.intents).keys()
 
 
 def _of_saved(plan: Plan, achieved: Outcome, present: _Present) -> Outcome:
-    """Say of each saved action what became of it; what isn't in the present's plan was refused."""
+    """Return the outcome by saved action; those that aren't in the present plan were refused."""
     outcome = Outcome(achieved.run)
     for key, deed in achieved.deeds.items():
         reason = Reason.OUTDATED if deed.reason is Reason.DRIFT else deed.reason
@@ -136,16 +140,20 @@ def _of_saved(plan: Plan, achieved: Outcome, present: _Present) -> Outcome:
 
 
 def _as_asked(plan: Plan, settings: Settings) -> Policy:
-    """What the plan was asked for, under the configuration of now."""
+    """Return the policy of the saved plan with the present settings."""
     return replace(plan.policy, stream=settings.stream, diverged=settings.diverged, missing=settings.missing)
 
 
 def _check_ids(plan: Plan, form: Format, file: str) -> None:
-    """Refuse actions for what can be no conversation: their ids name the locks to be taken."""
+    """Refuse actions whose conversation has an invalid id: ids name the locks that are taken.
+
+    Raises:
+        PlanFileError: an id is invalid.
+    """
     from reconcile.serialization.plan_file import PlanFileError
 
     for action in plan.actions:
-        wrong = [each for each in action.touches if form.parse_id(each) != each]
-        if wrong or action.conversation not in action.touches:
-            found = (wrong or [action.conversation])[0]
-            raise PlanFileError(f"{file}: action {action.id}: found {found!r}, expected a conversation's id")
+        invalid = [id_ for id_ in action.touches if form.parse_id(id_) != id_]
+        if invalid or action.conversation not in action.touches:
+            wrong = (invalid or [action.conversation])[0]
+            raise PlanFileError(f"{file}: action {action.id}: found {wrong!r}, expected a conversation's id")

@@ -1,4 +1,4 @@
-"""``reconcile brief``: what a new conversation should know of a workspace."""
+"""``reconcile brief``: prints what a new conversation should know of a workspace of Claudesidian."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SHOWN = 30
-"""Files of the workspace that are shown without --verbose."""
+"""Number of files that are listed without ``-v``."""
 _FAR_MS = 10**15
-"""No calendar goes that far."""
+"""Times (ms) from here on are outside of the calendar."""
 
 
 @click.command(name="brief")
@@ -43,32 +43,37 @@ def brief(context: click.Context, name: str, limit: int, compat: bool) -> None:
     if compat:
         click.echo(stringify(compat_of(path, name, limit)))
         return
-    found = brief_of(path, name, limit)
+    briefing = brief_of(path, name, limit)
     if options.json:
-        click.echo(stringify({"format": "reconcile.brief/1", **found}))
+        click.echo(stringify({"format": "reconcile.brief/1", **briefing}))
         return
-    for line in _lines(found, Style.choose(options.color), None if options.verbose else SHOWN):
+    for line in _lines(briefing, Style.choose(options.color), None if options.verbose else SHOWN):
         click.echo(line)
 
 
-def _lines(found: Mapping[str, Any], style: Style, shown: int | None) -> Iterator[str]:
-    folder = found.get("rootFolder", "/")
-    missing = {True: "", False: " (not there)", None: " (can't be read)"}[found["folderExists"]]
-    yield f"{style(clean(_called(found.get('name'))), bold=True)}  {clean(found['id'])}  {clean(str(folder))}{missing}"
-    for said in (found.get("description"), found["purpose"], found["currentGoal"] and f"Goal: {found['currentGoal']}"):
-        if said:
-            yield f"  {clean(str(said))}"
+def _lines(briefing: Mapping[str, Any], style: Style, shown: int | None) -> Iterator[str]:
+    folder = briefing.get("rootFolder", "/")
+    missing = {True: "", False: " (not there)", None: " (can't be read)"}[briefing["folderExists"]]
+    name = style(clean(_called(briefing.get("name"))), bold=True)
+    yield f"{name}  {clean(briefing['id'])}  {clean(str(folder))}{missing}"
+    for text in (
+        briefing.get("description"),
+        briefing["purpose"],
+        briefing["currentGoal"] and f"Goal: {briefing['currentGoal']}",
+    ):
+        if text:
+            yield f"  {clean(str(text))}"
     parts = {
-        "Workflows": [_workflow(each) for each in found["workflows"]],
-        "Preferences": [found["preferences"]] if found["preferences"] else [],
-        "Agent": [_agent(found["agent"])] if found["agent"] else [],
-        "Key files": [f"{each['name']}: {each['path']}" for each in found["keyFiles"]],
-        "Recent activity": [f"{_when(each['time'])}  {each['text']}" for each in found["recentActivity"]],
-        "Sessions": [_session(each) for each in found["sessions"]],
-        "States": [_state(each) for each in found["states"]],
-        "Recent files": [f"{_when(each['modified'])}  {each['path']}" for each in found["recentFiles"]],
-        "Can't be read": [f"{each['path']}: found {each['found']}" for each in found["unread"]],
-        f"Files ({len(found['workspaceStructure'])})": found["workspaceStructure"][:shown],
+        "Workflows": [_workflow(workflow) for workflow in briefing["workflows"]],
+        "Preferences": [briefing["preferences"]] if briefing["preferences"] else [],
+        "Agent": [_agent(briefing["agent"])] if briefing["agent"] else [],
+        "Key files": [f"{file['name']}: {file['path']}" for file in briefing["keyFiles"]],
+        "Recent activity": [f"{_when(event['time'])}  {event['text']}" for event in briefing["recentActivity"]],
+        "Sessions": [_session(session) for session in briefing["sessions"]],
+        "States": [_state(state) for state in briefing["states"]],
+        "Recent files": [f"{_when(file['modified'])}  {file['path']}" for file in briefing["recentFiles"]],
+        "Can't be read": [f"{file['path']}: found {file['found']}" for file in briefing["unread"]],
+        f"Files ({len(briefing['workspaceStructure'])})": briefing["workspaceStructure"][:shown],
     }
     for heading, entries in parts.items():
         if entries:
@@ -77,8 +82,8 @@ def _lines(found: Mapping[str, Any], style: Style, shown: int | None) -> Iterato
             for entry in entries:
                 for number, line in enumerate(str(entry).splitlines()):
                     yield f"  {'  ' if number else ''}{clean(line)}"
-    if shown is not None and len(found["workspaceStructure"]) > shown:
-        yield f"  ... and {len(found['workspaceStructure']) - shown} more (-v shows all)"
+    if shown is not None and len(briefing["workspaceStructure"]) > shown:
+        yield f"  ... and {len(briefing['workspaceStructure']) - shown} more (-v shows all)"
 
 
 def _when(time_ms: object) -> str:
@@ -91,24 +96,24 @@ def _called(name: object) -> str:
     return str(name) if name else "(unnamed)"
 
 
-def _workflow(each: Mapping[str, Any]) -> str:
-    when = f" ({each['when']})" if each["when"] else ""
-    return f"{_called(each['name'])}{when}\n{each['steps']}"
+def _workflow(workflow: Mapping[str, Any]) -> str:
+    when = f" ({workflow['when']})" if workflow["when"] else ""
+    return f"{_called(workflow['name'])}{when}\n{workflow['steps']}"
 
 
-def _agent(each: Mapping[str, Any]) -> str:
-    prompt = f"\n{each['systemPrompt']}" if each["systemPrompt"] else ""
-    return f"{_called(each['name'])}  {each['id'] or '(no id)'}{prompt}"
+def _agent(agent: Mapping[str, Any]) -> str:
+    prompt = f"\n{agent['systemPrompt']}" if agent["systemPrompt"] else ""
+    return f"{_called(agent['name'])}  {agent['id'] or '(no id)'}{prompt}"
 
 
-def _session(each: Mapping[str, Any]) -> str:
-    about = f": {each['description']}" if each["description"] else ""
-    held = f"{each['traces']} trace{'' if each['traces'] == 1 else 's'}"
-    return f"{_when(each['created'])}  {_called(each['name'])}{about}  {held}  {each['id']}"
+def _session(session: Mapping[str, Any]) -> str:
+    about = f": {session['description']}" if session["description"] else ""
+    traces = f"{session['traces']} trace{'' if session['traces'] == 1 else 's'}"
+    return f"{_when(session['created'])}  {_called(session['name'])}{about}  {traces}  {session['id']}"
 
 
-def _state(each: Mapping[str, Any]) -> str:
-    tags = "".join(f" #{tag}" for tag in each["tags"])
-    steps = "".join(f"\nnext: {step}" for step in each["nextSteps"])
-    empty = "" if each["hasContent"] else "\nwithout its content: see reconcile doctor"
-    return f"{_when(each['created'])}  {_called(each['name'])}{tags}  {each['id']}{steps}{empty}"
+def _state(state: Mapping[str, Any]) -> str:
+    tags = "".join(f" #{tag}" for tag in state["tags"])
+    steps = "".join(f"\nnext: {step}" for step in state["nextSteps"])
+    empty = "" if state["hasContent"] else "\nwithout its content: see reconcile doctor"
+    return f"{_when(state['created'])}  {_called(state['name'])}{tags}  {state['id']}{steps}{empty}"

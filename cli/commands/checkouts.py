@@ -1,4 +1,4 @@
-"""``reconcile checkouts``: the workspaces that share this store."""
+"""``reconcile checkouts``: lists the checkouts that share this store, and forgets one."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def checkouts(context: click.Context, forget: str | None) -> None:
         chosen = _named(session, forget)
         if options.json:
             _show(session, chosen, json_wanted=True, style=Style.choose(options.color))
-        waiting = [request for each in chosen for request in session.state.load(each.id).waiting]
-        for each in chosen:
-            session.state.forget_checkout(each.id)
+        waiting = [request for checkout in chosen for request in session.state.load(checkout.id).waiting]
+        for checkout in chosen:
+            session.state.forget_checkout(checkout.id)
         if not options.json:
             click.echo(f"forgotten: {len(chosen)} record{'' if len(chosen) == 1 else 's'} of {clean(forget)}")
             for conversation, verb in sorted(waiting):
@@ -58,48 +58,50 @@ def _named(session: Session, path: str | None) -> tuple[Checkout, ...]:
     if path is None:
         return known
     wanted = os.path.realpath(path)
-    found = tuple(each for each in known if each.project == wanted)
-    if not found:
+    named = tuple(checkout for checkout in known if checkout.project == wanted)
+    if not named:
         raise click.UsageError(f"no checkout is known at {wanted}; `reconcile checkouts` lists them")
-    return found
+    return named
 
 
-def _show(session: Session, found: tuple[Checkout, ...], *, json_wanted: bool, style: Style) -> None:
-    rows = [(each, _state(session, each), len(session.state.load(each.id).agreed)) for each in found]
+def _show(session: Session, checkouts: tuple[Checkout, ...], *, json_wanted: bool, style: Style) -> None:
+    rows = [
+        (checkout, _state(session, checkout), len(session.state.load(checkout.id).agreed)) for checkout in checkouts
+    ]
     if json_wanted:
         listed = [
             {
-                "project": each.project,
+                "project": checkout.project,
                 "state": state,
                 "conversations": count,
-                "layout": each.layout,
-                "first_seen_ns": each.first_seen,
-                "last_seen_ns": each.last_seen,
+                "layout": checkout.layout,
+                "first_seen_ns": checkout.first_seen,
+                "last_seen_ns": checkout.last_seen,
             }
-            for each, state, count in rows
+            for checkout, state, count in rows
         ]
         click.echo(json.dumps({"format": "reconcile.checkouts/1", "checkouts": listed}, indent=2))
         return
     if not rows:
         click.echo("No checkout of this store is known yet: its first run makes it known.")
         return
-    width = max(len("Checkout"), *(len(clean(each.project)) for each, _, _ in rows))
+    width = max(len("Checkout"), *(len(clean(checkout.project)) for checkout, _, _ in rows))
     click.echo(style(f"{pad('Checkout', width)}  {pad('Is', 10)}  {pad('Last seen', 10)}  Conversations", bold=True))
-    for each, state, count in rows:
+    for checkout, state, count in rows:
         color = {"here": "green", "there": None}.get(state, "yellow")
-        line = f"{pad(clean(each.project), width)}  {style(pad(state, 10), color)}  {format_time(each.last_seen)[:10]}"
-        click.echo(f"{line}  {count:>13}")
+        where = f"{pad(clean(checkout.project), width)}  {style(pad(state, 10), color)}"
+        click.echo(f"{where}  {format_time(checkout.last_seen)[:10]}  {count:>13}")
 
 
-def _state(session: Session, each: Checkout) -> str:
-    """Say what has become of a checkout: this one, another that is there, one whose directory is another by now.
+def _state(session: Session, checkout: Checkout) -> str:
+    """Return the state of a checkout: here, there, replaced by another directory, gone, or unreadable.
 
-    One that may not be looked at need not be gone.
+    A checkout whose directory can't be read need not be gone.
     """
-    if each.id == session.checkout:
+    if checkout.id == session.checkout:
         return "here"
     try:
-        now = identity_of(os.path.join(each.project, os.path.basename(session.roots.workspace)))
+        now = identity_of(os.path.join(checkout.project, os.path.basename(session.roots.workspace)))
     except OSError:
         return "unreadable"
-    return "there" if now == each.identity else "replaced" if now else "gone"
+    return "there" if now == checkout.identity else "replaced" if now else "gone"

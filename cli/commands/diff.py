@@ -1,4 +1,4 @@
-"""``reconcile diff ID``: metadata and event differences between the sides."""
+"""``reconcile diff ID``: prints the differences between the sides of one conversation, and its lost conflicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconcile.inspect.conversation import Comparison, EventLine
 
 SHOWN = 20
-"""Events of a side that are listed; ``-v`` lists all."""
+"""Number of events of a side that are listed without ``-v``."""
 
 
 @click.command(name="diff")
@@ -38,55 +38,61 @@ def diff(context: click.Context, conversation: str) -> None:
         board = session.board(look, policy_of(options, settings, selection(session, look, options)))
         view = board.views[one]
         if session.format.places is None:
-            found = compare(view, *session.contents(view), session.file_names)
+            comparison = compare(view, *session.contents(view), session.file_names)
         else:
-            found = compare_records(view, *session.contents(view))
-        lost = losing_versions(session, one)
-    if lost and not options.is_dry:
+            comparison = compare_records(view, *session.contents(view))
+        losers = losing_versions(session, one)
+    if losers and not options.is_dry:
         with open_session(roots, settings, readonly=False) as session:
             mark_seen(session, [one])
     if options.json:
         kept = [
-            {"unit": each.unit, "file": each.file, "side": each.side.value, "version": each.name, "digest": each.digest}
-            for each in lost
+            {
+                "unit": version.unit,
+                "file": version.file,
+                "side": version.side.value,
+                "version": version.name,
+                "digest": version.digest,
+            }
+            for version in losers
         ]
-        text = {"format": "reconcile.diff/1", "conversation": one, **_json(found), "losers": kept}
+        text = {"format": "reconcile.diff/1", "conversation": one, **_json(comparison), "losers": kept}
         click.echo(json.dumps(text, indent=2))
         return
     style = Style.choose(options.color)
     click.echo(title_and_id(view.title, one, style))
-    for line in _lines(found, style, None if options.verbose else SHOWN):
+    for line in _lines(comparison, style, None if options.verbose else SHOWN):
         click.echo(line)
-    for version in lost:
+    for version in losers:
         when = time_text(version.mtime_ns)
         click.echo(f"  lost a conflict: the {version.side}'s {clean(version.file)} of {when}, kept in the vault:")
         click.echo(f"    reconcile show {clean(version.name)}")
 
 
-def _json(found: Comparison) -> dict[str, Any]:
-    values: dict[str, Any] = to_builtins(found)
-    values["metadata"] = [{"key": key, "store": ours, "workspace": theirs} for key, ours, theirs in found.metadata]
-    values["extras"] = [{"name": name, "state": state} for name, state in found.extras]
+def _json(comparison: Comparison) -> dict[str, Any]:
+    values: dict[str, Any] = to_builtins(comparison)
+    values["metadata"] = [{"key": key, "store": ours, "workspace": theirs} for key, ours, theirs in comparison.metadata]
+    values["extras"] = [{"name": name, "state": state} for name, state in comparison.extras]
     return values
 
 
-def _lines(found: Comparison, style: Style, most: int | None) -> Iterator[str]:
-    if found.empty:
+def _lines(comparison: Comparison, style: Style, most: int | None) -> Iterator[str]:
+    if comparison.empty:
         yield "  no differences"
         return
-    for note in found.notes:
+    for note in comparison.notes:
         yield f"  {style('note', 'yellow')} {clean(note)}"
-    for key, ours, theirs in found.metadata:
+    for key, ours, theirs in comparison.metadata:
         yield f"  metadata {clean(key)}"
         yield style(f"    - store      {_value(ours)}", "red")
         yield style(f"    + workspace  {_value(theirs)}", "green")
-    if found.base_config_differs:
+    if comparison.base_config_differs:
         yield "  base_config.json differs"
-    if found.store_only or found.workspace_only:
-        yield f"  events: the first {found.common} are the same"
-        yield from _events(found.store_only, "- store", "red", style, most)
-        yield from _events(found.workspace_only, "+ workspace", "green", style, most)
-    for name, state in found.extras:
+    if comparison.store_only or comparison.workspace_only:
+        yield f"  events: the first {comparison.common} are the same"
+        yield from _events(comparison.store_only, "- store", "red", style, most)
+        yield from _events(comparison.workspace_only, "+ workspace", "green", style, most)
+    for name, state in comparison.extras:
         yield f"  {clean(name)}: {state}"
 
 

@@ -1,4 +1,4 @@
-"""``reconcile doctor``: everything that is wrong on both sides, by kind, with the way out.
+"""``reconcile doctor``: prints the findings on both sides by kind, each with the command that repairs it.
 
 The formats with derived data have checks of their own (`reconcile.inspect.checks`).
 """
@@ -59,11 +59,11 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
     if repair + bool(quarantine) + bool(mend) > 1:
         raise click.UsageError("choose one: --repair, --mend or --quarantine")
     if mend:
-        run_pass(context, partial(_mending, frozenset(mend)))
+        run_pass(context, partial(_request_repairs, frozenset(mend)))
     if repair:
         run_pass(context)
     if not quarantine and (here := format_here(options_of(context))) is not None:
-        _check_up(context, here)
+        _run_checks(context, here)
     if quarantine:
 
         def adjust(policy: Policy, session: Session, look: Look) -> Policy:
@@ -75,50 +75,52 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
         look = session.look()
-        found = examine(session, look, policy_of(options, settings, {"only": frozenset(), "below": frozenset()}))
+        findings = examine(session, look, policy_of(options, settings))
     if options.json:
         click.echo(
-            json.dumps({"format": "reconcile.doctor/1", "findings": [_as_json(each) for each in found]}, indent=2)
+            json.dumps(
+                {"format": "reconcile.doctor/1", "findings": [_as_json(finding) for finding in findings]}, indent=2
+            )
         )
     else:
-        for line in _lines(found, options, Style.choose(options.color)):
+        for line in _lines(findings, options, Style.choose(options.color)):
             click.echo(line)
-    context.exit(ExitCode.HELD if any(each.ailment.severity != "note" for each in found) else ExitCode.DONE)
+    context.exit(ExitCode.HELD if any(finding.ailment.severity != "note" for finding in findings) else ExitCode.DONE)
 
 
-def _mending(wanted: frozenset[str], policy: Policy, session: Session, look: Look) -> Policy:
-    """Ask for what is mended on request only, if there is all of that."""
+def _request_repairs(wanted: frozenset[str], policy: Policy, session: Session, look: Look) -> Policy:
+    """Add the named repairs to the policy. An unknown name is a `click.UsageError`."""
     places = session.format.places
-    there = {each.id for each in places.mend(look.workspace.found, {})} if places is not None else set()
-    if unknown := sorted(wanted - there):
+    known = {repair.id for repair in places.mend(look.workspace.found, {})} if places is not None else set()
+    if unknown := sorted(wanted - known):
         raise click.UsageError(
             f"--mend: found nothing called {unknown[0]} to be mended; `reconcile doctor` says what there is"
         )
     return replace(policy, mend=wanted)
 
 
-def _lines(found: tuple[Finding, ...], options: Options, style: Style) -> Iterator[str]:
+def _lines(findings: tuple[Finding, ...], options: Options, style: Style) -> Iterator[str]:
     verbose = options.verbose
-    for ailment, group in groupby(found, key=_kind):
-        each = list(group)
+    for ailment, group in groupby(findings, key=_kind):
+        same_kind = list(group)
         color = None if ailment.severity == "note" else "yellow"
-        yield style(f"{ailment} ({_counted_by_severity([ailment.severity] * len(each))})", color, bold=True)
+        yield style(f"{ailment} ({_severity_counts([ailment.severity] * len(same_kind))})", color, bold=True)
         yield style(f"  {ailment.matters}", dim=True)
-        for finding in each if verbose else each[:SHOWN]:
+        for finding in same_kind if verbose else same_kind[:SHOWN]:
             yield f"  {clean(finding.place)}: {clean(finding.found)}"
             for command in finding.mend:
                 yield style(f"    {clean(with_sides(command, options.sides))}", dim=True)
-        if len(each) > SHOWN and not verbose:
-            yield f"  ... and {len(each) - SHOWN} more (-v shows all)"
+        if len(same_kind) > SHOWN and not verbose:
+            yield f"  ... and {len(same_kind) - SHOWN} more (-v shows all)"
         yield ""
-    safe = sum(finding.repairable for finding in found)
-    told = _counted_by_severity([finding.ailment.severity for finding in found])
-    if all(finding.ailment.severity == "note" for finding in found):
-        yield style(f"Nothing is wrong; {told}." if told else "Nothing is wrong.", "green", bold=True)
+    safe = sum(finding.repairable for finding in findings)
+    counts = _severity_counts([finding.ailment.severity for finding in findings])
+    if all(finding.ailment.severity == "note" for finding in findings):
+        yield style(f"Nothing is wrong; {counts}." if counts else "Nothing is wrong.", "green", bold=True)
     else:
         verb = "is" if safe == 1 else "are"
         tail = f"; {safe} of them {verb} mended by `reconcile doctor --repair`" if safe else ""
-        yield style(f"{told}{tail}.", "yellow", bold=True)
+        yield style(f"{counts}{tail}.", "yellow", bold=True)
 
 
 def _kind(finding: Finding) -> Ailment:
@@ -138,65 +140,68 @@ def _as_json(finding: Finding) -> dict[str, object]:
     }
 
 
-def _check_up(context: click.Context, name: str) -> NoReturn:
-    """Print what is wrong, and end the command."""
+def _run_checks(context: click.Context, name: str) -> NoReturn:
+    """Print the findings of a format with derived data, and end the command."""
     options = options_of(context)
     given = [f"--{option}" for option in ("layout", "only", "below") if getattr(options, option)]
     if given:
         raise click.UsageError(f"doctor looks at the whole of what {name} keeps: leave out {', '.join(given)}")
-    found = _with_sources(CHECKERS[name](options.workspace or os.getcwd(), time.time_ns()), options)
+    findings = _with_sources(CHECKERS[name](options.workspace or os.getcwd(), time.time_ns()), options)
     if options.json:
         click.echo(
-            json.dumps({"format": "reconcile.doctor/1", "findings": [_check_as_json(each) for each in found]}, indent=2)
+            json.dumps(
+                {"format": "reconcile.doctor/1", "findings": [_check_as_json(finding) for finding in findings]},
+                indent=2,
+            )
         )
     else:
-        for line in _check_lines(found, Style.choose(options.color), None if options.verbose else SHOWN):
+        for line in _check_lines(findings, Style.choose(options.color), None if options.verbose else SHOWN):
             click.echo(line)
-    context.exit(ExitCode.HELD if any(each.severity != "note" for each in found) else ExitCode.DONE)
+    context.exit(ExitCode.HELD if any(finding.severity != "note" for finding in findings) else ExitCode.DONE)
 
 
-def _with_sources(found: tuple[CheckFinding, ...], options: Options) -> tuple[CheckFinding, ...]:
-    """Put a whole version of a damaged record, where there is one, before what is made of its remains."""
-    places = {each.place for each in found if each.severity == "error"}
+def _with_sources(findings: tuple[CheckFinding, ...], options: Options) -> tuple[CheckFinding, ...]:
+    """Put the commands that take a whole version of a damaged record first, before those that salvage its remains."""
+    places = {finding.place for finding in findings if finding.severity == "error"}
     if not places:
-        return found
+        return findings
     roots = find_roots(options)
     with open_session(roots, settings_of(roots), readonly=True) as session:
-        better = {place: repair_sources(session, place) for place in places if is_damaged(session, place)}
-    return tuple(replace(each, mend=(*better.get(each.place, ()), *each.mend)) for each in found)
+        sources = {place: repair_sources(session, place) for place in places if is_damaged(session, place)}
+    return tuple(replace(finding, mend=(*sources.get(finding.place, ()), *finding.mend)) for finding in findings)
 
 
-def _check_lines(found: tuple[CheckFinding, ...], style: Style, shown: int | None) -> Iterator[str]:
-    for kind, group in groupby(found, key=lambda each: each.kind):
-        every = list(group)
-        yield style(f"{kind} ({len(every)})", "yellow", bold=True)
-        yield style(f"  {every[0].matters}", dim=True)
-        for mend, same in groupby(every[:shown], key=lambda each: each.mend):
-            alike = list(same)
-            for each in alike:
-                yield f"  {each.severity}: {clean(each.place)}: {clean(each.found)}"
+def _check_lines(findings: tuple[CheckFinding, ...], style: Style, shown: int | None) -> Iterator[str]:
+    for kind, group in groupby(findings, key=lambda finding: finding.kind):
+        same_kind = list(group)
+        yield style(f"{kind} ({len(same_kind)})", "yellow", bold=True)
+        yield style(f"  {same_kind[0].matters}", dim=True)
+        for mend, subgroup in groupby(same_kind[:shown], key=lambda finding: finding.mend):
+            same_repair = list(subgroup)
+            for finding in same_repair:
+                yield f"  {finding.severity}: {clean(finding.place)}: {clean(finding.found)}"
             for line in mend:
                 yield style(f"    {clean(line)}", dim=True)
-            for each in alike:
-                if each.on_request:
-                    yield style(f"    reconcile doctor --mend {shlex.quote(clean(each.id))}", dim=True)
-        if shown is not None and len(every) > shown:
-            yield f"  ... and {len(every) - shown} more (-v shows all)"
+            for finding in same_repair:
+                if finding.on_request:
+                    yield style(f"    reconcile doctor --mend {shlex.quote(clean(finding.id))}", dim=True)
+        if shown is not None and len(same_kind) > shown:
+            yield f"  ... and {len(same_kind) - shown} more (-v shows all)"
         yield ""
-    told = _counted_by_severity([each.severity for each in found])
-    if any(each.severity != "note" for each in found):
-        safe = sum(each.repairable for each in found)
+    counts = _severity_counts([finding.severity for finding in findings])
+    if any(finding.severity != "note" for finding in findings):
+        safe = sum(finding.repairable for finding in findings)
         tail = f"; {safe} of them {'is' if safe == 1 else 'are'} mended by any run of reconcile" if safe else ""
-        yield style(f"{told}{tail}.", "yellow", bold=True)
+        yield style(f"{counts}{tail}.", "yellow", bold=True)
     else:
-        yield style(f"Nothing is wrong; {told}." if told else "Nothing is wrong.", "green", bold=True)
+        yield style(f"Nothing is wrong; {counts}." if counts else "Nothing is wrong.", "green", bold=True)
 
 
-def _counted_by_severity(found: Sequence[str]) -> str:
+def _severity_counts(severities: Sequence[str]) -> str:
     """Return how many findings there are of each severity, the worst first."""
-    counts = {severity: found.count(severity) for severity in ("error", "warning", "note")}
+    counts = {severity: severities.count(severity) for severity in ("error", "warning", "note")}
     return ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)
 
 
-def _check_as_json(each: CheckFinding) -> dict[str, object]:
-    return {**to_builtins(each), "mend": list(each.mend), "conversation": None}
+def _check_as_json(finding: CheckFinding) -> dict[str, object]:
+    return {**to_builtins(finding), "mend": list(finding.mend), "conversation": None}

@@ -1,4 +1,4 @@
-"""``reconcile log``: the runs of the journal, or the steps of one."""
+"""``reconcile log``: lists the runs of the journal, or the steps and kept versions of one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconcile.state.vault import Version
 
 NEWEST = 20
-"""Runs that are listed without ``-v``."""
+"""Number of runs that are listed without ``-v``."""
 
 
 @click.command(name="log")
@@ -38,8 +38,8 @@ def log(context: click.Context, run: str | None) -> None:
     with open_session(roots, settings_of(roots), readonly=True) as session:
         runs = session.state.journal.runs() if run is None else (find_run(session.state, run),)
         if options.json:
-            found = [_as_json(session, each, steps=run is not None) for each in runs]
-            click.echo(json.dumps({"format": "reconcile.log/1", "runs": found}, indent=2))
+            listed = [_as_json(session, entry, steps=run is not None) for entry in runs]
+            click.echo(json.dumps({"format": "reconcile.log/1", "runs": listed}, indent=2))
         elif run is not None:
             for line in _one(session, runs[0], style):
                 click.echo(line)
@@ -54,24 +54,24 @@ def log(context: click.Context, run: str | None) -> None:
 
 def _list(session: Session, runs: tuple[Run, ...], style: Style) -> Iterator[str]:
     became = what_became(session.state)
-    projects = {each.id: each.project for each in session.state.checkouts()}
-    width = max((len(each.id) for each in runs), default=0)
+    projects = {checkout.id: checkout.project for checkout in session.state.checkouts()}
+    width = max((len(run.id) for run in runs), default=0)
     for run in runs:
         steps = session.state.journal.steps(run.id)
         notes = [_ending(run)] if _ending(run) else []
-        notes += _taken_back(became.get(run.id, {}).values())
+        notes += _undone_by(became.get(run.id, {}).values())
         notes += [f"undid {run.undoes}"] if run.undoes else []
         if run.checkout != session.checkout:
             where = "a forgotten checkout" if run.checkout is None else clean(projects.get(run.checkout, "?"))
             notes.append(f"in {where}")
-        line = f"{style(pad(run.id, width), bold=True)}  {format_time(run.started_ns)}  {summed(steps)}"
+        line = f"{style(pad(run.id, width), bold=True)}  {format_time(run.started_ns)}  {step_counts(steps)}"
         tail = f"  ({'; '.join(notes)})" if notes else ""
         yield f"{line}  {style(clean(run.command), dim=True)}{style(tail, 'yellow')}"
 
 
-def _taken_back(by: Collection[str | None]) -> list[str]:
-    """Say by which runs one was taken back, given by which each of its conversations was."""
-    undoers = sorted({each for each in by if each is not None})
+def _undone_by(by: Collection[str | None]) -> list[str]:
+    """Return a note on the runs that undid a run. ``by`` has, for each of its conversations, that run or None."""
+    undoers = sorted({run for run in by if run is not None})
     how = "undone in part by" if None in by else "undone by"
     return [f"{how} {' and '.join(undoers)}"] if undoers else []
 
@@ -82,8 +82,8 @@ def _ending(run: Run) -> str:
     return "with failures" if run.exit_code else ""
 
 
-def summed(steps: tuple[Step, ...]) -> str:
-    """Return what a run did, in a few words."""
+def step_counts(steps: tuple[Step, ...]) -> str:
+    """Return how many steps of each kind a run did, and how many it didn't finish."""
     done = Counter(step.kind for step in steps if step.state == "done")
     left = Counter(step.state.value for step in steps if step.state != "done")
     words = [f"{count} {kind}" for kind, count in (*done.items(), *left.items())]
@@ -122,7 +122,7 @@ def _name(version: Version) -> str:
 
 
 def _as_json(session: Session, run: Run, *, steps: bool) -> dict[str, object]:
-    found: dict[str, object] = {
+    document: dict[str, object] = {
         "id": run.id,
         "command": run.command,
         "started_ns": run.started_ns,
@@ -133,8 +133,8 @@ def _as_json(session: Session, run: Run, *, steps: bool) -> dict[str, object]:
         "summary": json.loads(run.summary),
     }
     if not steps:
-        return found
-    return found | {
+        return document
+    return document | {
         "steps": [
             {
                 "id": step.action,
@@ -149,14 +149,14 @@ def _as_json(session: Session, run: Run, *, steps: bool) -> dict[str, object]:
         ],
         "versions": [
             {
-                "digest": each.digest,
-                "conversation": each.conversation,
-                "unit": each.unit,
-                "file": each.file,
-                "size": each.size,
-                "place": f"{each.side}:{each.path}",
-                "mtime_ns": each.mtime_ns,
+                "digest": version.digest,
+                "conversation": version.conversation,
+                "unit": version.unit,
+                "file": version.file,
+                "size": version.size,
+                "place": f"{version.side}:{version.path}",
+                "mtime_ns": version.mtime_ns,
             }
-            for each in session.state.versions.of_run(run.id)
+            for version in session.state.versions.of_run(run.id)
         ],
     }

@@ -1,4 +1,4 @@
-"""``reconcile ls``: the conversations of both sides, the threads of Leslie, or the records of Claudesidian."""
+"""``reconcile ls``: lists the conversations of both sides, the threads of Leslie, or the records of Claudesidian."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from reconcile.inspect.thread_listing import ThreadRow
 
 TITLE = 60
-AIM = 40
+OBJECTIVE = 40
 UNTITLED = "(no title)"
 _FAR_MS = 1e14
-"""Times from here on are no dates that a calendar has."""
+"""Times (ms) from here on are outside of the calendar."""
 
 
 @click.command(name="ls")
@@ -57,7 +57,7 @@ def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) 
         look = session.look()
         policy = policy_of(options, settings, selection(session, look, options))
         board = session.board(look, policy)
-        drawn, wanted = tree and root != "", named(board)
+        is_tree, wanted = tree and root != "", named(board)
         if root:
             (top,) = find_ids(session, look, [root])
             if top not in board.tree:
@@ -69,22 +69,22 @@ def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) 
             rows = tuple(listing.tree(board, None, wanted))
         else:
             rows = listing.flat(board, archived=archived)
-        if wanted is not None and not drawn:
+        if wanted is not None and not is_tree:
             rows = tuple(row for row in rows if row.conversation in wanted)
     if options.json:
         click.echo(json.dumps({"format": "reconcile.ls/1", "conversations": [_json(row) for row in rows]}, indent=2))
         return
     part = archived or root or wanted is not None
     hidden = 0 if part else len(listing.flat(board, archived=True))
-    _show(rows, Style.choose(options.color), with_root=not drawn and root is None and not archived)
+    _show(rows, Style.choose(options.color), with_root=not is_tree and root is None and not archived)
     if hidden:
         click.echo(f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})")
 
 
-def _json(row: Row) -> dict[str, object]:
-    found: dict[str, object] = to_builtins(row)
-    del found["branch"]
-    return found
+def _json(row: Row | ThreadRow) -> dict[str, object]:
+    document: dict[str, object] = to_builtins(row)
+    del document["branch"]
+    return document
 
 
 def _show(rows: tuple[Row, ...], style: Style, *, with_root: bool) -> None:
@@ -107,7 +107,7 @@ def _show(rows: tuple[Row, ...], style: Style, *, with_root: bool) -> None:
 
 
 def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoReturn:
-    """Print the listing, and end the command; ``other``: something was asked for that only conversations have."""
+    """Print the threads of Leslie, and end the command. ``other``: an option was given that it doesn't have."""
     from reconcile.adapters.leslie.files import project_at, read_leslie
     from reconcile.inspect.thread_listing import list_threads
 
@@ -118,8 +118,7 @@ def _list_threads(context: click.Context, *, tree: bool, other: bool) -> NoRetur
         raise click.UsageError(f"ls shows all threads of leslie, flat or with --tree: leave out {unknown}")
     rows = list_threads(read_leslie(project_at(options.workspace or os.getcwd()), time.time_ns()), tree=tree)
     if options.json:
-        found = [{key: value for key, value in to_builtins(row).items() if key != "branch"} for row in rows]
-        click.echo(json.dumps({"format": "reconcile.threads/1", "threads": found}, indent=2))
+        click.echo(json.dumps({"format": "reconcile.threads/1", "threads": [_json(row) for row in rows]}, indent=2))
     elif not rows:
         click.echo("no threads")
     else:
@@ -134,7 +133,7 @@ def _show_threads(rows: tuple[ThreadRow, ...], style: Style) -> None:
             row.branch + shorten(clean(row.title or UNTITLED), TITLE),
             clean(row.thread),
             clean(row.status or ""),
-            shorten(clean(row.objective_title or row.objective or ""), AIM),
+            shorten(clean(row.objective_title or row.objective or ""), OBJECTIVE),
             clean(", ".join(row.references)),
             clean(_depends(row)),
         )
@@ -144,13 +143,13 @@ def _show_threads(rows: tuple[ThreadRow, ...], style: Style) -> None:
 
 
 def _depends(row: ThreadRow) -> str:
-    """What it depends on; in parentheses what those depend on in turn."""
+    """Return the threads that it depends on; in parentheses those that these depend on in turn."""
     indirect = f"({', '.join(row.depends_on_indirectly)})" if row.depends_on_indirectly else ""
     return " ".join(part for part in (", ".join(row.depends_on), indirect) if part)
 
 
 def _list_records(context: click.Context, *, other: bool) -> NoReturn:
-    """Print the listing, and end the command; ``other``: something was asked for that only a tree has."""
+    """Print the records of Claudesidian, and end the command. ``other``: an option was given that it doesn't have."""
     from reconcile.inspect.record_listing import list_records
 
     options = options_of(context)

@@ -1,4 +1,4 @@
-"""``reconcile recover``: put back what was in a workspace that is gone, or went in part."""
+"""``reconcile recover``: restores the conversations of a workspace whose directory was lost, in whole or in part."""
 
 from __future__ import annotations
 
@@ -58,22 +58,22 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         records = session.records(None if source is None else os.path.join(cwd, source))
         if source is not None and not records:
             raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
-        known = [session.state.load(each.id) for each in records]
-        look_back = replace(look, memory=remembering(look.memory, known))
-        board = session.board(look_back, policy_of(options, settings, _NOTHING))
+        memories = [session.state.load(record.id) for record in records]
+        look_back = replace(look, memory=remembering(look.memory, memories))
+        board = session.board(look_back, policy_of(options, settings))
         if everything:
             chosen = tuple(coming(board, absent(board)))
-            left_out = tuple(each for each in absent(board) if each not in chosen)
+            left_out = tuple(id_ for id_ in absent(board) if id_ not in chosen)
         else:
-            found = offers(board, known)
-            chosen, left_out = _chosen(options, found, board), found.left_out
-        _say_left_out(options, board, left_out)
-        for each in lost_with_store(session.state, session.project, session.format, look):
-            way = f": {each.command}" if each.command else ""
-            print_message(options, f"lost with the store: {each.title or each.conversation}; {each.left}{way}")
-        policy = _policy(options, settings, chosen, tuple(each.id for each in records))
+            offered = offers(board, memories)
+            chosen, left_out = _chosen(options, offered, board), offered.left_out
+        _print_left_out(options, board, left_out)
+        for lost in lost_with_store(session.state, session.project, session.format, look):
+            way = f": {lost.command}" if lost.command else ""
+            print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
+        policy = _policy(options, settings, chosen, tuple(record.id for record in records))
         plan = plan_as_asked(session, look, policy)
-        if not _is_to_be_done(options, roots, session, plan):
+        if not _confirm(options, roots, session, plan):
             context.exit(exit_code(plan, None, options))
     if roots.workspace_id is not None and plan.policy.git_busy is None:
         put_marker_back(roots.workspace, roots.workspace_id)
@@ -89,38 +89,35 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
     context.exit(exit_code(plan, outcome, options))
 
 
-_NOTHING: dict[str, frozenset[str]] = {"only": frozenset(), "below": frozenset()}
-
-
 def _locate(options: Options, source: str | None) -> Roots:
-    """Find the two sides; those of JP's also where the workspace is gone."""
+    """Locate the two sides; those of JP also if the workspace is gone."""
     if options.format == "jp" or (options.format is None and fixed_format(options) is None):
         return locate_lost(options.workspace, options.store, source, os.getcwd(), os.environ, sys.platform)
     return find_roots(options)
 
 
 def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], records: tuple[int, ...]) -> Policy:
-    policy = policy_of(options, settings, _NOTHING)
+    policy = policy_of(options, settings)
     return replace(policy, request=Project(chosen, records=records))
 
 
-def _chosen(options: Options, found: Offers, board: Board) -> tuple[str, ...]:
-    """Return what is to be put back: asked group by group, or what was here last."""
+def _chosen(options: Options, offered: Offers, board: Board) -> tuple[str, ...]:
+    """Return the conversations to be restored: those that the user confirms by group, or those that were here last."""
     if is_interactive(options) and not options.yes and not options.is_dry:
-        return _asked(found.groups, board)
-    for group in found.groups[len(found.unasked) :]:
+        return _asked(offered.groups, board)
+    for group in offered.groups[len(offered.unasked) :]:
         way = "; at a terminal it is asked for, `reconcile project ID` takes one" if group.known else ""
         print_message(options, f"not taken: {_described(group, board)}{way}")
-    return taken_unasked(board, found)
+    return taken_unasked(board, offered)
 
 
 def _asked(groups: Sequence[Offer], board: Board) -> tuple[str, ...]:
-    """Ask for each group, as far as it can come with what was chosen before."""
+    """Ask about each group, without the conversations whose ancestors were refused before."""
     chosen: tuple[str, ...] = ()
     for group in groups:
         both = coming(board, {*chosen, *group.conversations})
-        group = replace(group, conversations=tuple(each for each in both if each in group.conversations))  # noqa: PLW2901
-        if group.conversations and click.confirm(clean(f"Put back {_described(group, board)}?")):
+        offer = replace(group, conversations=tuple(id_ for id_ in both if id_ in group.conversations))
+        if offer.conversations and click.confirm(clean(f"Put back {_described(offer, board)}?")):
             chosen = tuple(both)
     return chosen
 
@@ -137,26 +134,26 @@ def _described(offer: Offer, board: Board) -> str:
     return f"{count} {kind} {why}: {board.names(offer.conversations)}"
 
 
-def _say_left_out(options: Options, board: Board, conversations: Sequence[str]) -> None:
-    """Say what can't come, as it lies below what is local, or was never here."""
+def _print_left_out(options: Options, board: Board, conversations: Sequence[str]) -> None:
+    """Print the conversations that can't be restored, as an ancestor is local or was never here."""
     if conversations:
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "below what doesn't come (`reconcile project ID` names it, and asks)"
         print_message(options, f"left out: {count} {below}: {board.names(conversations)}")
 
 
-def _is_to_be_done(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
-    """Show what will be done, and ask; tell whether there is anything to do: if only what a killed run left."""
+def _confirm(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:
+    """Print the plan, and ask. Return whether there is anything to do, be it to finish a killed run."""
     if options.out is not None and not roots.workspace_identity:
         raise click.UsageError("--out: there is no .jp that a saved plan could be carried out in; recover at once")
     save_plan(options, roots, plan)
-    marked = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
-    marks = not marked and plan.policy.git_busy is None
-    if marks:
+    has_marker = roots.workspace_id is None or os.path.lexists(os.path.join(roots.workspace, ".id"))
+    writes_marker = not has_marker and plan.policy.git_busy is None
+    if writes_marker:
         verb = "writes" if options.yes and not options.is_dry else "would write"
         print_message(options, f"{verb} {roots.workspace}/.id with the id {roots.workspace_id}")
-    asks = not options.is_dry and bool(plan.actions or marks)
-    # Git is in the middle of something: what was asked for is recorded, and done at its end.
+    asks = not options.is_dry and bool(plan.actions or writes_marker)
+    # While git is in the middle of an operation, the request is recorded, and carried out at its end.
     put_off = plan.policy.git_busy is not None and bool(plan.intents)
     pending = asks or (not options.is_dry and (put_off or bool(session.state.journal.open_runs())))
     if not pending or (asks and not options.yes):

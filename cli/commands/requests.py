@@ -1,5 +1,6 @@
-"""Commands that ask one thing of a run: ``fork``, ``gc``, ``local``, ``project``, ``resolve``, ``restore``, ``rm``,
-``set-parent``, ``undo``. Each makes a request of `reconcile.model.policy`, or decisions, from its options.
+"""Commands that make one request: ``fork gc local project resolve restore rm set-parent undo``.
+
+Each builds a request of `reconcile.model.policy`, or decisions, from its options, and runs one pass with it.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def fork(
     part = Part(parse_time(start, now_ns), parse_time(end, now_ns), last)
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        (found,) = find_ids(session, look, [conversation])
-        return replace(policy, request=Branch(found, part, title, local))
+        (source,) = find_ids(session, look, [conversation])
+        return replace(policy, request=Branch(source, part, title, local))
 
     run_pass(context, adjust)
 
@@ -108,9 +109,9 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
     """
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        found = tuple(dict.fromkeys(find_ids(session, look, ids)))
-        _tell_history(session, look, found)
-        return replace(policy, request=Localize(found))
+        chosen = tuple(dict.fromkeys(find_ids(session, look, ids)))
+        _warn_of_history(session, look, chosen)
+        return replace(policy, request=Localize(chosen))
 
     run_pass(context, adjust)
 
@@ -129,7 +130,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     """
     if bool(ids) + everything + behind != 1:
         raise click.UsageError("name conversations, or --all, or --behind")
-    # What --all meets is nobody's choice: a local ancestor becomes public only where it is said in so many words.
+    # The user didn't choose what --all finds: only --with-ancestors makes a local ancestor public then.
     ancestors = with_ancestors or (options_of(context).yes and not everything)
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
@@ -208,14 +209,16 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
     children = Children.CASCADE if cascade else Children.PROMOTE if promote else Children.REFUSE
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        lost = {each.conversation for each in lost_with_store(session.state, session.project, session.format, look)}
-        missed = {each: found for each in ids if (found := session.format.parse_id(each)) in lost}
-        if missed and not session.readonly:
-            session.state.lost_no_more(missed.values())
-            session.messages += [f"{each}: it was lost with a store, and is not listed any more" for each in missed]
-        wanted = find_ids(session, look, [each for each in ids if each not in missed])
-        _tell_history(session, look, wanted)
-        return replace(policy, request=Remove(tuple(dict.fromkeys(wanted)), children))
+        in_lost_store = {
+            lost.conversation for lost in lost_with_store(session.state, session.project, session.format, look)
+        }
+        dropped = {text: id_ for text in ids if (id_ := session.format.parse_id(text)) in in_lost_store}
+        if dropped and not session.readonly:
+            session.state.lost_no_more(dropped.values())
+            session.messages += [f"{text}: it was lost with a store, and is not listed any more" for text in dropped]
+        chosen = find_ids(session, look, [text for text in ids if text not in dropped])
+        _warn_of_history(session, look, chosen)
+        return replace(policy, request=Remove(tuple(dict.fromkeys(chosen)), children))
 
     run_pass(context, adjust, confirm="Remove them from both sides?")
 
@@ -232,8 +235,8 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
         raise click.UsageError("choose one: a parent, or --none")
 
     def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        found = find_ids(session, look, [conversation, *([] if parent is None else [parent])])
-        return replace(policy, request=Reparent(found[0], found[1] if parent is not None else None))
+        child, *parents = find_ids(session, look, [conversation, *([] if parent is None else [parent])])
+        return replace(policy, request=Reparent(child, parents[0] if parents else None))
 
     run_pass(context, adjust)
 
@@ -253,22 +256,22 @@ def undo(context: click.Context, run: str | None) -> None:
     from reconcile.engine.run_history import find_run, newest_run
 
     from ..output.timestamps import format_time
-    from .log import summed
+    from .log import step_counts
 
     options = options_of(context)
 
     def adjust(policy: Policy, session: Session, _look: Look) -> Policy:
-        found = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
-        done = summed(session.state.journal.steps(found.id))
-        print_message(options, f"undo of {found.id}, {format_time(found.started_ns)}: {found.command} ({done})")
-        return replace(policy, request=TakeBack(found.id))
+        undone = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
+        steps = step_counts(session.state.journal.steps(undone.id))
+        print_message(options, f"undo of {undone.id}, {format_time(undone.started_ns)}: {undone.command} ({steps})")
+        return replace(policy, request=TakeBack(undone.id))
 
-    # Elsewhere than at a terminal the command is the answer: what an undo removes is in the vault.
+    # Without a terminal the command needs no confirmation: the vault keeps everything that an undo removes.
     run_pass(context, adjust, "Undo this run?" if is_interactive(options) else "")
 
 
-def _tell_history(session: Session, look: Look, conversations: Collection[str]) -> None:
-    """Say of which conversations git has files, in its index or its last commit."""
+def _warn_of_history(session: Session, look: Look, conversations: Collection[str]) -> None:
+    """Add a message that names the conversations of which git has files, in its index or its last commit."""
     from reconcile.fs.git_state import has_committed
 
     top = session.roots.workspace_conversations
@@ -276,9 +279,10 @@ def _tell_history(session: Session, look: Look, conversations: Collection[str]) 
     for copy in look.workspace.copies:
         if copy.conversation in conversations:
             paths.setdefault(copy.conversation, []).append(os.path.join(top, copy.path))
-    known = [each for each, found in paths.items() if has_committed(session.roots.project, found)]
-    if known:
-        words = "git has files of it" if len(known) == 1 else "git has files of them"
+    committed = [id_ for id_, its_paths in paths.items() if has_committed(session.roots.project, its_paths)]
+    if committed:
+        files = "git has files of it" if len(committed) == 1 else "git has files of them"
         session.messages.append(
-            f"{', '.join(known)}: {words}; what was committed stays in git's history, which reconcile doesn't change"
+            f"{', '.join(committed)}: {files}; what was committed stays in git's history, "
+            "which reconcile doesn't change"
         )

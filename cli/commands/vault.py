@@ -1,4 +1,4 @@
-"""``reconcile vault`` and ``show``: what the vault holds, taking it out for good, and printing one version."""
+"""``reconcile vault`` and ``show``: list the versions in the vault, remove some for good, and print one."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ def vault(context: click.Context, prune: bool, older_than: str | None, purge: st
         open_session(roots, settings, readonly=False) as session,
         session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)),
     ):
-        asked = {each.digest for each in chosen}
-        chosen = tuple(each for each in _chosen(session, limit, purge) if each.digest in asked)
+        confirmed = {holding.digest for holding in chosen}
+        chosen = tuple(holding for holding in _chosen(session, limit, purge) if holding.digest in confirmed)
         remove(session.state, session.vault, chosen)
         _report(options, session, chosen, removed=True)
 
 
 def _chosen(session: Session, limit: int | None, purge: str | None) -> tuple[Holding, ...]:
-    found = holdings(session.state, session.vault)
+    every = holdings(session.state, session.vault)
     if purge is not None:
-        return (named(found, purge),)
-    return found if limit is None else older_than(found, limit)
+        return (named(every, purge),)
+    return every if limit is None else older_than(every, limit)
 
 
 def _counted(chosen: tuple[Holding, ...]) -> str:
-    total = size(sum(each.size for each in chosen))
+    total = size(sum(holding.size for holding in chosen))
     return f"{len(chosen)} version{'' if len(chosen) == 1 else 's'} ({total})"
 
 
@@ -80,20 +80,19 @@ def _report(
     options: Options, session: Session, chosen: tuple[Holding, ...], *, removed: bool = False, planned: bool = False
 ) -> None:
     if options.json:
-        found = {
+        document = {
             "format": "reconcile.vault/1",
-            "objects": [_as_json(each) for each in chosen],
-            "bytes": sum(each.size for each in chosen),
+            "objects": [_as_json(holding) for holding in chosen],
+            "bytes": sum(holding.size for holding in chosen),
             "removed": removed,
         }
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(document, indent=2))
         return
     style = Style.choose(options.color)
     shown = chosen if options.verbose else chosen[-SHOWN:]
-    for each in reversed(shown):
-        of_it = each.versions[-1] if each.versions else None
-        what = _what(of_it) if of_it is not None else "(of no run)"
-        click.echo(f"  {each.digest[:16]}  {size(each.size):>9}  {format_time(each.newest_ns)}  {clean(what)}")
+    for holding in reversed(shown):
+        name = _name(holding.versions[-1]) if holding.versions else "(of no run)"
+        click.echo(f"  {holding.digest[:16]}  {size(holding.size):>9}  {format_time(holding.newest_ns)}  {clean(name)}")
     if len(chosen) > len(shown):
         click.echo(f"  ... and {len(chosen) - len(shown)} older ones (-v shows all)")
     words = "would be taken out of the vault for good" if planned else "in the vault"
@@ -103,27 +102,27 @@ def _report(
         _warn_of_sides(session, chosen)
 
 
-def _what(version: Version) -> str:
-    """What a version is of: by the name that `show` takes, or where no run has kept it, by its digest alone."""
+def _name(version: Version) -> str:
+    """Return the name of a version that `show` takes, or its unit and file if no run has kept it."""
     if version.run is None:
         return "  ".join(part for part in (version.conversation, version.unit, version.file, "(of no run)") if part)
     return f"{version.name}  {version.file}"
 
 
 def _warn_of_sides(session: Session, chosen: tuple[Holding, ...]) -> None:
-    """Say where the same content still lies in the open."""
-    gone = {version.xxh3 for each in chosen for version in each.versions}
+    """Print the places on both sides that still have the same content."""
+    removed = {version.xxh3 for holding in chosen for version in holding.versions}
     look = session.look()
     for place, state in listing_of(look.store, look.workspace).items():
-        if state.digest in gone:
+        if state.digest in removed:
             click.echo(f"  still there: {clean(str(place))}")
 
 
-def _as_json(each: Holding) -> dict[str, object]:
+def _as_json(holding: Holding) -> dict[str, object]:
     return {
-        "digest": each.digest,
-        "size": each.size,
-        "newest_ns": each.newest_ns,
+        "digest": holding.digest,
+        "size": holding.size,
+        "newest_ns": holding.newest_ns,
         "versions": [
             {
                 "conversation": v.conversation,
@@ -132,7 +131,7 @@ def _as_json(each: Holding) -> dict[str, object]:
                 "run": v.run,
                 "place": f"{v.side}:{v.path}",
             }
-            for v in each.versions
+            for v in holding.versions
         ],
     }
 
@@ -151,31 +150,34 @@ def show(context: click.Context, version: str) -> None:
     roots = find_roots(options)
     with open_session(roots, settings_of(roots), readonly=True) as session:
         versions = find_versions(session.state, version, session.format)
-        contents = {each.digest: session.vault.read(each.digest) for each in versions}
+        contents = {version.digest: session.vault.read(version.digest) for version in versions}
     if options.json:
-        found = [
+        listed = [
             {
-                "conversation": each.conversation,
-                "unit": each.unit,
-                "file": each.file,
-                "digest": each.digest,
-                "size": each.size,
-                "run": each.run,
-                "content": base64.b64encode(contents[each.digest]).decode(),
+                "conversation": version.conversation,
+                "unit": version.unit,
+                "file": version.file,
+                "digest": version.digest,
+                "size": version.size,
+                "run": version.run,
+                "content": base64.b64encode(contents[version.digest]).decode(),
             }
-            for each in versions
+            for version in versions
         ]
-        click.echo(json.dumps({"format": "reconcile.show/1", "versions": found}, indent=2))
+        click.echo(json.dumps({"format": "reconcile.show/1", "versions": listed}, indent=2))
         return
     terminal = sys.stdout.isatty()
     if len(versions) == 1 and not terminal:
         sys.stdout.buffer.write(contents[versions[0].digest])
         return
     style = Style.choose(options.color)
-    for each in versions:
-        where = f"{each.side}:{each.path}"
+    for item in versions:
+        where = f"{item.side}:{item.path}"
         click.echo(
-            style(f"{clean(where)}  {size(each.size)}  {format_time(each.mtime_ns)}  {each.digest[:16]}", bold=True)
+            style(
+                f"{clean(where)}  {size(item.size)}  {format_time(item.mtime_ns)}  {item.digest[:16]}",
+                bold=True,
+            )
         )
-        for line in contents[each.digest].decode(errors="surrogateescape").splitlines():
+        for line in contents[item.digest].decode(errors="surrogateescape").splitlines():
             click.echo(clean(line))

@@ -1,4 +1,4 @@
-"""``reconcile watch``: keeps both sides together for as long as it is left running."""
+"""``reconcile watch``: runs passes while files change, and prints events as text or as JSON, until it is stopped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _COLORS = {
     What.POLLING: "yellow",
 }
 _ATTENTION = (What.FAILED, What.HELD, What.WAITING, What.POLLING)
-"""What ``-q`` leaves."""
+"""Kinds of events that ``-q`` prints."""
 
 
 @click.command("watch")
@@ -68,7 +68,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
 
     SIGTERM and Ctrl-C finish the step in hand, SIGHUP reads the configuration again.
     """
-    gc.enable()  # which commands that end do without
+    gc.enable()  # other commands end before garbage matters
     options = options_of(context)
     if options.is_dry or options.only or options.below or options.accept:
         raise click.UsageError("watch takes no --dry-run, --check, --out, --only, --below or --accept")
@@ -79,19 +79,19 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
         nonlocal begun
         roots = find_roots(options)
         settings = settings_of(roots)
-        if not begun:  # later on it is a store that went, which a watcher waits for
+        if not begun:  # a store that is missing later was removed: the watcher waits for it
             tell_new_store(options, roots)
         begun = True
         session = open_session(roots, settings, readonly=False)
-        policy = policy_of(options, settings, {"only": frozenset(), "below": frozenset()})
+        policy = policy_of(options, settings)
         pace = _pace(settings, settle, settle_at_most)
         return Watched(session, policy, settings.lock_timeout, pace, lambda: find_roots(options))
 
-    printer = _Lines(options) if options.json else _Screen(options)
+    printer = _JsonLines(options) if options.json else _TextLines(options)
 
     def tell(news: News, standing: Standing) -> None:
         printer.tell(news, standing)
-        if isinstance(output_error(), ConnectionError):  # nobody reads what it does any more: it ends, as in a pipeline
+        if isinstance(output_error(), ConnectionError):  # the reader closed the pipe
             watcher.inbox.stop()
 
     watcher = Watcher(opening, tell)
@@ -109,7 +109,7 @@ def _pace(settings: Settings, settle: float | None, settle_at_most: float | None
 
 @contextmanager
 def _signals(inbox: Inbox) -> Iterator[set[int]]:
-    """Turn signals into what they ask for; the second Ctrl-C is the usual one. Give the set of those that came."""
+    """Handle signals: stop, or read the configuration again. Yield the set of received ones. A second Ctrl-C kills."""
     seen: set[int] = set()
     at_terminal = sys.stdout.isatty()
     usual = signal.getsignal(signal.SIGINT)
@@ -136,8 +136,8 @@ def _signals(inbox: Inbox) -> Iterator[set[int]]:
             signal.signal(number, handler)
 
 
-class _Lines:
-    """An event a line, for programs (docs/json.md)."""
+class _JsonLines:
+    """Prints events as lines of JSON (docs/json.md)."""
 
     def __init__(self, options: Options) -> None:
         self._quiet = options.quiet
@@ -159,11 +159,11 @@ class _Lines:
         click.echo(json.dumps({key: value for key, value in line.items() if value is not None}))
 
     def close(self) -> None:
-        """Nothing is left to be said."""
+        """Print nothing more."""
 
 
-class _Screen:
-    """A line for each thing done, for people; at a terminal a last one that says how things stand."""
+class _TextLines:
+    """Prints events as lines of text; at a terminal, the last line is the present status."""
 
     def __init__(self, options: Options) -> None:
         self._style = Style.choose(options.color)
@@ -171,9 +171,9 @@ class _Screen:
         self._status = sys.stdout.isatty() and not options.quiet
         self._last = ""
         self._room: int | None = None
-        """How many more things done are printed of a pass with much to do."""
-        self._more = False
-        """There was more."""
+        """How many more actions of a long pass are printed; None: all."""
+        self._has_more = False
+        """The last pass had more actions than were printed."""
         if self._status:
             click.echo(self._style("looking at both sides", dim=True), nl=False)
 
@@ -185,23 +185,23 @@ class _Screen:
         if news.action is not None:
             self._last = now
         if self._status:
-            # One that is wider than the terminal couldn't be taken back.
+            # A line wider than the terminal couldn't be erased.
             text = shorten(self._standing(standing), shutil.get_terminal_size().columns - 1)
             click.echo(self._style(text, dim=True), nl=False)
 
     def _shows(self, news: News) -> bool:
-        """Tell whether something is printed: of a pass with much to do, only the first things done are."""
+        """Tell whether an event is printed; of a long pass, only the first `SHOWN` actions are."""
         if self._quiet:
             return news.what in _ATTENTION
         if news.what in (What.BEGUN, What.ENDED):
-            self._room, self._more = (SHOWN, False) if news.what is What.BEGUN else (None, (self._room or 0) < 0)
+            self._room, self._has_more = (SHOWN, False) if news.what is What.BEGUN else (None, (self._room or 0) < 0)
         if news.what is not What.DONE or self._room is None:
             return True
         self._room -= 1
         return self._room >= 0
 
     def close(self) -> None:
-        """Leave an empty line to the shell."""
+        """Erase the status line."""
         self._clear()
 
     def _clear(self) -> None:
@@ -218,7 +218,7 @@ class _Screen:
         if news.what is What.BEGUN:
             return f"{news.message} to do"
         if news.what is What.ENDED:
-            return news.message + (f", of which {SHOWN} are shown" if self._more else "")
+            return news.message + (f", of which {SHOWN} are shown" if self._has_more else "")
         words = {What.RESUMED: "going on", What.STOPPED: "stopped"}.get(news.what, news.what.value)
         if news.what in (What.MESSAGE, What.NOTED):
             return clean(news.message)
