@@ -88,7 +88,7 @@ def fold(
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
     _fold_whole(store, memory, plan, sides, changes)
     _fold_partitions(memory, plan, undone, changes)
-    if memory.waiting and whole is None:
+    if memory.waiting:
         _fold_requests((store, workspace), run, plan, sides, changes)
     changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
     return changes

@@ -176,6 +176,12 @@ class Board(Struct, kw_only=True):
         due = not known and (main.side, view.id) in self.memory.renames
         return name if due or any(title != final.title for title in before) else main.dirname
 
+    def free_id(self, taken: set[str]) -> str:
+        """Return the id of a new conversation: neither in ``taken``, which grows, nor known outside this part."""
+        while (new := self.rules.format.new_id(self.now_ns, taken)) in self.whole.taken:
+            taken.add(new)
+        return new
+
     def still_there(self, ids: Iterable[str]) -> list[str]:
         """Return the targets that are still there: a saved plan may ask again for what is gone by now."""
         return [each for each in ids if each in self.views]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Digest, File, Snapshot
     from reconcile.model.units import Rules
     from reconcile.planning.context import Board
+    from reconcile.planning.rules.guards import Whole
 
 _ASKED = (Reason.REMOVED_AS_ASKED, Reason.EXPIRED)
 BULK_NAMES = 5
@@ -54,16 +55,17 @@ def without_bulk(board: Board, actions: list[Action]) -> list[Action]:
     return [action for action in actions if action.id not in refused]
 
 
-def bulk_undo(actions: Sequence[Action], sides: Iterable[Snapshot], rules: Rules, again: str) -> Item | None:
+def bulk_undo(actions: Sequence[Action], whole: Whole, rules: Rules, again: str) -> Item | None:
     """Return what is held where an undo would remove too many directories of a side at once.
 
     Those that it makes again are no loss. ``again`` is the command that accepts it.
     """
-    for side in sides:
-        going = [action for action in actions if _removes_a_directory(action) and action.target.side is side.side]
-        if is_bulk(len(going), len(side.copies)):
+    for side in Side:
+        going, there = [each for each in actions if each.target.side is side], whole.directories_of(side)
+        going = [action for action in going if _removes_a_directory(action)]
+        if is_bulk(len(going), there):
             what, names = _named(going, rules)
-            message = f"{side.side}: {len(going)} of {len(side.copies)} {what} would be removed: {names}"
+            message = f"{side}: {len(going)} of {there} {what} would be removed: {names}"
             return _whole(Reason.BULK, message, again)
     return None
 

@@ -58,8 +58,7 @@ def make_plan(
     """Return the plan that brings both sides together.
 
     Streams that differ must have their events (`needs_events`); ``now_ns`` names forks, and tells what has expired.
-    ``whole`` is given where the plan is about a part (`reconcile.planning.incremental.scope`), and no command asks for
-    anything.
+    ``whole`` is given where the plan is about a part (`reconcile.planning.incremental.scope`).
 
     Raises:
         RefusedError: what a command asks for can't be.
@@ -87,9 +86,9 @@ def plan_by_rules(
     whole: Whole | None = None,
 ) -> Plan:
     """Return the same plan, with nothing taken for granted at a glance."""
-    decided = partial(decide, store, workspace, memory, rules=rules, now_ns=now_ns)
+    decided = partial(decide, store, workspace, memory, rules=rules, now_ns=now_ns, whole=whole)
     written = partial(_written, store=store, workspace=workspace)
-    unasked = board = decided(policy, whole=whole)
+    unasked = board = decided(policy)
     if (request := policy.tree_edit) is not None:
         from reconcile.planning.requests.edits import edits_of  # here: most runs change no tree
         from reconcile.planning.requests.remove import keeping_parents
@@ -104,9 +103,9 @@ def plan_by_rules(
         from reconcile.planning.requests.remove import keeping_parents
 
         if (left := unfinished(board)) is not None:
-            board = decided(left.joining(policy), edits=left, whole=whole)
+            board = decided(left.joining(policy), edits=left)
             if (fewer := keeping_parents(board)) is not None:
-                board = decided(fewer.joining(policy), edits=fewer, whole=whole)
+                board = decided(fewer.joining(policy), edits=fewer)
     if _is_limited_by_command(policy):
         if policy.decisions:
             unasked = decided(replace(policy, only=frozenset(), decisions={}))

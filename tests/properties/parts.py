@@ -1,4 +1,5 @@
-"""Every plain run beside one that is about a part: what has changed since the last plain run, and what that concerns.
+"""Every run beside one that is about a part: what has changed since the last plain run, what the command names, and
+what both concern.
 
 The plan of the part must be the plan of everything, and what is learned from it must be the same.
 """
@@ -10,17 +11,23 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Look, Memory, remembered
+from reconcile.model.baseline import IntentKind, Look, Memory, remembered
+from reconcile.model.policy import Branch, TakeBack
 from reconcile.model.snapshot import Side, Stream
 from reconcile.planning.baseline_update import fold
-from reconcile.planning.incremental.scope import Known, Part
+from reconcile.planning.decide import decide
+from reconcile.planning.filters import without_git
+from reconcile.planning.incremental.scope import Known, Part, concerned_by_run, named_by
 from reconcile.planning.planner import make_plan
+from reconcile.planning.requests.fork import plan_branch
+from reconcile.planning.requests.undo import plan_undo
 from reconcile.planning.rules.guards import holds_any, look_at_sides
 from tests.support.pure_level import RULES, PureLevel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from reconcile.model.past_run import PastRun
     from reconcile.model.plan import Item, Note, Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy, Snapshot
@@ -38,6 +45,7 @@ def restricted(memory: Memory, conversations: Collection[str]) -> Memory:
         parents={key: each for key, each in memory.parents.items() if key in conversations},
         tombstones={key: each for key, each in memory.tombstones.items() if key in conversations},
         asides={key: each for key, each in memory.asides.items() if key[0] in conversations},
+        waiting={key: each for key, each in memory.waiting.items() if key[0] in conversations},
     )
 
 
@@ -50,6 +58,8 @@ class Kept:
     foreign: tuple[object, ...]
     identities: tuple[str, str]
     policy: Policy
+    due: frozenset[str] = frozenset()
+    """What has changed since the last plain run, and what limited runs have touched."""
     stuck: bool = False
     """Something is held that concerns a side as a whole, so that other conversations may be due."""
 
@@ -81,18 +91,44 @@ class PartLevel(PureLevel):
         return outcome
 
     def _plan(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Plan:
+        named = named_by(policy)
         plan = PureLevel._plan(self, store, workspace, memory, policy)
-        if _is_plain(policy):
-            self.part = self._part(store, workspace, memory, policy)
-            if self.part is not None:
-                look = self.part.look
-                mine = make_plan(look.store, look.workspace, look.memory, policy, RULES, self.now_ns, self.part.whole)
-                _compare(plan, mine, self.part)
+        self.part = self._part(Look(store, workspace, memory), policy, named) if named is not None else None
+        if self.part is not None:
+            look, whole = self.part.look, self.part.whole
+            if isinstance(policy.request, Branch):
+                board = decide(look.store, look.workspace, look.memory, policy, RULES, self.now_ns, whole=whole)
+                source = self._stored(board, policy.request.id)
+                mine = without_git(plan_branch(board, policy.request, source), policy.git_busy)
+            else:
+                mine = make_plan(look.store, look.workspace, look.memory, policy, RULES, self.now_ns, whole)
+            self._compare(plan, mine, policy)
         return plan
 
-    def _part(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Part | None:
+    def _undo(self, past: PastRun, look: Look, policy: Policy) -> Plan:
+        plan = PureLevel._undo(self, past, look, policy)
+        self.part = self._part(look, policy, concerned_by_run(past, RULES.format) | policy.only | policy.below)
+        if self.part is not None:
+            self._compare(plan, plan_undo(past, self.part.look, policy, RULES, self.now_ns, self.part.whole), policy)
+        return plan
+
+    def _compare(self, plan: Plan, mine: Plan, policy: Policy) -> None:
+        assert self.part is not None
+        _compare(plan, mine, self.part)
+        if not _is_plain(policy):
+            name = "undo" if isinstance(policy.request, TakeBack) else type(policy.request).__name__.lower()
+            self.counts[name] = self.counts.get(name, 0) + 1
+            assert mine.about == plan.about
+            assert mine.waiting == plan.waiting
+            assert mine.remembered == plan.remembered
+            if plan.about is not None and not plan.quiet and not mine.quiet:
+                assert mine.states == plan.states
+                assert mine.outline == plan.outline
+
+    def _part(self, look: Look, policy: Policy, named: Collection[str]) -> Part | None:
+        store, workspace, memory = look.store, look.workspace, look.memory
         kept = self.kept.get(self.at)
-        if kept is None or kept.stuck or not kept.is_as_before(store, workspace, policy) or memory.waiting:
+        if kept is None or kept.stuck or not kept.is_as_before(store, workspace, self._plain(policy)) or memory.waiting:
             return None
         # More may be remembered since another checkout's run, which makes an empty side one that was emptied.
         if kept.memory != memory and not (
@@ -102,10 +138,10 @@ class PartLevel(PureLevel):
         # Where conversations have left a side, or another checkout has found the store lost, all is looked at.
         if look_at_sides(store, workspace, memory, RULES.format).store_renewed:
             return None
-        changed = _take_in(kept, Look(store, workspace, memory))
+        kept.due |= _take_in(kept, look)
         if not kept.known.suffices():
             return None
-        part = kept.known.part(changed, lambda ids: restricted(memory, ids))
+        part = kept.known.part(kept.due.union(named), lambda ids: restricted(memory, ids))
         self.counts["parts"] = self.counts.get("parts", 0) + 1
         self.counts["smaller"] = self.counts.get("smaller", 0) + (
             len(part.look.store.copies) + len(part.look.workspace.copies) < len(store.copies) + len(workspace.copies)
@@ -122,30 +158,54 @@ class PartLevel(PureLevel):
     ) -> Changes:
         changes = PureLevel._learned(self, store, workspace, memory, plan, undone)
         if not _is_plain(plan.policy):
+            if self.part is not None:
+                self._check_learned(store, workspace, memory, plan, undone, changes)
             return changes
         if self.part is None:
             known = Known.seen(_without_events(Look(store, workspace, memory)), RULES)
             self.learned = {*_ids(memory), *(copy.conversation for copy in (*store.copies, *workspace.copies))}
         else:
             known = self.kept[self.at].known
-            _take_in(self.kept[self.at], Look(store, workspace, memory))
-            ids = self.part.conversations | {action.conversation for action in plan.actions}
-            self.learned = set(ids)
-            look = _with_events(known.look(ids, restricted(memory, ids)), store, workspace)
-            mine = fold(look.store, look.workspace, look.memory, plan, RULES, whole=known.whole)
-            # What a plan decides ahead of a parent may be taken back by what is learned, in every run.
-            again = {key for key, parent in changes.parents.items() if self.before.parents.get(key) == parent} - ids
-            ours = replace(changes, parents={key: each for key, each in changes.parents.items() if key not in again})
-            assert mine == ours, f"of a part, something else is learned: {mine}\nnot {changes}"
+            self._check_learned(store, workspace, memory, plan, undone, changes)
         self.kept[self.at] = Kept(
             known,
             memory,
             (*store.foreign, *workspace.foreign),
             (store.identity, workspace.identity),
             plan.policy,
-            any(item.conversation is None for item in plan.held),
+            stuck=any(item.conversation is None for item in plan.held) or not known.suffices(),
         )
         return changes
+
+    def _check_learned(
+        self,
+        store: Snapshot,
+        workspace: Snapshot,
+        memory: Memory,
+        plan: Plan,
+        undone: Collection[str],
+        changes: Changes,
+    ) -> None:
+        assert self.part is not None
+        kept = self.kept[self.at]
+        known = kept.known
+        kept.due |= _take_in(kept, Look(store, workspace, memory))
+        ids = self.part.conversations | {action.conversation for action in plan.actions}
+        self.learned = set(ids)
+        look = _with_events(known.look(ids, restricted(memory, ids)), store, workspace)
+        mine = fold(look.store, look.workspace, look.memory, plan, RULES, undone, known.whole)
+        # What a plan decides ahead of a parent may be taken back by what is learned, in every run.
+        again = {key for key, parent in changes.parents.items() if self.before.parents.get(key) == parent} - ids
+        # That a conversation is local is learned from its metadata by the run after the one that saved it.
+        late = {key for key, each in changes.intents.items() if each and each.kind is IntentKind.LOCAL} - ids
+        ours = replace(
+            changes,
+            parents={key: each for key, each in changes.parents.items() if key not in again},
+            intents={key: each for key, each in changes.intents.items() if key not in late},
+        )
+        assert mine == ours, f"of a part, something else is learned: {mine}\nnot {changes}"
+        # A side that was empty and is not: were it emptied again, that would look as it did at the last full look.
+        kept.stuck = kept.stuck or not known.suffices()
 
 
 def _is_plain(policy: Policy) -> bool:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.baseline import Memory
+    from reconcile.model.past_run import PastRun
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Snapshot
@@ -222,7 +223,7 @@ class PureLevel:
         if isinstance(policy.request, TakeBack):
             request = TakeBack(self.past.resolved(command.workspace, policy.request.run))
             policy = replace(policy, request=request)
-            plan = plan_undo(self.past.find(request.run), Look(store, workspace, memory), policy, RULES, self.now_ns)
+            plan = self._undo(self.past.find(request.run), Look(store, workspace, memory), policy)
         else:
             try:
                 plan = self._plan(store, workspace, memory, policy)
@@ -273,6 +274,9 @@ class PureLevel:
         chosen = tuple(coming(board, absent(board))) if everything else taken_unasked(board, offers(board, records))
         request = Project(chosen, records=tuple(range(len(records))))
         return remembering(look.memory, records, chosen), replace(policy, request=request)
+
+    def _undo(self, past: PastRun, look: Look, policy: Policy) -> Plan:
+        return plan_undo(past, look, policy, RULES, self.now_ns)
 
     def _plan(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Plan:
         if isinstance(policy.request, Branch):

@@ -14,6 +14,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Look
+from reconcile.model.policy import (
+    Branch,
+    Collect,
+    Localize,
+    Project,
+    PutBack,
+    Quarantine,
+    Remove,
+    Reparent,
+    TakeBack,
+)
 from reconcile.model.snapshot import Side
 from reconcile.planning.incremental.ancestry import Kin, above, kin_of
 from reconcile.planning.incremental.side_index import KnownSide
@@ -24,6 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from reconcile.model.baseline import Memory
+    from reconcile.model.format import Format
+    from reconcile.model.past_run import PastRun
+    from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.model.units import Rules
     from reconcile.planning.rules.guards import Whole
@@ -137,7 +151,8 @@ class Known:
 
         It leads back here, so that it isn't kept: of a circle, the memory is not free before the collector comes.
         """
-        return replace(self._whole, directories=len(self.sides[Side.WORKSPACE].paths), taken=self)
+        store, workspace = (len(self.sides[side].paths) for side in (Side.STORE, Side.WORKSPACE))
+        return replace(self._whole, directories=workspace, stored=store, taken=self)
 
     def look(self, conversations: Collection[str], memory: Memory) -> Look:
         """Return both sides as if they held these conversations alone."""
@@ -154,6 +169,43 @@ class Known:
     def _are_inhabited(self) -> tuple[bool, bool]:
         store, workspace = (holds_any(side.copies(), self._rules.format) for side in self.sides.values())
         return store, workspace
+
+
+def named_by(policy: Policy) -> frozenset[str] | None:
+    """Return the conversations that a command names; None: what it asks for may concern any.
+
+    A plan of the part around these, and around what is due, equals the plan of everything (`Known.part`). The
+    conversations of an earlier run (`undo`) are in its steps (`concerned_by_run`).
+    """
+    chosen = policy.only | policy.below | policy.decisions.keys()
+    match policy.request:
+        case None | TakeBack() | PutBack():
+            return chosen
+        case Localize(ids) | Remove(ids) | Quarantine(ids):
+            return chosen.union(ids)
+        case Project(ids, everything, behind, _, records):
+            return None if everything or behind or records is not None else chosen.union(ids)
+        case Reparent(conversation, parent):
+            return chosen.union((conversation, *(() if parent is None else (parent,))))
+        case Branch(conversation):
+            return chosen | {conversation}
+        case Collect():
+            return None
+
+
+def concerned_by_run(past: PastRun, fmt: Format) -> frozenset[str]:
+    """Return the conversations of an earlier run, and those whose directories its paths pass through."""
+    found = {*past.remembered, *past.since.changed, *past.since.undone}
+    for action in past.steps:
+        found.update((action.conversation, *action.touches))
+        places = (action.source, action.target, *(write.target for write in action.writes), *action.removes)
+        names = {name for place in places if place is not None for name in place.path.split("/")}
+        found.update(each for name in names if (each := fmt.id_of(name)) is not None)
+    for known in past.remembered.values():
+        agreed = known.agreed
+        above = (known.parent, *(() if agreed is None else (agreed.parent, agreed.container)))
+        found.update(conversation for conversation in above if conversation is not None)
+    return frozenset(found)
 
 
 def _is_unusual(look: Look, sides: Sides) -> bool:

@@ -35,7 +35,7 @@ def plan_branch(board: Board, request: Branch, contents: Mapping[str, Content]) 
     """
     view = board.views[request.id]
     files = _files(board, view, request, contents)
-    new = board.rules.format.new_id(board.now_ns, set(board.views))
+    new = board.free_id(set(board.views))
     title = request.title if request.title is not None else view.title
     name = board.rules.format.dirname(new, title)
     draft = Draft()

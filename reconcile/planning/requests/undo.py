@@ -18,6 +18,7 @@ from reconcile.model.snapshot import EXTRA, METADATA, WHOLE, Metadata, Place, Si
 from reconcile.model.units import is_of_another
 from reconcile.planning.builder import Draft, Node, Put, Step, nodes_of
 from reconcile.planning.filters import Standing, bulk_undo, git_is_busy, renumbered, standing, undone_record, withheld
+from reconcile.planning.rules.guards import look_at_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import File
     from reconcile.model.units import Rules
+    from reconcile.planning.rules.guards import Whole
 
 T = TypeVar("T")
 _MOVED_BACK = {Kind.MOVE: Kind.MOVE, Kind.ARCHIVE: Kind.UNARCHIVE, Kind.UNARCHIVE: Kind.ARCHIVE}
@@ -124,9 +126,12 @@ class _PrivateError(NotAsLeftError):
     """What was in the workspace is local, by a decision that the run has not made."""
 
 
-def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: int) -> Plan:
-    """Return the plan that takes a run back, as far as nobody has written since."""
-    store, workspace = look.store, look.workspace
+def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: int, whole: Whole | None = None) -> Plan:
+    """Return the plan that takes a run back, as far as nobody has written since.
+
+    ``whole`` is given where the snapshots and the memory are those of a part.
+    """
+    whole = whole or look_at_whole(look.store, look.workspace, look.memory, rules.format)
     undo = _Undo(past, look, rules)
     chosen = ({action.conversation for action in past.steps} | past.remembered.keys()) - past.since.undone
     for action in reversed(past.steps):
@@ -136,7 +141,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
     if policy.only or policy.below:
         chosen &= _named(policy, look.memory)
     actions = undo.kept_of(chosen)
-    bulk = bulk_undo(actions, (store, workspace), rules, f"reconcile undo {past.id} --accept bulk")
+    bulk = bulk_undo(actions, whole, rules, f"reconcile undo {past.id} --accept bulk")
     if bulk is not None and not policy.accept_bulk:
         return Plan(layout=policy.layout.value, held=(bulk,), policy=policy, now_ns=now_ns, about=frozenset())
     waiting = undo.touching_workspace(actions) if policy.git_busy else set()

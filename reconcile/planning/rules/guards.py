@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, joined
+from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, joined
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -85,13 +85,19 @@ class Whole(Struct, frozen=True):
     sides: Sides
     directories: int
     """How many the workspace has."""
+    stored: int = 0
+    """How many the store has."""
     taken: Container[str] = frozenset()
     """Ids that are not free although the plan isn't about them."""
+
+    def directories_of(self, side: Side) -> int:
+        """Return how many directories a side has."""
+        return self.stored if side is Side.STORE else self.directories
 
 
 def look_at_whole(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: Format) -> Whole:
     """Return what there is to know where a plan is about everything."""
-    return Whole(look_at_sides(store, workspace, memory, fmt), len(workspace.copies))
+    return Whole(look_at_sides(store, workspace, memory, fmt), len(workspace.copies), len(store.copies))
 
 
 def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: Format) -> Sides:

@@ -174,8 +174,7 @@ def _fork(board: Board, view: View, loser: Unit) -> int:
     """Let a losing continuation live on as a child of its own, in the store only."""
     fmt = board.rules.format
     taken = set(board.views) | set(board.homes)
-    while (new := fmt.new_id(board.now_ns, taken)) in board.whole.taken:
-        taken.add(new)
+    new = board.free_id(taken)
     metadata = view.side(loser.copy.side).metadata or view.store.metadata or view.workspace.metadata
     assert metadata is not None  # noqa: S101 - the planner holds what has none
     title = f"[diverged] {view.title}" if view.title else "[diverged]"
