@@ -1,6 +1,6 @@
 """Settings: the configuration file, then the environment, then options (docs/commands.md#configuration).
 
-Nothing is read from the project itself: a pulled repository must not change what is published or removed.
+No setting is read from the project: a pulled repository must not change which files are published or removed.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 NAME = "reconcile.toml"
 PREFIX = "RECONCILE_"
 OTHER_VARIABLES = ("RECONCILE_STATE_DIR",)
-"""Variables that are no settings."""
+"""Environment variables with the prefix that are no settings."""
 
 
 class ConfigError(ReconcileError):
-    """The configuration can't be used; the message says where and what."""
+    """The configuration can't be used; the message names the place and the fault."""
 
     exit_code = 2
 
 
 class Settings(NamedTuple):
-    """What the configuration says. ``ignore`` are patterns of extra files, the times are in seconds.
+    """The settings of one workspace. ``ignore`` has patterns of extra files; times are in seconds.
 
-    ``settle`` and ``settle_at_most``: how long a conversation must be quiet before `watch` takes it up, and after what
-    time it does so anyway.
+    `watch` handles a conversation that hasn't changed for ``settle``, or that has kept changing for
+    ``settle_at_most``.
     """
 
     layout: Layout = Layout.NESTED
@@ -49,10 +49,10 @@ _KEYS = (*_CHOICES, "ignore", *_SECONDS)
 
 
 def config_path(environ: Mapping[str, str]) -> str:
-    """Return where the configuration file is looked for."""
+    """Return the path of the configuration file."""
     if base := environ.get("XDG_CONFIG_HOME"):
         return os.path.join(base, "reconcile", NAME)
-    import platformdirs  # here: only where the environment doesn't say
+    import platformdirs  # here: not needed if the environment names the directory
 
     return os.path.join(platformdirs.user_config_dir("reconcile"), NAME)
 
@@ -61,13 +61,13 @@ def load_settings(environ: Mapping[str, str], workspace_id: str | None) -> Setti
     """Return the settings for one workspace.
 
     Raises:
-        ConfigError: the file, or a variable, says something that isn't known.
+        ConfigError: the file can't be read, or it or a variable has an unknown key or an invalid value.
     """
     path = config_path(environ)
     settings = Settings()
     if (raw := _read(path)) is not None:
         sections = raw.pop("workspace", {})
-        if not isinstance(sections, dict) or not all(isinstance(each, dict) for each in sections.values()):
+        if not isinstance(sections, dict) or not all(isinstance(section, dict) for section in sections.values()):
             raise ConfigError(f'{path}: workspace: found a value, expected sections [workspace."<id>"]')
         settings = _merged(settings, raw, path)
         for name, section in sections.items():
@@ -95,10 +95,10 @@ def _typed(key: str, value: str) -> object:
 
 
 def _read(path: str) -> dict[str, Any] | None:
-    """Read the file; None where there is none. One that can't be read is not taken for absent."""
+    """Return the parsed file; None if it doesn't exist. A file that can't be read is an error, not an absent file."""
     try:
         os.stat(path)
-        import tomllib  # here, as the next one: most have no such file
+        import tomllib  # here, as below: most users have no such file
 
         from reconcile.fs.paths import open_regular
 
@@ -110,7 +110,7 @@ def _read(path: str) -> dict[str, Any] | None:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: can't be read: {error}") from None
-    except (ValueError, RecursionError) as error:  # also integers of more than 4300 digits, and deep nesting
+    except (ValueError, RecursionError) as error:  # including integers of more than 4300 digits, and deep nesting
         raise ConfigError(f"{path}: found no valid TOML: {error}", "mend or remove the file") from None
 
 
@@ -126,12 +126,12 @@ def _merged(settings: Settings, raw: Mapping[str, object], where: str) -> Settin
 def _value(key: str, value: object, where: str) -> Any:
     if key in _CHOICES:
         kind = _CHOICES[key]
-        if value not in [each.value for each in kind]:
-            expected = ", ".join(repr(each.value) for each in kind)
+        if value not in [choice.value for choice in kind]:
+            expected = ", ".join(repr(choice.value) for choice in kind)
             raise ConfigError(f"{where}: {key}: found {_brief(value)}, expected one of {expected}")
         return kind(value)
     if key == "ignore":
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, list) or not all(isinstance(pattern, str) for pattern in value):
             raise ConfigError(f"{where}: ignore: found {_brief(value)}, expected a list of patterns")
         return tuple(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -139,20 +139,20 @@ def _value(key: str, value: object, where: str) -> Any:
             seconds = float(value)
         except OverflowError:
             seconds = -1.0
-        if seconds >= 0:  # not a number isn't
+        if seconds >= 0:  # false for nan
             return seconds
     raise ConfigError(f"{where}: {key}: found {_brief(value)}, expected seconds, 0 or more")
 
 
 def _did_you_mean(name: str, known: Sequence[str], what: str) -> str:
-    import difflib  # here, as the next ones: most starts pay for none of it
+    import difflib  # here, as below: only for messages
 
     near = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {near[0]}?" if near else f"{what}: {', '.join(known)}"
 
 
 def _brief(value: object) -> str:
-    """Return a value for a message, cut short."""
+    """Return a value for a message, shortened."""
     import reprlib
 
     try:

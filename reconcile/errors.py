@@ -1,12 +1,12 @@
-"""The one family of exceptions that a user is meant to read."""
+"""The base class of all exceptions whose message is meant for users."""
 
 from __future__ import annotations
 
 
 class ReconcileError(Exception):
-    """Something that stops a run: one line that says what was found and what was expected.
+    """An error that stops a run. The message is one line with what was found and what was expected.
 
-    ``hint`` says what to do next; ``exit_code`` is the process's (docs/commands.md#exit-codes).
+    ``hint`` is the next step for the user; ``exit_code`` that of the process (docs/commands.md#exit-codes).
     """
 
     exit_code = 1

@@ -1,10 +1,10 @@
-"""Ctrl-C: it ends a command once, with an exception, and waits while modules are loaded or a process is forked.
+"""Ctrl-C: raises `Interrupt` once, and waits while modules are imported or a process is forked.
 
-An extension module that is interrupted while it makes its classes may even crash. This module is loaded at every start,
-and loads next to nothing: `_signal` is what `signal` wraps, without the enumerations that take a millisecond.
+An extension module that is interrupted while it creates its classes may crash. Every start loads this module, so that
+it imports little: `_signal` is the module that `signal` wraps, without the enumerations that take a millisecond.
 
-Premise: Python runs a handler between any two steps of the main thread; its exception may come up in a cleanup, or in
-the handling of an earlier one. Therefore it raises one and no more.
+Python runs a handler between any two steps of the main thread, so that its exception may occur in a cleanup, or while
+an earlier one is handled. Therefore the handler raises only once.
 """
 
 from __future__ import annotations
@@ -19,57 +19,59 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 AGAIN = 1.0
-"""Seconds from which on another Ctrl-C ends the process at once, as a kill does. Earlier ones are the same: a terminal
-and a program in between may both send it, and fingers bounce."""
+"""Seconds after the first Ctrl-C from which on another one ends the process at once, as a kill does.
+
+Earlier ones count as the same: the terminal and a program in between may both send it, and keys bounce.
+"""
 
 
 class Interrupt(BaseException):
-    """Ctrl-C. Not `KeyboardInterrupt`, of which the parser makes something of its own."""
+    """Ctrl-C. It isn't `KeyboardInterrupt`, which the parser of the command line handles itself."""
 
 
 class Interrupts:
-    """What Ctrl-C does to a process that is a command."""
+    """The handler of Ctrl-C in the process of a command."""
 
     def __init__(self, at_once: Callable[[], int]) -> None:
-        """Take it over, unless it is to be ignored; ``at_once`` says that it has come, and returns the exit code."""
+        """Install the handler, unless SIGINT is ignored. ``at_once`` prints a message, and returns the exit code."""
         self._at_once = at_once
         self._first: float | None = None
         if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-            _signal.signal(_signal.SIGINT, self._come)
-            sys.unraisablehook = self._lost
+            _signal.signal(_signal.SIGINT, self._handle)
+            sys.unraisablehook = self._raise_later
 
-    def _come(self, _number: int, _frame: object) -> None:
+    def _handle(self, _number: int, _frame: object) -> None:
         if self._first is None:
             self._first = time.monotonic()
             raise Interrupt
         if time.monotonic() - self._first > AGAIN:
             os._exit(self._at_once())
 
-    def _lost(self, found: sys.UnraisableHookArgs) -> None:
-        """Have it come once more, in a moment, where it came in what can't raise, as a finalizer."""
-        if not issubclass(found.exc_type, Interrupt):
-            sys.__unraisablehook__(found)
+    def _raise_later(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Raise the interrupt again in a millisecond if it was lost in code that can't raise, such as a finalizer."""
+        if not issubclass(unraisable.exc_type, Interrupt):
+            sys.__unraisablehook__(unraisable)
             return
         self._first = None
         if hasattr(_signal, "setitimer"):
-            _signal.signal(_signal.SIGALRM, self._come)
+            _signal.signal(_signal.SIGALRM, self._handle)
             _signal.setitimer(_signal.ITIMER_REAL, 0.001)
 
     def end(self) -> None:
-        """Ignore it from now on: the process ends."""
-        if _signal.getsignal(_signal.SIGINT) == self._come:
+        """Ignore Ctrl-C from now on: the process ends."""
+        if _signal.getsignal(_signal.SIGINT) == self._handle:
             _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
 
 
 class Uninterrupted:
-    """A block in which an interrupt waits for its end. There is no other thread yet, which would get it."""
+    """A block that delays Ctrl-C until its end. No other thread may run yet: it would receive the signal."""
 
     def __enter__(self) -> None:
-        """Have it wait."""
+        """Block SIGINT."""
         if hasattr(_signal, "pthread_sigmask"):
             self._before = _signal.pthread_sigmask(_signal.SIG_BLOCK, {_signal.SIGINT})
 
     def __exit__(self, *_: object) -> None:
-        """Let it come."""
+        """Restore the signal mask."""
         if hasattr(_signal, "pthread_sigmask"):
             _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)

@@ -1,4 +1,4 @@
-"""`reconcile brief`: a workspace of a vault, told from its files, which are never written.
+"""`reconcile brief`: summarises a workspace of a Claudesidian vault from its files, which are never written.
 
 The program's own answer is in docs/design/formats/claudesidian.md#loadworkspace.
 """
@@ -24,26 +24,34 @@ if TYPE_CHECKING:
 
 
 class VaultError(ReconcileError):
-    """There is no such vault, or no such workspace in it."""
+    """The vault, or the workspace in it, wasn't found."""
 
     exit_code = 2
 
 
 def find_vault(start: str) -> str:
-    """The vault that a directory is in, or one clear line on why there is none."""
+    """Return the vault that a directory is in.
+
+    Raises:
+        VaultError: there is none, or no such directory.
+    """
     if not os.path.isdir(start):
         raise VaultError(f"--workspace: found nothing at {start}, expected a directory", "check the spelling")
-    found = place_of("claudesidian", os.path.abspath(start))
-    if found is None:
+    vault = place_of("claudesidian", os.path.abspath(start))
+    if vault is None:
         raise VaultError(
             f"found no vault: looked for {', '.join(MARKS['claudesidian'])} in {start} and every directory above",
             "go to the vault, or name it with --workspace",
         )
-    return found
+    return vault
 
 
 def brief_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
-    """The briefing of the workspace with that id or name, from the form that is the truth in this vault."""
+    """Return the briefing of the workspace with that id or name, from the storage form that this vault uses.
+
+    Raises:
+        VaultError: no workspace, or more than one, is named so.
+    """
     files = read_vault(path, [Kind.WORKSPACE])
     values = _workspaces(files)
     named = [id_ for id_, value in values.items() if value.get("name") == wanted]
@@ -53,15 +61,15 @@ def brief_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
 
 
 def compat_of(path: str, wanted: str, limit: int) -> dict[str, Any]:
-    """What the program of the split era answers, also to an id that isn't there."""
+    """Return the answer of the program's versions that split files by record, also to an unknown id."""
     values = {id_: item.value for id_, item in _split(read_vault(path, [Kind.WORKSPACE])).current.items()}
     version = version_of(values.values())
-    found = values.get(wanted)
-    if found is None and version is Version.DECEMBER:
-        found = next((value for value in values.values() if value.get("name") == wanted), None)
-    if found is None:
+    workspace = values.get(wanted)
+    if workspace is None and version is Version.DECEMBER:
+        workspace = next((value for value in values.values() if value.get("name") == wanted), None)
+    if workspace is None:
         return answer_unknown(version, wanted)
-    return load_workspace(found, read_surroundings(path), limit)
+    return load_workspace(workspace, read_surroundings(path), limit)
 
 
 def _workspaces(files: VaultFiles) -> dict[str, Mapping[str, Any]]:
@@ -84,7 +92,7 @@ def _unknown(
         )
     for fault in _split(files).faults:
         if listed_id(fault.file) == wanted:
-            found = f"{Kind.WORKSPACE.directory}/{fault.file}: found {fault.found}, expected {fault.expected}"
-            return VaultError(found, "reconcile doctor says what can be done")
+            message = f"{Kind.WORKSPACE.directory}/{fault.file}: found {fault.found}, expected {fault.expected}"
+            return VaultError(message, "reconcile doctor says what can be done")
     known = ", ".join(f"{id_} ({value.get('name')})" for id_, value in values.items()) or "none"
     return VaultError(f"found no workspace {wanted!r} in {path}", f"the workspaces here: {known}")

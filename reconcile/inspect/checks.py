@@ -1,6 +1,6 @@
-"""`doctor` for the formats with derived data: findings by the format's name, and whole versions of damaged records.
+"""`doctor` for the formats with derived data: their checks, and the whole versions of damaged records.
 
-A repair should be made of a whole version, before anything is salvaged.
+A whole version is a better repair than one salvaged from the damaged file.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class CheckFinding(Struct, frozen=True):
-    """A finding of any format, in words. ``severity`` is error, warning or note; notes alone are no trouble.
+    """A finding of any format, in words. ``severity`` is error, warning or note; a note needs no repair.
 
-    ``repairable``: any run mends it; ``on_request``: only where somebody asks for it, by its ``id``.
+    ``repairable``: any run repairs it; ``on_request``: only ``doctor --mend`` with its ``id`` does.
     """
 
     id: str
@@ -50,17 +50,17 @@ def _claudesidian(start: str, now_ns: int) -> tuple[CheckFinding, ...]:
 
     return tuple(
         CheckFinding(
-            id_of(each),
-            each.code,
-            each.severity.value,
-            each.place,
-            each.found,
-            each.matters,
-            (each.mend,),
-            each.repairable,
-            each.on_request,
+            id_of(finding),
+            finding.code,
+            finding.severity.value,
+            finding.place,
+            finding.found,
+            finding.matters,
+            (finding.mend,),
+            finding.repairable,
+            finding.on_request,
         )
-        for each in examine(read_vault(find_vault(start)), now_ns // 1_000_000)
+        for finding in examine(read_vault(find_vault(start)), now_ns // 1_000_000)
     )
 
 
@@ -70,49 +70,49 @@ def _leslie(start: str, now_ns: int) -> tuple[CheckFinding, ...]:
 
     return tuple(
         CheckFinding(
-            each.id,
-            each.kind.number or each.kind.value,
-            each.severity.value,
-            each.place,
-            each.found,
-            each.kind.matters,
-            (each.next,) if each.next else (),
-            each.repair is not None and not each.repair.on_request,
-            each.repair is not None and bool(each.repair.on_request),
+            finding.id,
+            finding.kind.number or finding.kind.value,
+            finding.severity.value,
+            finding.place,
+            finding.found,
+            finding.kind.matters,
+            (finding.next,) if finding.next else (),
+            finding.repair is not None and not finding.repair.on_request,
+            finding.repair is not None and bool(finding.repair.on_request),
         )
-        for each in examine(read_leslie(project_at(start), now_ns))
+        for finding in examine(read_leslie(project_at(start), now_ns))
     )
 
 
 CHECKERS: Mapping[str, Checker] = {"claudesidian": _claudesidian, "leslie": _leslie}
-"""What is wrong at or above a directory, at a time; nothing is written."""
+"""By format: a function from a directory and a time (ns) to the findings of the workspace there. It writes nothing."""
 
 
 def is_damaged(session: Session, path: str) -> bool:
-    """Tell whether the workspace has a file at this path that can't be read as the record that it should be."""
+    """Tell whether the workspace has a file at this path that isn't a valid record."""
     content = _read(session.roots.workspace_conversations, path)
     return content is not None and not _is_whole(session, path, content)
 
 
 def repair_sources(session: Session, path: str) -> tuple[str, ...]:
-    """Return the commands for the best whole version of a record: the store's, another checkout's, the vault's newest.
+    """Return the commands that take the best whole version of a record.
 
-    Nothing is written; a version that can't be read is none.
+    That is the store's, another checkout's, or the newest in the vault. It writes nothing.
     """
     return next(_sources(session, path), ())
 
 
 def _sources(session: Session, path: str) -> Iterator[tuple[str, ...]]:
-    named = shlex.quote(path)
+    record = shlex.quote(path)
     if _is_whole(session, path, _read(session.roots.store_conversations, path)):
-        yield "the durable copy is whole", f"reconcile resolve {named} --take store"
-    for checkout in sorted(session.state.checkouts(), key=lambda each: -each.last_seen):
+        yield "the durable copy is whole", f"reconcile resolve {record} --take store"
+    for checkout in sorted(session.state.checkouts(), key=lambda checkout: -checkout.last_seen):
         if checkout.project == session.project:
             continue
         root = os.path.join(checkout.project, FOLDERS[session.format.name])
         if _is_whole(session, path, _read(root, path)):
             words = f"{os.path.join(root, path)} is whole: take it into the store, then from there"
-            take = f"reconcile resolve {named} --take"
+            take = f"reconcile resolve {record} --take"
             yield words, f"{take} workspace --workspace {shlex.quote(checkout.project)}", f"{take} store"
     for version in reversed(session.state.versions.of_conversation(path)):
         kept = version.unit == METADATA and version.kind is VersionKind.FILE
@@ -133,11 +133,11 @@ def _kept(session: Session, digest: str) -> bytes | None:
 
 
 def _read(root: str, path: str) -> bytes | None:
-    """The bytes of a regular file; no link is followed."""
+    """Return the bytes of a regular file, without following links; None: there is none that can be read."""
     above, _, name = path.rpartition("/")
     try:
         with Directory.open_root(root) as top, top.below(above) if above else nullcontext(top) as directory:
-            found = read_files(directory, [name])
+            contents = read_files(directory, [name])
     except OSError:
         return None
-    return None if isinstance(found, Fault) else found[name][0]
+    return None if isinstance(contents, Fault) else contents[name][0]

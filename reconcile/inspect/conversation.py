@@ -1,7 +1,4 @@
-"""One conversation: everything known of it, the differences between its sides, and the conflicts nobody has seen.
-
-`describe` is for ``status ID``, the rest for ``diff ID``. Comparing is pure.
-"""
+"""One conversation: its description for ``status ID``, and its differences and unseen conflicts for ``diff ID``."""
 
 from __future__ import annotations
 
@@ -28,25 +25,24 @@ if TYPE_CHECKING:
 T = TypeVar("T", list[Any], dict[str, Any])
 
 TEXT = 80
-"""Characters of an event's text that are shown."""
+"""Number of characters of an event's text that are shown."""
 
 
 def describe(board: Board, conversation: str) -> dict[str, Any]:
-    """Return places, intent, parents and the case of each unit with the digests and times of all three."""
+    """Return the paths, the intent, the ancestors, and for each unit its case, digests and times, for JSON and text."""
     view = board.views[conversation]
     intent = view.intent
-    chain = list(board.tree.ancestors(conversation)) if conversation in board.tree else []
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "intent": "local" if view.local else intent.kind.value if intent else "projected" if view.agreed else "none",
         "waits_for": intent.waits_for if intent else None,
-        "parents": chain,
+        "parents": list(board.tree.ancestors(conversation)) if conversation in board.tree else [],
         "known_parent": view.known_parent,
         "units": [_unit(view, name) for name in _names(view)],
     }
     for side in Side:
-        seen = view.side(side)
-        found[side.value] = [copy.path for copy in ((seen.main, *seen.stale) if seen.main else ())]
-    return found
+        of_side = view.side(side)
+        description[side.value] = [copy.path for copy in ((of_side.main, *of_side.stale) if of_side.main else ())]
+    return description
 
 
 def _names(view: View) -> list[str]:
@@ -56,20 +52,20 @@ def _names(view: View) -> list[str]:
 
 def _unit(view: View, name: str) -> dict[str, Any]:
     base = view.agreed.units.get(name) if view.agreed else None
-    seen = {side: view.side(side).units.get(name) for side in Side}
-    broken = [side.value for side, unit in seen.items() if unit is not None and unit.digest is None]
+    units = {side: view.side(side).units.get(name) for side in Side}
+    broken = [side.value for side, unit in units.items() if unit is not None and unit.digest is None]
     case = None if broken else case_of(base, view.store.digest(name), view.workspace.digest(name))
     return {
         "unit": name,
         "case": case,
         "meaning": CASES[case][1] if case else f"can't be read in the {' and the '.join(broken)}",
         "baseline": {"digest": base} if base else None,
-        "store": _seen(seen[Side.STORE]),
-        "workspace": _seen(seen[Side.WORKSPACE]),
+        "store": _version(units[Side.STORE]),
+        "workspace": _version(units[Side.WORKSPACE]),
     }
 
 
-def _seen(unit: Unit | None) -> dict[str, Any] | None:
+def _version(unit: Unit | None) -> dict[str, Any] | None:
     if unit is None:
         return None
     fault = unit.fault and f"found {unit.fault.found}, expected {unit.fault.expected}"
@@ -77,7 +73,7 @@ def _seen(unit: Unit | None) -> dict[str, Any] | None:
 
 
 def time_text(mtime_ns: int) -> str:
-    """Return a time in UTC to the second; one that no calendar holds as the bare number."""
+    """Return a time (ns since the epoch) in UTC, to the second; outside of the calendar, the number."""
     try:
         return datetime.fromtimestamp(mtime_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
@@ -85,7 +81,7 @@ def time_text(mtime_ns: int) -> str:
 
 
 class EventLine(Struct, frozen=True):
-    """One event, as little as tells it from others."""
+    """One event, as far as a line shows it. ``position`` counts from 1."""
 
     position: int
     time: str
@@ -94,9 +90,9 @@ class EventLine(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """The differences. ``metadata`` holds (key, store, workspace), None for an absent key.
+    """The differences between two sides. ``metadata`` has (key, store, workspace), None for an absent key.
 
-    ``common`` is the number of events with which both streams begin. ``notes`` say what can't be compared.
+    ``common`` is the length of the streams' common beginning, in events. ``notes`` name what can't be compared.
     """
 
     metadata: tuple[tuple[str, Any, Any], ...]
@@ -109,9 +105,9 @@ class Comparison(Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Both sides hold the same."""
-        found = (self.metadata, self.store_only, self.workspace_only, self.extras, self.notes)
-        return not any(found) and not self.base_config_differs
+        """Both sides have the same content."""
+        differences = (self.metadata, self.store_only, self.workspace_only, self.extras, self.notes)
+        return not any(differences) and not self.base_config_differs
 
 
 def compare(
@@ -119,7 +115,7 @@ def compare(
 ) -> Comparison:
     """Compare the managed files of both sides; ``names`` are those of metadata, base configuration and events.
 
-    A file that isn't there holds nothing. One that can't be read, or is no valid JSON, is compared with nothing.
+    A missing file counts as empty. A file that can't be read, or is no valid JSON, isn't compared; ``notes`` name it.
     """
     metadata_name, base_name, events_name = names
     notes: list[str] = []
@@ -140,30 +136,32 @@ def compare(
 
 
 def _unread_on(store: Mapping[str, Content], workspace: Mapping[str, Content], name: str) -> list[str]:
-    """Say on which sides a file is there and can't be read."""
-    found = (("store", store.get(name)), ("workspace", workspace.get(name)))
-    return [f"{side}: {name or 'the file'}: found {each.found}" for side, each in found if isinstance(each, Fault)]
+    """Return a note for each side on which a file exists and can't be read."""
+    contents = (("store", store.get(name)), ("workspace", workspace.get(name)))
+    return [
+        f"{side}: {name or 'the file'}: found {fault.found}" for side, fault in contents if isinstance(fault, Fault)
+    ]
 
 
 def _parsed(
     kind: type[T], store: Mapping[str, Content], workspace: Mapping[str, Content], name: str, notes: list[str]
 ) -> tuple[T, T]:
-    """Return what a file says on both sides; nothing of either where it can't be told on one of them."""
+    """Return the parsed file of both sides, or two empty values if one of them can't be parsed. Adds to ``notes``."""
     unread = _unread_on(store, workspace, name)
     notes += unread
-    said: list[T] = []
+    values: list[T] = []
     for side, content in (("store", store.get(name)), ("workspace", workspace.get(name))):
         if content is None:
             notes.append(f"{side}: there is no {name}")
-            said.append(kind())
+            values.append(kind())
         elif not isinstance(content, Fault):
             try:
-                found = json.loads(content)
+                value = json.loads(content)
             except (ValueError, RecursionError) as error:
                 notes.append(f"{side}: {name} is no valid JSON: {error}")
             else:
-                said.append(found if type(found) is kind else kind())
-    return (said[0], said[1]) if len(said) == 2 else (kind(), kind())
+                values.append(value if type(value) is kind else kind())
+    return (values[0], values[1]) if len(values) == 2 else (kind(), kind())
 
 
 def _common(left: list[Any], right: list[Any]) -> int:
@@ -189,22 +187,24 @@ def _line(position: int, event: Any) -> EventLine:
 
 
 def _extras_of(view: View) -> tuple[tuple[str, str], ...]:
-    """Return the other files that differ, by name, with how."""
+    """Return the extra files that differ, by name, each with its difference in words."""
     names = sorted({*view.store.units, *view.workspace.units} - {METADATA, STREAM})
-    found = []
+    differing = []
     for name in names:
         ours, theirs = view.store.units.get(name), view.workspace.units.get(name)
         if ours is None or theirs is None:
-            found.append((name.removeprefix(EXTRA), "only in the workspace" if ours is None else "only in the store"))
+            differing.append(
+                (name.removeprefix(EXTRA), "only in the workspace" if ours is None else "only in the store")
+            )
         elif ours.digest != theirs.digest:
-            found.append((name.removeprefix(EXTRA), "differs"))
-    return tuple(found)
+            differing.append((name.removeprefix(EXTRA), "differs"))
+    return tuple(differing)
 
 
 def compare_records(view: View, store: Mapping[str, Content], workspace: Mapping[str, Content]) -> Comparison:
-    """Compare the file that is the record, value by value where it is JSON, else line by line.
+    """Compare the file of a record with a fixed place: JSON value by value, other text line by line.
 
-    One that can't be read is compared with nothing.
+    A file that can't be read isn't compared; ``notes`` name it.
     """
     unread = _unread_on(store, workspace, "")
     contents = (store.get(""), workspace.get(""))
@@ -221,43 +221,43 @@ def compare_records(view: View, store: Mapping[str, Content], workspace: Mapping
 
 
 def _value(content: bytes | None) -> Any:
-    """JSON as it is; lines of JSON by their ids; other lines by their numbers."""
+    """Return a file as a value: JSON as it is, lines of JSON by their ids, other lines by their numbers."""
     if content is None:
         return None
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
         lines = content.decode(errors="replace").splitlines()
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for number, line in enumerate(lines, 1):
         try:
             value: Any = json.loads(line)
         except (ValueError, RecursionError):
             value = line
-        found[_member_name(value, f"line {number}")] = value
-    return found
+        by_name[_member_name(value, f"line {number}")] = value
+    return by_name
 
 
 def _member_name(value: Any, otherwise: str) -> str:
-    known = value.get("id") if isinstance(value, dict) else None
-    return known if isinstance(known, str) else otherwise
+    id_ = value.get("id") if isinstance(value, dict) else None
+    return id_ if isinstance(id_, str) else otherwise
 
 
 def _differences(ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Every value that isn't the same, with the way to it, in the order of the store's; None: it isn't there."""
+    """Yield each differing value as (path, store, workspace), in the order of the store; None: absent."""
     pending = [("", ours, theirs)]
     while pending:
-        way, left, right = pending.pop()
+        path, left, right = pending.pop()
         if left == right:
             continue
-        here, there = _members(left), _members(right)
-        if here is None or there is None:
-            yield way or "content", left, right
+        ours_inside, theirs_inside = _members(left), _members(right)
+        if ours_inside is None or theirs_inside is None:
+            yield path or "content", left, right
             continue
-        keys = dict.fromkeys((*here, *there))
-        inner = [(f"{way}.{key}" if way else key, here.get(key), there.get(key)) for key in keys]
-        if all(before == after for _, before, after in inner):
-            yield way or "content", "the same in another order", None
+        keys = dict.fromkeys((*ours_inside, *theirs_inside))
+        inner = [(f"{path}.{key}" if path else key, ours_inside.get(key), theirs_inside.get(key)) for key in keys]
+        if all(our == their for _, our, their in inner):
+            yield path or "content", "the same in another order", None
         pending += reversed(inner)
 
 
@@ -265,25 +265,26 @@ def _members(value: Any) -> dict[str, Any] | None:
     if isinstance(value, dict):
         return value
     if isinstance(value, list):
-        return {_member_name(each, str(number)): each for number, each in enumerate(value, 1)}
+        return {_member_name(member, str(number)): member for number, member in enumerate(value, 1)}
     return None
 
 
 def unseen_conflicts(session: Session) -> tuple[Conflict, ...]:
-    """Return the conflicts that nobody has looked at, oldest run first."""
+    """Return the conflicts of this checkout that the user hasn't seen, oldest run first."""
     if session.checkout is None:
         return ()
-    return tuple(each for each in session.state.conflicts(session.checkout) if not each.seen)
+    return tuple(conflict for conflict in session.state.conflicts(session.checkout) if not conflict.seen)
 
 
 def losing_versions(session: Session, conversation: str) -> tuple[Version, ...]:
-    """Return the versions that lost a conflict which nobody has looked at."""
-    lost = {(each.run, each.unit) for each in unseen_conflicts(session) if each.conversation == conversation}
-    kept = session.state.versions.of_conversation(conversation) if lost else ()
-    return tuple(each for each in kept if (each.run, each.unit) in lost)
+    """Return the versions of a conversation that lost an unseen conflict."""
+    conflicts = (conflict for conflict in unseen_conflicts(session) if conflict.conversation == conversation)
+    lost = {(conflict.run, conflict.unit) for conflict in conflicts}
+    versions = session.state.versions.of_conversation(conversation) if lost else ()
+    return tuple(version for version in versions if (version.run, version.unit) in lost)
 
 
 def mark_seen(session: Session, conversations: Sequence[str]) -> None:
-    """Note that the user has looked at these."""
+    """Record that the user has seen the conflicts of these conversations."""
     if session.checkout is not None:
         session.state.conflicts_seen(session.checkout, conversations)

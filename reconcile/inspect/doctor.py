@@ -1,7 +1,6 @@
-"""Everything that `doctor` finds, on both sides and beside them.
+"""`doctor`: finds problems of conversations on both sides, and stray files that interrupted writes left beside them.
 
-Files that interrupted writes and dead processes have left are looked at, never touched. A directory that can't be
-listed is a finding: its content isn't known.
+It changes nothing. A directory that can't be listed is a finding: its content isn't known.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LOCKS = "locks"
 
 
 def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]:
-    """Return all findings, by kind and place; nothing is written, and no lock is tried."""
+    """Return all findings by kind and place. It writes nothing and takes no lock."""
     board = session.board(look, policy)
     roots = session.roots
     sides = (
@@ -39,39 +38,40 @@ def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]
         (Side.WORKSPACE, roots.workspace_conversations, look.workspace.copies),
     )
     known = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
-    # Runs of ours leave the locks of what they remove, as JP's own cleanup takes them away
+    # Runs leave the lock files of conversations that they remove: JP's own cleanup deletes them
     # (docs/design/formats/jp.md#lock-files).
     known |= session.state.journal.concerned_since("").keys()
-    # Those of the library lie there while a program uses it, and the next run finishes what another has begun.
+    # The library's staging directory exists while a program uses it; the next run finishes an interrupted run.
     identity = session.state.meta("identity") or ""
     ours = {library_staging(identity)} | {staging_name(identity, run.id) for run in session.state.journal.open_runs()}
-    remnants: list[Finding] = []
+    strays: list[Finding] = []
     for side, conversations, copies in sides:
-        remnants += _staging_directories(side, conversations, ours)
-        remnants += _temporary_files(side, conversations, copies)
-    remnants += _orphaned_locks((roots.store, roots.workspace), known, session.format.parse_id)
+        strays += _staging_directories(side, conversations, ours)
+        strays += _temporary_files(side, conversations, copies)
+    strays += _orphaned_locks((roots.store, roots.workspace), known, session.format.parse_id)
     lost = [
-        Finding(Ailment.LOST, each.conversation, each.left, each.conversation, (each.command,) if each.command else ())
-        for each in lost_with_store(session.state, session.project, session.format, look)
+        Finding(Ailment.LOST, gone.conversation, gone.left, gone.conversation, (gone.command,) if gone.command else ())
+        for gone in lost_with_store(session.state, session.project, session.format, look)
     ]
-    found = diagnose(board, plan_as_asked(session, look, policy), look.store, look.workspace)
+    diagnosed = diagnose(board, plan_as_asked(session, look, policy), look.store, look.workspace)
     order = list(Ailment)
-    both = (*found, *_untold(found, remnants), *lost)
-    return tuple(sorted(both, key=lambda finding: order.index(finding.ailment)))
+    findings = (*diagnosed, *_not_among(diagnosed, strays), *lost)
+    return tuple(sorted(findings, key=lambda finding: order.index(finding.ailment)))
 
 
-def _untold(found: Collection[Finding], remnants: Iterable[Finding]) -> Iterator[Finding]:
-    """Leave out what can't be read by the scan either, which has told it with what follows from it."""
-    unread = [each for each in found if each.ailment is Ailment.UNREADABLE]
-    places = {each.place for each in unread}
-    conversations = {each.conversation for each in unread} - {None}
-    for each in remnants:
-        if each.ailment is not Ailment.UNREADABLE or not (each.place in places or each.conversation in conversations):
-            yield each
+def _not_among(diagnosed: Collection[Finding], strays: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings of ``strays`` without unreadable places that the scan has reported already."""
+    unread = [finding for finding in diagnosed if finding.ailment is Ailment.UNREADABLE]
+    places = {finding.place for finding in unread}
+    conversations = {finding.conversation for finding in unread} - {None}
+    for stray in strays:
+        is_reported = stray.place in places or stray.conversation in conversations
+        if stray.ailment is not Ailment.UNREADABLE or not is_reported:
+            yield stray
 
 
 def _temporary_files(side: Side, conversations: str, copies: Collection[Copy]) -> Iterator[Finding]:
-    """JP's ``*.tmp`` beside the files of a copy: it deletes them at its next start, in live directories alone."""
+    """Yield JP's ``*.tmp`` files beside copies. JP deletes them at its next start, in live directories only."""
     for copy in copies:
         try:
             names = names_in(os.path.join(conversations, copy.path))
@@ -88,7 +88,7 @@ def _temporary_files(side: Side, conversations: str, copies: Collection[Copy]) -
 
 
 def _staging_directories(side: Side, conversations: str, ours: Collection[str]) -> Iterator[Finding]:
-    """Staging directories that no state of ours knows: those of a run whose state is lost, or is elsewhere.
+    """Yield the staging directories of runs whose state is lost, or is elsewhere.
 
     ``ours`` are the names of those that are in use, or that the next run removes.
     """
@@ -108,7 +108,7 @@ def _staging_directories(side: Side, conversations: str, ours: Collection[str]) 
 def _orphaned_locks(
     roots: Collection[str], known: Collection[str], parse: Callable[[str], str | None]
 ) -> Iterator[Finding]:
-    """Lock files that nobody holds, of conversations that there aren't; and where a link is in their place."""
+    """Yield unheld lock files of unknown conversations, and a symbolic link in the place of their directory."""
     held = held_locks(roots)
     for root in roots:
         if os.path.islink(os.path.join(root, _LOCKS)):

@@ -1,4 +1,4 @@
-"""The listings of ``ls``: flat with a root column, roots only, a subtree, or the tree drawn with lines."""
+"""Listings of conversations for ``ls``: flat with a root column, roots only, a subtree, or the tree with lines."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.views import View
 
 
-DRAWN = 16
-"""Levels of a tree that are drawn."""
+MAX_DRAWN = 16
+"""Levels of a tree that are drawn with lines."""
 _BRANCH = {False: "├── ", True: "└── "}
 _INDENT = {False: "│   ", True: "    "}
 
 
 class Row(Struct, frozen=True):
-    """One conversation of a listing. ``root`` is the id at the top of its tree; ``where`` says which sides have it.
+    """One conversation of a listing. ``root`` is the id at the top of its tree; ``where`` names the sides that have it.
 
-    ``branch`` is the drawing in front of the title in a tree. ``last`` is the last activity as written. ``events`` is
-    None where the stream can't be read, which may hold any number.
+    ``branch`` is the drawing before the title in a tree. ``last`` is the time of the last event as the file has it.
+    ``events`` is None if the stream can't be read.
     """
 
     conversation: str
@@ -40,44 +40,44 @@ class Row(Struct, frozen=True):
 
 def flat(board: Board, *, archived: bool) -> tuple[Row, ...]:
     """Return every live conversation in the order of ids, or every archived one."""
-    found = [view for view in board.views.values() if _exists(view) and view.archived == archived]
-    return tuple(_row(board, view) for view in found)
+    views = (view for view in board.views.values() if _exists(view) and view.archived == archived)
+    return tuple(_row(board, view) for view in views)
 
 
 def roots(board: Board) -> tuple[Row, ...]:
     """Return the live conversations without a parent."""
-    return tuple(_row(board, board.views[each]) for each in board.tree.roots())
+    return tuple(_row(board, board.views[root]) for root in board.tree.roots())
 
 
 def below(board: Board, conversation: str) -> tuple[Row, ...]:
     """Return the descendants of a conversation, parents before children."""
-    return tuple(_row(board, board.views[each]) for each in board.tree.descendants(conversation))
+    return tuple(_row(board, board.views[id_]) for id_ in board.tree.descendants(conversation))
 
 
 def tree(board: Board, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[Row]:
-    """Yield the whole tree, or that below and with ``top``, with its branches drawn; of ``wanted`` alone, if given.
+    """Yield the tree with its branches drawn: the whole tree, or the one with the root ``top``, or only ``wanted``.
 
-    What lies deeper than `DRAWN` is no further to the right, and says how deep it lies.
+    Rows deeper than `MAX_DRAWN` are not indented further, and show their depth as a number.
     """
     shown = board.tree.depths.keys() if wanted is None else wanted
-    tops = (each for each in board.tree.walk() if each in shown and board.tree.parent_of(each) not in shown)
+    tops = (id_ for id_ in board.tree.walk() if id_ in shown and board.tree.parent_of(id_) not in shown)
     starts = tuple(tops) if top is None else (top,)
     for conversation, branch in draw_tree(
-        starts, lambda above: [each for each in board.tree.children_of(above) if each in shown]
+        starts, lambda parent: [child for child in board.tree.children_of(parent) if child in shown]
     ):
         yield _row(board, board.views[conversation], branch)
 
 
 def draw_tree(starts: Sequence[str], children_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield everything at and below ``starts``, parents first, each with the drawing in front of it."""
-    stack = [(each, 0, "", "") for each in reversed(starts)]
+    """Yield the trees below ``starts``, parents first: each node with the drawing before it."""
+    stack = [(start, 0, "", "") for start in reversed(starts)]
     while stack:
         node, depth, branch, indent = stack.pop()
         yield node, branch
         children = children_of(node)
         for number, child in reversed(list(enumerate(children, 1))):
             last = number == len(children)
-            if depth < DRAWN:
+            if depth < MAX_DRAWN:
                 stack.append((child, depth + 1, indent + _BRANCH[last], indent + _INDENT[last]))
             else:
                 stack.append((child, depth + 1, f"{indent}{depth + 1}: ", indent))
@@ -88,7 +88,7 @@ def _exists(view: View) -> bool:
 
 
 def sides_of(view: View) -> str:
-    """Say which sides have it."""
+    """Return which sides have a conversation: both, store, workspace or nowhere."""
     sides = (view.store.main is not None, view.workspace.main is not None)
     return {(True, True): "both", (True, False): "store", (False, True): "workspace"}.get(sides, "nowhere")
 

@@ -1,4 +1,4 @@
-"""The listing of a Claudesidian vault: what each record holds, and when it was used last."""
+"""The listing of a Claudesidian vault for ``ls``: the content of each record in words, and its last use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RecordRow(Struct, frozen=True):
-    """One record of a listing. ``holds`` is empty for what is neither record nor event file; ``last_ms`` 0: no time."""
+    """One record of a listing. ``holds`` counts the content of a record or event file; ``last_ms`` 0: no time."""
 
     record: str
     title: str | None
@@ -38,7 +38,7 @@ class RecordRow(Struct, frozen=True):
 
 
 def list_records(views: Iterable[View]) -> tuple[RecordRow, ...]:
-    """Return the records that are on a side, the one that was used last first; an index is none."""
+    """Return the records that a side has, last used first, without indexes."""
     rows = [_row(view) for view in views if _is_listed(view)]
     return tuple(sorted(rows, key=lambda row: (-row.last_ms, row.record)))
 
@@ -51,11 +51,11 @@ def _is_listed(view: View) -> bool:
 
 def _row(view: View) -> RecordRow:
     facts = view.workspace.metadata or view.store.metadata
-    holds, last = ("can't be read", 0.0) if facts is None else _held(view.id, facts.content)
+    holds, last = ("can't be read", 0.0) if facts is None else _content(view.id, facts.content)
     return RecordRow(view.id, facts.title if facts is not None else None, holds, last, sides_of(view))
 
 
-def _held(path: str, content: bytes) -> tuple[str, float]:
+def _content(path: str, content: bytes) -> tuple[str, float]:
     match place_of(path):
         case Place(Role.EVENTS):
             events = read_events(content).events

@@ -1,4 +1,4 @@
-"""The listing of Leslie's threads: by ``parent_id``, with status, references and objective."""
+"""The listing of Leslie's threads for ``ls``: with status, references, dependencies and objective, or as a tree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ThreadRow(Struct, frozen=True):
-    """One thread of a listing, as the file says it; ``branch`` is the drawing in front of the title."""
+    """One thread of a listing, as the file has it. ``branch`` is the drawing before the title in a tree."""
 
     thread: str
     title: str | None
@@ -40,13 +40,17 @@ class ThreadRow(Struct, frozen=True):
     references: tuple[str, ...]
     depends_on: tuple[str, ...]
     depends_on_indirectly: tuple[str, ...]
-    """What those depend on in turn, in the order in which they are come upon."""
+    """The threads that ``depends_on`` depend on in turn, nearest first."""
     branch: str = ""
 
 
-def list_threads(found: Found, *, tree: bool) -> tuple[ThreadRow, ...]:
-    """The threads in the order of the file, or as their tree; a `ReconcileError` where it can't be read."""
-    main = found.file(RELATIONS)
+def list_threads(files: Found, *, tree: bool) -> tuple[ThreadRow, ...]:
+    """Return the threads in the order of the file, or as a tree by ``parent_id``.
+
+    Raises:
+        ReconcileError: the file can't be read.
+    """
+    main = files.file(RELATIONS)
     lacking = Fault(RELATIONS, main.instead or "nothing", "a file")
     read = lacking if main.content is None else read_relations(main.content)
     if isinstance(read, Fault):
@@ -54,11 +58,11 @@ def list_threads(found: Found, *, tree: bool) -> tuple[ThreadRow, ...]:
             f"{DIRECTORY}/{RELATIONS}: found {read.found}, expected {read.expected}",
             "reconcile doctor --format leslie says what is left of it",
         )
-    file = found.file(OBJECTIVES).content
-    aims = None if file is None else read_objectives(file)
+    file = files.file(OBJECTIVES).content
+    document = None if file is None else read_objectives(file)
     titles = {
         objective: text(record.get("title"))
-        for objective, record in (aims.objectives if isinstance(aims, ObjectivesDocument) else {}).items()
+        for objective, record in (document.objectives if isinstance(document, ObjectivesDocument) else {}).items()
     }
     branches = _tree(read.threads) if tree else dict.fromkeys(read.threads, "")
     relations = read.relations
@@ -89,7 +93,7 @@ def _row(
 
 
 def _indirect(thread: str, direct: tuple[str, ...], relations: Mapping[str, Mapping[str, list[str]]]) -> Iterator[str]:
-    """Yield what the direct dependencies depend on, each once, however they go round."""
+    """Yield the dependencies of the direct dependencies, each once, also in a cycle."""
     seen, todo = {thread, *direct}, deque(direct)
     while todo:
         for other in relations.get(todo.popleft(), {}).get("depends_on", ()):
@@ -100,7 +104,7 @@ def _indirect(thread: str, direct: tuple[str, ...], relations: Mapping[str, Mapp
 
 
 def _tree(threads: Mapping[str, Object]) -> dict[str, str]:
-    """Each thread with its drawing. One whose parent isn't there is a root, and so is the smallest of a cycle."""
+    """Return each thread with its drawing. Roots are threads without a known parent, and the smallest of each cycle."""
     parents = {thread: text(record.get("parent_id")) for thread, record in threads.items()}
     above = {thread: [parent] if parent is not None else [] for thread, parent in parents.items()}
     broken = {cycle[0] for cycle in cycles(above)}

@@ -1,4 +1,4 @@
-"""A saved plan, read (`reconcile apply FILE`): every fault of the file is one line, and nothing in it is believed."""
+"""Reading a saved plan for `reconcile apply FILE`. The file is untrusted: each fault in it is an error of one line."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ from reconcile.serialization.schema import (
 )
 
 _QUOTED = 200
-"""Characters of what a message quotes."""
+"""Number of characters of the file that a message quotes."""
 
 
 class PlanFileError(ReconcileError):
-    """A saved plan can't be used; the message says where and why."""
+    """A saved plan can't be used; the message says which part, and why."""
 
     exit_code = 2
 
 
 def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
-    """Read a saved plan; return it with the paths of the workspace and the store it was made for.
+    """Parse a saved plan. Return it with the paths of the workspace and the store that it was made for.
 
     Raises:
-        PlanFileError: it is no plan, or one of another version.
+        PlanFileError: the text is no valid plan, or one of another format version.
     """
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PlanFileError(f"{name}: found no JSON ({error}), expected a plan saved with --out") from None
-    found = raw.get("format") if isinstance(raw, dict) else None
-    if found != FORMAT:
-        shown = "no format" if found is None else f"the format {reprlib.repr(found)}"
+    version = raw.get("format") if isinstance(raw, dict) else None
+    if version != FORMAT:
+        shown = "no format" if version is None else f"the format {reprlib.repr(version)}"
         raise PlanFileError(f"{name}: found {shown}, expected {FORMAT!r}", "make it again with --out")
     try:
         model = PlanModel.model_validate(raw)
@@ -87,7 +87,7 @@ def read_plan(text: str, name: str) -> tuple[Plan, str, str]:
 
 
 def _brief(text: str) -> str:
-    """Return what may quote the file for a message, cut short."""
+    """Shorten a text for a message: it may quote the file."""
     return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
 
 
@@ -130,7 +130,7 @@ def _plan(model: PlanModel) -> Plan:
         intents=tuple((key, _intent(intent)) for key, intent in model.intents.items()),
         asides=tuple(((aside.conversation, aside.unit), _aside(aside)) for aside in model.asides),
         tombstones=tuple((key, tuple(digests)) for key, digests in model.tombstones.items()),
-        outline=tuple(Heading(each.conversation, each.title, each.depth) for each in model.outline),
+        outline=tuple(Heading(entry.conversation, entry.title, entry.depth) for entry in model.outline),
         places=tuple(model.places.items()),
         voided=tuple(model.voided),
         policy=_policy(model.layout, model.policy),

@@ -1,7 +1,7 @@
-"""A plan as JSON, and back: ``{"format": "reconcile.plan/1", ...}`` (docs/json.md#a-plan).
+"""Writing a plan as JSON: ``{"format": "reconcile.plan/1", ...}`` (docs/json.md#a-plan).
 
-Writing builds plain dictionaries, so that ``--json`` starts fast; reading a saved plan goes through the models of
-`reconcile.serialization.schema`, which also give the published JSON Schema.
+This module builds plain dictionaries, so that ``--json`` starts fast. Reading a saved plan uses the models of
+`reconcile.serialization.schema`, which also generate the published JSON Schema.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SIDES = tuple(side.value for side in Side)
 
 
 def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
-    """Return the published object of a plan. ``workspace`` and ``store`` are the paths of the two roots."""
+    """Return the JSON object of a plan. ``workspace`` and ``store`` are the paths of the two roots."""
     return {
         "format": FORMAT,
         "workspace": workspace,
@@ -50,7 +50,7 @@ def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
         "asides": [_aside(key, record) for key, record in plan.asides],
         "tombstones": {key: list(digests) for key, digests in plan.tombstones},
         "outline": [
-            {"conversation": each.conversation, "title": each.title, "depth": each.depth} for each in plan.outline
+            {"conversation": entry.conversation, "title": entry.title, "depth": entry.depth} for entry in plan.outline
         ],
         "places": dict(plan.places),
         "voided": list(plan.voided),
@@ -61,7 +61,7 @@ def plan_to_json(plan: Plan, *, workspace: str, store: str) -> Json:
 
 
 def action_to_json(action: Action) -> Json:
-    """Return the published object of one action."""
+    """Return the JSON object of one action."""
     return {
         "id": action.id,
         "kind": action.kind.value,
@@ -88,15 +88,15 @@ def action_to_json(action: Action) -> Json:
 
 
 def place_to_json(place: Place | None) -> str | None:
-    """Return ``store:path``; bytes that are no UTF-8 stay as lone surrogates, which JSON escapes."""
+    """Return ``store:path`` or ``workspace:path``. Bytes that aren't UTF-8 are lone surrogates, which JSON escapes."""
     return None if place is None else str(place)
 
 
 def place_from_json(text: str) -> Place:
-    """Return the place that a text names.
+    """Return the place of ``store:path`` or ``workspace:path``.
 
     Raises:
-        ValueError: it names no side, or a path that leads out of it.
+        ValueError: the side is unknown, or the path leads out of it.
     """
     side, _, path = text.partition(":")
     parts = path.split("/")
@@ -106,7 +106,7 @@ def place_from_json(text: str) -> Place:
 
 
 def _policy(policy: Policy) -> Json:
-    """What the user asked of this run; settings are read anew when a plan is applied."""
+    """Return the options of this run. Settings are left out: `reconcile apply` reads them again."""
     return {
         "prefer": policy.prefer.value,
         "accept_bulk": policy.accept_bulk,
@@ -124,7 +124,7 @@ def _request(request: Request | None) -> Json | None:
 
 
 def item_to_json(item: Item) -> Json:
-    """Return what is held or set aside."""
+    """Return the JSON object of a held or set-aside item."""
     return {
         "conversation": item.conversation,
         "title": item.title,
@@ -175,7 +175,7 @@ def _intent(intent: Intent | None) -> Json | None:
 
 
 def _aside(key: tuple[str, str], record: AsideRecord | None) -> Json:
-    found = {"conversation": key[0], "unit": key[1], "kind": None, "store": None, "workspace": None}
+    document = {"conversation": key[0], "unit": key[1], "kind": None, "store": None, "workspace": None}
     if record is not None:
-        found |= {"kind": record.kind.value, "store": record.store, "workspace": record.workspace}
-    return found
+        document |= {"kind": record.kind.value, "store": record.store, "workspace": record.workspace}
+    return document

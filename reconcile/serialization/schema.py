@@ -1,7 +1,6 @@
-"""The published shape of a plan in JSON: what `--json` and `--out` write, and docs/plan.schema.json describes.
+"""The schema of a plan in JSON, as ``--json`` and ``--out`` write it; docs/plan.schema.json is generated from it.
 
-A saved plan is input like any other: places are checked to lie below the two sides, nothing in it is trusted to
-match what is on disk.
+A saved plan is untrusted input: places must lie below the two sides, and nothing in it is assumed to match the disk.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.inspect.listing import DRAWN, flat, tree
+from reconcile.inspect.listing import MAX_DRAWN, flat, tree
 from reconcile.model.baseline import Memory
 from reconcile.model.options import Layout, Missing
 from reconcile.model.policy import Children, Localize, Policy, Project, Remove, Reparent
@@ -161,9 +161,9 @@ def test_what_is_printed_of_a_directory_with_many_in_it_that_becomes_local() -> 
 def test_a_drawing_is_no_wider_than_some_levels() -> None:
     rows = list(tree(board_of(look(Side.STORE, chain(2 * FEW)), look(Side.WORKSPACE, []))))
     assert [len(row.branch) for row in rows[:3]] == [0, 4, 8]
-    assert rows[DRAWN].branch.endswith("└── ")
-    assert rows[DRAWN + 1].branch.strip() == f"{DRAWN + 1}:"
-    assert max(len(row.branch) for row in rows) == len(rows[DRAWN + 1].branch)
+    assert rows[MAX_DRAWN].branch.endswith("└── ")
+    assert rows[MAX_DRAWN + 1].branch.strip() == f"{MAX_DRAWN + 1}:"
+    assert max(len(row.branch) for row in rows) == len(rows[MAX_DRAWN + 1].branch)
 
 
 PUBLISHED: dict[str, Callable[[int], Policy]] = {
