@@ -1,6 +1,6 @@
 """reconcile's own locks, each of one process at a time: a pass over a store, a watcher of a project.
 
-See docs/safety.md#locks.
+See docs/safety.md#lock-files.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import time
 from datetime import UTC, datetime
 from functools import partial
@@ -19,8 +18,9 @@ from msgspec import Struct
 from reconcile.errors import ReconcileError
 from reconcile.fs.hashing import digest
 from reconcile.fs.paths import open_regular, regular_descriptor
-from reconcile.fs.posix import MOST_PID, O_NOFOLLOW, lock_exclusively
+from reconcile.fs.posix import MOST_PID, O_NOFOLLOW
 from reconcile.fs.private_files import FILE_MODE, make_private_directory, replace_private_file
+from reconcile.signals import Uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,9 +110,10 @@ def _lock(directory: str, name: _Name, command: str, timeout: float, waiting: Ca
         release = acquire(path, timeout)
     if release is None:
         raise _locked(directory, name, timeout)
+    owner = os.getpid()
     try:
         holder = {
-            "pid": os.getpid(),
+            "pid": owner,
             "command": command,
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
@@ -121,9 +122,10 @@ def _lock(directory: str, name: _Name, command: str, timeout: float, waiting: Ca
             replace_private_file(os.path.join(directory, name.holder), json.dumps(holder).encode())
         yield
     finally:
-        # Taken away while the lock is still ours, or it would be the next holder's that goes.
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(directory, name.holder))
+        # Removed before the release: afterwards it may be the next holder's. A forked copy leaves it to the owner.
+        if os.getpid() == owner:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(directory, name.holder))
         release()
 
 
@@ -138,42 +140,54 @@ def _locked(directory: str, name: _Name, timeout: float) -> LockedError:
 
 
 def acquire(path: str, timeout: float) -> Callable[[], None] | None:
-    """Take the lock, and return what gives it back; None where another holds it for ``timeout`` seconds.
+    """Lock the file at ``path``, made 0600 where it is missing, and return the function that releases it.
 
-    Raises `OSError` where it can't be taken at all. On systems with flock its library would do the same, and takes
-    longer to load than most commands run.
+    Return None if another process, or another holder in this one, has it for ``timeout`` seconds. Raises `OSError`
+    where the file can't be opened or its file system has no locks.
     """
-    if sys.platform == "win32":
-        import filelock
-
-        # Without thread_local one process can't hold it twice by way of two threads.
-        lock = filelock.FileLock(path, mode=FILE_MODE, thread_local=False)
-        try:
-            lock.acquire(timeout=timeout)
-        except filelock.Timeout:
-            return None
-        return lock.release
-    end = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout
     while True:
         fd = _take(path)
         if fd is not None:
-            return partial(os.close, fd)
-        if time.monotonic() >= end:
+            return partial(_release, fd, os.getpid())
+        if time.monotonic() >= deadline:
             return None
         time.sleep(_PAUSE)
 
 
+def try_lock(fd: int) -> bool:
+    """Lock an open file without waiting; return False if it is locked by another open file description.
+
+    The lock belongs to the open file description: a forked copy shares it, and closing another descriptor keeps it
+    (docs/safety.md#lock-files). Raises `OSError` where the file system has no locks.
+    """
+    with Uninterrupted():
+        import filelock  # here: it takes longer to load than a run with nothing to do
+
+    return filelock.lock_descriptor(fd, blocking=False)
+
+
 def _take(path: str) -> int | None:
-    """Try once; the file must still be the one of that name, once it is locked."""
+    """Try once. The locked file must still have its name: another process may have replaced it before the lock."""
     fd = regular_descriptor(path, os.O_RDWR | os.O_CREAT | O_NOFOLLOW, FILE_MODE)
     try:
-        lock_exclusively(fd)
-        if os.fstat(fd).st_ino == os.stat(path).st_ino:
+        if try_lock(fd) and os.fstat(fd).st_ino == os.stat(path).st_ino:
             return fd
-    except (BlockingIOError, FileNotFoundError):
+    except FileNotFoundError:
         pass
     except BaseException:
         os.close(fd)
         raise
     os.close(fd)
     return None
+
+
+def _release(fd: int, owner: int) -> None:
+    """Unlock and close. A forked copy of the owner shares the lock: it only closes its descriptor."""
+    import filelock
+
+    try:
+        if os.getpid() == owner:
+            filelock.unlock_descriptor(fd)
+    finally:
+        os.close(fd)

@@ -26,18 +26,6 @@ MOST_PID = 2**31 - 1
 """The largest number that a process can have; what says another one is no process."""
 
 
-def lock_exclusively(fd: int) -> None:
-    """Take ``flock(LOCK_EX | LOCK_NB)``.
-
-    Raises `BlockingIOError` where somebody holds it, another `OSError` where locking doesn't work at all
-    (ENOSYS on a system without flock: nothing is then ever locked, so nothing locked is ever written).
-    """
-    if sys.platform == "win32":
-        raise OSError(errno.ENOSYS, "this system has no flock")
-    else:  # noqa: RET506 - mypy and ruff see one branch per platform only this way
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def sync_file(fd: int) -> None:
     """Flush one open file to the medium; raises `OSError`.
 

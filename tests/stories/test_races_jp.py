@@ -11,8 +11,8 @@ from unittest import mock
 import pytest
 
 from reconcile.adapters.jp.locks import Acquired, LockSet
+from reconcile.fs.locks import try_lock
 from reconcile.fs.mutations import Root
-from reconcile.fs.posix import lock_exclusively
 from tests.support.jp_process import JpProcess
 from tests.support.three import FIRST, SECOND_ID, THIRD, results, three
 from tests.support.world import LONG_AGO, SECOND, append, contents, set_key
@@ -135,14 +135,15 @@ def test_a_release_that_unlinks_the_name_under_our_lock(
     edit(world, FIRST)
     due, gets = [FIRST], []
 
-    def between(fd: int) -> None:
+    def between(fd: int) -> bool:
         if due:
             jp.close(due[0])
-        lock_exclusively(fd)
+        locked = try_lock(fd)
         if due:
             jp.unlink(due.pop())
+        return locked
 
-    monkeypatch.setattr("reconcile.adapters.jp.locks.lock_exclusively", between)
+    monkeypatch.setattr("reconcile.adapters.jp.locks.try_lock", between)
     with at_the_rename(lambda: gets.append(another.take(FIRST))):
         world.reconcile()
     assert gets == [False], "two held the lock of one conversation"

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Protocol, Self
 from msgspec import Struct
 
 from reconcile.fs.dirfd import kind_of
+from reconcile.fs.locks import try_lock
 from reconcile.fs.posix import (
     MOST_PID,
     O_CLOEXEC,
     O_NOFOLLOW,
-    lock_exclusively,
     process_lives,
     raise_descriptor_limit,
 )
@@ -131,11 +131,10 @@ class HeldLock:
                 return Busy(name, None, _in_the_way(path) or f"{path}: {error.strerror}", impossible=True)
             lock, taken = cls(name, roots, path, fd), False
             try:
-                lock_exclusively(fd)
+                if not try_lock(fd):
+                    pid = _holder(fd)
+                    return Busy(name, pid, f"{path}: held by {f'process {pid}' if pid else 'another process'}")
                 taken = lock._settle(directory, session)
-            except BlockingIOError:
-                pid = _holder(fd)
-                return Busy(name, pid, f"{path}: held by {f'process {pid}' if pid else 'another process'}")
             except OSError as error:
                 return Busy(name, None, f"{path}: {error.strerror}")
             finally:
