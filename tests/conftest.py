@@ -15,9 +15,13 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import settings
 
+from tests.support.world import make_project
+
 if TYPE_CHECKING:
     from click import Command
     from click.testing import Result
+
+    from tests.support.world import World
 
 (_SCRIPT,) = distribution("reconcile-fs").entry_points.select(group="console_scripts", name="reconcile")
 COMMAND = cast("Command", importlib.import_module(_SCRIPT.module.rpartition(".")[0] + ".app").main)
@@ -104,3 +108,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     injected[value[0]] += value[1]
     for kind, count in sorted(injected.items()):
         terminalreporter.write_line(f"{count:7} faults injected: {kind}")
+
+
+@pytest.fixture
+def world(tmp_path: Path, run: Run) -> World:
+    """Return a project without conversations, and without a store."""
+    return make_project(tmp_path / "project", run)
