@@ -15,8 +15,8 @@ import click
 
 from reconcile.model.snapshot import WHOLE
 from reconcile.serialization.plan_json import action_to_json, item_to_json
-from reconcile.watch.reporter import What
-from reconcile.watch.watcher import Pace, Watched, Watcher
+from reconcile.watch.reporter import EventKind
+from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 
 from ..context import find_roots, open_session, policy_of, settings_of
 from ..options import common_options, options_of
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
     from reconcile.config import Settings
     from reconcile.model.plan import Action, Item
-    from reconcile.watch.fs_events import Inbox
-    from reconcile.watch.reporter import News, Standing
+    from reconcile.watch.fs_events import EventQueue
+    from reconcile.watch.reporter import WatchEvent, WatchStatus
 
     from ..arguments import Options
 
 _SECOND = 10**9
 _COLORS = {
-    What.DONE: "green",
-    What.SKIPPED: "yellow",
-    What.FAILED: "red",
-    What.HELD: "yellow",
-    What.RELEASED: "green",
-    What.NOTED: "blue",
-    What.WAITING: "yellow",
-    What.POLLING: "yellow",
+    EventKind.DONE: "green",
+    EventKind.SKIPPED: "yellow",
+    EventKind.FAILED: "red",
+    EventKind.HELD: "yellow",
+    EventKind.RELEASED: "green",
+    EventKind.NOTED: "blue",
+    EventKind.WAITING: "yellow",
+    EventKind.POLLING: "yellow",
 }
-_ATTENTION = (What.FAILED, What.HELD, What.WAITING, What.POLLING)
+_ATTENTION = (EventKind.FAILED, EventKind.HELD, EventKind.WAITING, EventKind.POLLING)
 """Kinds of events that ``-q`` prints."""
 
 
@@ -75,7 +75,7 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
 
     begun = False
 
-    def opening() -> Watched:
+    def open_target() -> WatchTarget:
         nonlocal begun
         roots = find_roots(options)
         settings = settings_of(roots)
@@ -84,31 +84,31 @@ def watch(context: click.Context, settle: float | None, settle_at_most: float | 
         begun = True
         session = open_session(roots, settings, readonly=False)
         policy = policy_of(options, settings)
-        pace = _pace(settings, settle, settle_at_most)
-        return Watched(session, policy, settings.lock_timeout, pace, lambda: find_roots(options))
+        timings = _timings(settings, settle, settle_at_most)
+        return WatchTarget(session, policy, settings.lock_timeout, timings, lambda: find_roots(options))
 
     printer = _JsonLines(options) if options.json else _TextLines(options)
 
-    def tell(news: News, standing: Standing) -> None:
-        printer.tell(news, standing)
+    def emit(event: WatchEvent, status: WatchStatus) -> None:
+        printer.emit(event, status)
         if isinstance(output_error(), ConnectionError):  # the reader closed the pipe
-            watcher.inbox.stop()
+            watcher.queue.stop()
 
-    watcher = Watcher(opening, tell)
-    with _signals(watcher.inbox) as seen:
+    watcher = Watcher(open_target, emit)
+    with _signals(watcher.queue) as seen:
         watcher.run()
     printer.close()
     context.exit(ExitCode.INTERRUPTED if signal.SIGINT in seen else ExitCode.DONE)
 
 
-def _pace(settings: Settings, settle: float | None, settle_at_most: float | None) -> Pace:
+def _timings(settings: Settings, settle: float | None, settle_at_most: float | None) -> Timings:
     quiet = settings.settle if settle is None else settle
     at_most = settings.settle_at_most if settle_at_most is None else settle_at_most
-    return Pace(quiet=int(quiet * _SECOND), at_most=int(max(quiet, at_most) * _SECOND))
+    return Timings(quiet=int(quiet * _SECOND), at_most=int(max(quiet, at_most) * _SECOND))
 
 
 @contextmanager
-def _signals(inbox: Inbox) -> Iterator[set[int]]:
+def _signals(queue: EventQueue) -> Iterator[set[int]]:
     """Handle signals: stop, or read the configuration again. Yield the set of received ones. A second Ctrl-C kills."""
     seen: set[int] = set()
     at_terminal = sys.stdout.isatty()
@@ -118,12 +118,12 @@ def _signals(inbox: Inbox) -> Iterator[set[int]]:
         if number == signal.SIGINT and number in seen and callable(usual):
             usual(number, frame)
         seen.add(number)
-        inbox.stop()
+        queue.stop()
 
     def hang_up(number: int, frame: FrameType | None) -> None:
         if at_terminal and not sys.stdout.isatty():  # its window was closed
             stop(number, frame)
-        inbox.reopen()
+        queue.reopen()
 
     handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGTERM: stop, signal.SIGINT: stop}
     if hasattr(signal, "SIGHUP"):
@@ -142,19 +142,19 @@ class _JsonLines:
     def __init__(self, options: Options) -> None:
         self._quiet = options.quiet
 
-    def tell(self, news: News, standing: Standing) -> None:
-        if self._quiet and news.what not in _ATTENTION:
+    def emit(self, event: WatchEvent, status: WatchStatus) -> None:
+        if self._quiet and event.kind not in _ATTENTION:
             return
         line: dict[str, Any] = {
             "format": "reconcile.event/1",
             "time": datetime.now().astimezone().isoformat(timespec="milliseconds"),
-            "event": news.what.value,
-            "message": news.message or None,
-            "action": action_to_json(news.action) if news.action is not None else None,
-            "item": item_to_json(news.item) if news.item is not None else None,
-            "conversations": standing.conversations,
-            "held": standing.held,
-            "busy": standing.busy,
+            "event": event.kind.value,
+            "message": event.message or None,
+            "action": action_to_json(event.action) if event.action is not None else None,
+            "item": item_to_json(event.item) if event.item is not None else None,
+            "conversations": status.conversations,
+            "held": status.held,
+            "busy": status.busy,
         }
         click.echo(json.dumps({key: value for key, value in line.items() if value is not None}))
 
@@ -177,25 +177,27 @@ class _TextLines:
         if self._status:
             click.echo(self._style("looking at both sides", dim=True), nl=False)
 
-    def tell(self, news: News, standing: Standing) -> None:
+    def emit(self, event: WatchEvent, status: WatchStatus) -> None:
         now = datetime.now().astimezone().strftime("%H:%M:%S")
         self._clear()
-        if self._shows(news):
-            click.echo(f"{self._style(now, dim=True)}  {self._words(news, standing)}")
-        if news.action is not None:
+        if self._shows(event):
+            click.echo(f"{self._style(now, dim=True)}  {self._words(event, status)}")
+        if event.action is not None:
             self._last = now
         if self._status:
             # A line wider than the terminal couldn't be erased.
-            text = shorten(self._standing(standing), shutil.get_terminal_size().columns - 1)
+            text = shorten(self._status_line(status), shutil.get_terminal_size().columns - 1)
             click.echo(self._style(text, dim=True), nl=False)
 
-    def _shows(self, news: News) -> bool:
+    def _shows(self, event: WatchEvent) -> bool:
         """Tell whether an event is printed; of a long pass, only the first `SHOWN` actions are."""
         if self._quiet:
-            return news.what in _ATTENTION
-        if news.what in (What.BEGUN, What.ENDED):
-            self._room, self._has_more = (SHOWN, False) if news.what is What.BEGUN else (None, (self._room or 0) < 0)
-        if news.what is not What.DONE or self._room is None:
+            return event.kind in _ATTENTION
+        if event.kind in (EventKind.BEGUN, EventKind.ENDED):
+            self._room, self._has_more = (
+                (SHOWN, False) if event.kind is EventKind.BEGUN else (None, (self._room or 0) < 0)
+            )
+        if event.kind is not EventKind.DONE or self._room is None:
             return True
         self._room -= 1
         return self._room >= 0
@@ -208,40 +210,40 @@ class _TextLines:
         if self._status:
             click.echo("\r\x1b[2K", nl=False)
 
-    def _words(self, news: News, standing: Standing) -> str:
-        if news.action is not None:
-            return self._of_action(news, news.action)
-        if news.item is not None:
-            return self._of_item(news, news.item)
-        if news.what is What.WATCHING:
-            return f"watching {standing.conversations} conversations"
-        if news.what is What.BEGUN:
-            return f"{news.message} to do"
-        if news.what is What.ENDED:
-            return news.message + (f", of which {SHOWN} are shown" if self._has_more else "")
-        words = {What.RESUMED: "going on", What.STOPPED: "stopped"}.get(news.what, news.what.value)
-        if news.what in (What.MESSAGE, What.NOTED):
-            return clean(news.message)
-        return self._style(words, _COLORS.get(news.what)) + (f": {clean(news.message)}" if news.message else "")
+    def _words(self, event: WatchEvent, status: WatchStatus) -> str:
+        if event.action is not None:
+            return self._of_action(event, event.action)
+        if event.item is not None:
+            return self._of_item(event, event.item)
+        if event.kind is EventKind.WATCHING:
+            return f"watching {status.conversations} conversations"
+        if event.kind is EventKind.BEGUN:
+            return f"{event.message} to do"
+        if event.kind is EventKind.ENDED:
+            return event.message + (f", of which {SHOWN} are shown" if self._has_more else "")
+        words = {EventKind.RESUMED: "going on", EventKind.STOPPED: "stopped"}.get(event.kind, event.kind.value)
+        if event.kind in (EventKind.MESSAGE, EventKind.NOTED):
+            return clean(event.message)
+        return self._style(words, _COLORS.get(event.kind)) + (f": {clean(event.message)}" if event.message else "")
 
-    def _of_action(self, news: News, action: Action) -> str:
-        verb = self._style(pad(action.kind.value, 13), _COLORS[news.what])
-        why = action.reason.words if news.what is What.DONE else f"{news.what.value}: {clean(news.message)}"
+    def _of_action(self, event: WatchEvent, action: Action) -> str:
+        verb = self._style(pad(action.kind.value, 13), _COLORS[event.kind])
+        why = action.reason.words if event.kind is EventKind.DONE else f"{event.kind.value}: {clean(event.message)}"
         return f"{self._title(action.title)}  {verb} {pad(detail(action), 44)}  {self._style(why, dim=True)}".rstrip()
 
-    def _of_item(self, news: News, item: Item) -> str:
-        verb = self._style(pad(news.what.value, 13), _COLORS[news.what])
+    def _of_item(self, event: WatchEvent, item: Item) -> str:
+        verb = self._style(pad(event.kind.value, 13), _COLORS[event.kind])
         unit = "" if item.unit == WHOLE else f"{clean(item.unit)}: "
-        way = f"  ({clean(item.resolve[0])})" if item.resolve and news.what is What.HELD else ""
+        way = f"  ({clean(item.resolve[0])})" if item.resolve and event.kind is EventKind.HELD else ""
         name = self._title(item.title) + "  " if item.conversation else ""
         return f"{name}{verb} {unit}{clean(item.message)}{self._style(way, 'cyan')}"
 
     def _title(self, title: str | None) -> str:
         return self._style(pad(shorten(clean(title), TITLE // 2) if title else "(no title)", TITLE // 2), bold=True)
 
-    def _standing(self, standing: Standing) -> str:
-        parts = [f"watching {standing.conversations} conversations"]
+    def _status_line(self, status: WatchStatus) -> str:
+        parts = [f"watching {status.conversations} conversations"]
         parts += [f"last change {self._last}"] if self._last else []
-        parts += [f"{standing.held} held"] if standing.held else []
-        parts += [f"{standing.busy} busy"] if standing.busy else []
+        parts += [f"{status.held} held"] if status.held else []
+        parts += [f"{status.busy} busy"] if status.busy else []
         return " · ".join(parts)

@@ -1,1 +1,1 @@
-"""Watching both sides all day: events say where to look, a scan decides (docs/watch.md)."""
+"""Continuous reconciliation: events name directories, and a scan finds the changes in them (docs/watch.md)."""

@@ -1,4 +1,4 @@
-"""Which conversations are quiet by now: a write is many events, and half of one is nothing to act on."""
+"""Debounces events: one write causes many events, and a half-written conversation must not be reconciled."""
 
 from __future__ import annotations
 
@@ -9,82 +9,81 @@ from msgspec import Struct, field
 from reconcile.model.snapshot import Side
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
 FEW = 20
-"""More conversations than this are in motion at once where a branch is switched: they are taken up together, as far as
-they are quiet when the first of them has waited for long enough.
+"""If more conversations than this are pending, a branch was probably switched. They are taken together: at the end of
+the first one's maximum wait, as far as they are quiet by then.
 """
 
-Places = dict[Side, set[str]]
-"""Directories of each side, relative to that of its conversations, in which something has changed."""
+Directories = dict[Side, set[str]]
+"""Changed directories of each side, relative to its directory of conversations."""
 
 
-class _Stir(Struct):
-    """What is known of one conversation in motion; times are of a monotonic clock, in ns."""
+class _Pending(Struct):
+    """One pending conversation; times are in ns of a monotonic clock."""
 
     first: int
     due: int
-    places: Places = field(default_factory=lambda: {side: set() for side in Side})
+    directories: Directories = field(default_factory=lambda: {side: set() for side in Side})
 
 
-class Settling:
-    """Conversations in motion, by id; the empty id stands for a directory of conversations itself.
+class Debouncer:
+    """Pending conversations by id; the empty id stands for the directory of conversations itself.
 
-    One is taken up once nothing has been heard of it for ``quiet_ns``, or when it was first heard of ``at_most_ns``
-    ago: somebody may write all day.
+    A conversation is due ``quiet_ns`` after its last event, and at the latest ``at_most_ns`` after its first one: a
+    program may write all day.
     """
 
     def __init__(self, quiet_ns: int, at_most_ns: int) -> None:
         self._quiet_ns = quiet_ns
         self._at_most_ns = at_most_ns
-        self._stirs: dict[str, _Stir] = {}
+        self._pending: dict[str, _Pending] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._stirs)
+        return bool(self._pending)
 
     @property
-    def moving(self) -> frozenset[str]:
-        """The conversations that nothing is to be done for yet."""
-        return frozenset(self._stirs)
+    def in_flight(self) -> frozenset[str]:
+        """The conversations that are pending: a run must leave them alone."""
+        return frozenset(self._pending)
 
-    def stir(self, conversation: str, side: Side, places: Iterable[str], now: int) -> None:
-        """Note that something has changed."""
-        stir = self._stirs.setdefault(conversation, _Stir(now, now))
-        stir.due = min(now + self._quiet_ns, max(stir.first + self._at_most_ns, now))
-        stir.places[side].update(places)
+    def touch(self, conversation: str, side: Side, directories: Iterable[str], now: int) -> None:
+        """Record an event of a conversation: it is postponed until it is quiet."""
+        pending = self._pending.setdefault(conversation, _Pending(now, now))
+        pending.due = min(now + self._quiet_ns, max(pending.first + self._at_most_ns, now))
+        pending.directories[side].update(directories)
 
-    def again(self, conversation: str, places: Places, at: int) -> None:
-        """Have a conversation looked at again at a given time, or earlier if something is heard of it."""
-        stir = self._stirs.setdefault(conversation, _Stir(at, at))
-        for side, found in places.items():
-            stir.places[side] |= found
+    def schedule(self, conversation: str, directories: Directories, at: int) -> None:
+        """Schedule a conversation for a time; an event may make it due earlier."""
+        pending = self._pending.setdefault(conversation, _Pending(at, at))
+        for side, changed in directories.items():
+            pending.directories[side] |= changed
 
     def due_at(self) -> int | None:
-        """Return when something is to be taken up."""
-        if not self._stirs:
+        """Return when the next conversations are due; None if none is pending."""
+        if not self._pending:
             return None
-        dues = [stir.due for stir in self._stirs.values()]
+        dues = [pending.due for pending in self._pending.values()]
         if len(dues) <= FEW:
             return min(dues)
-        return max(min(dues), min(max(dues), min(stir.first for stir in self._stirs.values()) + self._at_most_ns))
+        first_ns = min(pending.first for pending in self._pending.values())
+        return max(min(dues), min(max(dues), first_ns + self._at_most_ns))
 
     def all_due_at(self) -> int:
-        """Return when everything that is in motion now is to be taken up; long ago where nothing is."""
-        return max((stir.due for stir in self._stirs.values()), default=0)
+        """Return when all pending conversations are due; 0 if none is pending."""
+        return max((pending.due for pending in self._pending.values()), default=0)
 
     def is_due(self, now: int) -> bool:
-        """Tell whether something is to be taken up now."""
-        at = self.due_at()
-        return at is not None and at <= now
+        """Return whether a conversation is due now."""
+        due = self.due_at()
+        return due is not None and due <= now
 
-    def take(self, now: int) -> Places:
-        """Return where something is quiet by now; that is in motion no more."""
-        return self._taken([each for each, stir in self._stirs.items() if stir.due <= now])
-
-    def _taken(self, conversations: Collection[str]) -> Places:
-        places: Places = {side: set() for side in Side}
-        for each in conversations:
-            for side, found in self._stirs.pop(each).places.items():
-                places[side] |= found
-        return places
+    def take(self, now: int) -> Directories:
+        """Remove the conversations that are due, and return their changed directories."""
+        due = [conversation for conversation, pending in self._pending.items() if pending.due <= now]
+        directories: Directories = {side: set() for side in Side}
+        for conversation in due:
+            for side, changed in self._pending.pop(conversation).directories.items():
+                directories[side] |= changed
+        return directories

@@ -37,64 +37,64 @@ if TYPE_CHECKING:
 
     from reconcile.model.format import Format, Places
 
-    Hear = Callable[[Side, str], None]
+    OnEvent = Callable[[Side, str], None]
 
 
 _SECOND = 10**9
 
 
-class Inbox:
-    """Events by side and path, relative to the directory of the side's conversations.
+class EventQueue:
+    """Events by side and path, relative to the side's directory of conversations.
 
-    ``stopping`` and ``reopening`` say what was asked for. All methods but `take` may be called from anywhere: putting
-    something into this kind of queue is safe even in a signal handler that interrupts it.
+    ``stop_requested`` and ``reopen_requested`` are set by requests. Any thread and any signal handler may call all
+    methods but `take`: `SimpleQueue.put` is reentrant.
     """
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[Side, str] | None] = SimpleQueue()
-        self.stopping = False
-        self.reopening = False
+        self.stop_requested = False
+        self.reopen_requested = False
 
-    def hear(self, side: Side, path: str) -> None:
-        """Take an event in."""
+    def on_event(self, side: Side, path: str) -> None:
+        """Add an event."""
         self._queue.put((side, path))
 
     def stop(self) -> None:
-        """Ask the watcher to stop after the step in hand."""
-        self.stopping = True
+        """Request that the watcher stops after the current step."""
+        self.stop_requested = True
         self._queue.put(None)
 
     def reopen(self) -> None:
-        """Ask the watcher to read the configuration again."""
-        self.reopening = True
+        """Request that the watcher reads the configuration again."""
+        self.reopen_requested = True
         self._queue.put(None)
 
     def take(self, timeout_ns: int) -> list[tuple[Side, str]]:
-        """Wait for an event, for so long at most; return all that are there."""
-        found = []
+        """Wait for an event until the timeout, and return all queued events."""
+        events = []
         try:
-            found.append(self._queue.get(timeout=max(0, timeout_ns) / _SECOND))
+            events.append(self._queue.get(timeout=max(0, timeout_ns) / _SECOND))
             while True:
-                found.append(self._queue.get_nowait())
+                events.append(self._queue.get_nowait())
         except Empty:
-            return [event for event in found if event is not None]
+            return [event for event in events if event is not None]
 
 
-class Heard(NamedTuple):
-    """``conversation`` is empty where the path is that of no conversation."""
+class EventTarget(NamedTuple):
+    """The conversation of an event (empty: none), and the directories to scan."""
 
     conversation: str
-    places: tuple[str, ...]
+    directories: tuple[str, ...]
 
 
-def heard(fmt: Format, path: str) -> Heard | None:
-    """Return what a path, relative to the directory of the conversations, says; None: it is nobody's business.
+def target_of(fmt: Format, path: str) -> EventTarget | None:
+    """Return the target of an event's path, relative to the directory of conversations; None for irrelevant events.
 
-    A conversation's directory, which may have come or gone, is named itself: to list the directory around it would cost
-    as much as there are others in it.
+    The target of a conversation's own directory is that directory, even if it may be new or gone: scanning the
+    directory around it would cost as much as there are conversations in it.
     """
     if fmt.places is not None:
-        return _heard_of_record(fmt.places, path)
+        return _record_target(fmt.places, path)
     names = path.split("/") if path else []
     owner, level = "", ""
     while names:
@@ -102,40 +102,42 @@ def heard(fmt: Format, path: str) -> Heard | None:
         inner = f"{level}/{name}" if level else name
         if name in (ARCHIVE, TRASH):
             if not names:
-                return Heard(owner, (inner,))
+                return EventTarget(owner, (inner,))
             level = inner
             continue
         conversation = None if name.startswith(".") else fmt.id_of(name)
         if conversation is None:
-            return None if name.startswith(".") else Heard(owner, (level,))
+            return None if name.startswith(".") else EventTarget(owner, (level,))
         if not names:
-            return Heard(conversation, (inner,))
+            return EventTarget(conversation, (inner,))
         if names[0] != CHILDREN:
-            return None if names[-1].startswith(STAGING) else Heard(conversation, (inner,))
+            return None if names[-1].startswith(STAGING) else EventTarget(conversation, (inner,))
         names.pop(0)
         owner, level = conversation, f"{inner}/{CHILDREN}"
         if not names:
-            return Heard(conversation, (inner, level))
-    return Heard(owner, (level,))
+            return EventTarget(conversation, (inner, level))
+    return EventTarget(owner, (level,))
 
 
-def _heard_of_record(places: Places, path: str) -> Heard | None:
-    """Return the record that a path is, or lies in; what it is by now, a file or a directory, isn't known."""
+def _record_target(places: Places, path: str) -> EventTarget | None:
+    """Return the record that contains a path; whether the path is a file or a directory now is unknown."""
     level = ""
     for name in path.split("/") if path else ():
         level = f"{level}/{name}" if level else name
-        kinds = {places.entry(level, directory=each) for each in ((True,) if level != path else (True, False))}
+        kinds = {
+            places.entry(level, directory=directory) for directory in ((True,) if level != path else (True, False))
+        }
         if Entry.RECORD in kinds:
-            return Heard(level, (level,))
+            return EventTarget(level, (level,))
         if Entry.ENTER not in kinds:
-            return None if kinds == {Entry.IGNORED} else Heard("", (level,))
-    return Heard("", (level,))
+            return None if kinds == {Entry.IGNORED} else EventTarget("", (level,))
+    return EventTarget("", (level,))
 
 
 _WATCHDOG = logging.getLogger("watchdog")
-_WATCHDOG.addHandler(logging.NullHandler())  # else what it logs goes to the terminal
-_FULL = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
-# Without a list watchdog asks for what our own scans raise, too, and above some thousand directories has no rest.
+_WATCHDOG.addHandler(logging.NullHandler())  # otherwise its log would be printed to the terminal
+_LIMITS = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
+# Without this list watchdog also requests the events of our own scans; with thousands of directories they never end.
 _EVENTS: list[type[FileSystemEvent]] = [
     DirCreatedEvent,
     DirDeletedEvent,
@@ -148,69 +150,71 @@ _EVENTS: list[type[FileSystemEvent]] = [
 ]
 
 
-class DeafError(Exception):
-    """The system gives no events here; the message says why, and what would help."""
+class EventsUnavailableError(Exception):
+    """The system sends no events for a directory; the message names the cause and a remedy."""
 
 
-class Ears:
-    """Listens below the directories of both sides, until it is stopped; ``hear`` is called from other threads.
+class EventListener:
+    """Listens for events below both sides until it is stopped; other threads call ``on_event``.
 
-    ``sides`` are the directories of the conversations; one that isn't there isn't listened to. ``tops``: the names in
-    the workspace's below which something is; what else lies in it is not listened to. ``miss`` is called where events
-    got lost, or such a directory appears: nothing that was heard since the beginning tells all that has changed.
+    ``sides`` are the directories of conversations; a missing one is not watched. ``tops`` limits the workspace to these
+    names in it. ``on_lost`` is called if events were lost, or if a directory of ``tops`` is created: both sides must be
+    scanned then.
     """
 
     def __init__(
-        self, sides: Mapping[Side, str], hear: Hear, miss: Callable[[], None], tops: Collection[str] = ()
+        self, sides: Mapping[Side, str], on_event: OnEvent, on_lost: Callable[[], None], tops: Collection[str] = ()
     ) -> None:
         self._sides = {side: os.path.realpath(path) for side, path in sides.items() if os.path.isdir(path)}
-        self._hear = hear
-        self._miss = miss
+        self._on_event = on_event
+        self._on_lost = on_lost
         self._tops = tops
-        self._complaints = _Complaints(miss)
+        self._warning_handler = _WarningHandler(on_lost)
         self._observer: BaseObserver | None = None
 
     def start(self) -> None:
         """Begin to listen.
 
         Raises:
-            DeafError: the system has no more watches, or none at all for these directories.
+            EventsUnavailableError: the limit of watches is reached, or the directories have no events.
         """
         for path in self._sides.values():
             if (kind := network_type(path)) is not None:
-                raise DeafError(f"{path} lies on a network file system ({kind}), where others write without an event")
-        # watchdog finds a new directory twice, as an event and on its walk, and tells its users.
+                raise EventsUnavailableError(
+                    f"{path} lies on a network file system ({kind}), where others write without an event"
+                )
+        # watchdog finds a new directory twice, by an event and by its own walk, and warns about that.
         warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning, r"watchdog\.")
         try:
             self._observer = Observer()
-            for side, path, recursive in self._places():
+            for side, path, recursive in self._watched():
                 handler = self._handler(side, recursive=recursive)
                 self._observer.schedule(handler, path, recursive=recursive, event_filter=_EVENTS)
             self._observer.start()
         except OSError as error:
             self.stop()
-            raise self._deaf(error) from None
-        _WATCHDOG.addHandler(self._complaints)
+            raise self._unavailable(error) from None
+        _WATCHDOG.addHandler(self._warning_handler)
         self.check()
 
-    def _places(self) -> Iterator[tuple[Side, str, bool]]:
-        """What to listen to, with what is below it or without."""
+    def _watched(self) -> Iterator[tuple[Side, str, bool]]:
+        """Yield the directories to watch, and whether recursively."""
         for side, path in self._sides.items():
             within = self._tops if side is Side.WORKSPACE else ()
             yield side, path, not within
-            there = (os.path.join(path, name) for name in within)
-            yield from ((side, each, True) for each in there if os.path.isdir(each) and not os.path.islink(each))
+            paths = (os.path.join(path, name) for name in within)
+            yield from ((side, top, True) for top in paths if os.path.isdir(top) and not os.path.islink(top))
 
     def _handler(self, side: Side, *, recursive: bool) -> _Handler:
         root = self._sides[side]
-        appearing = frozenset() if recursive else frozenset(os.path.join(root, name) for name in self._tops)
-        return _Handler(side, root, self._hear, appearing, self._miss)
+        awaited = frozenset() if recursive else frozenset(os.path.join(root, name) for name in self._tops)
+        return _Handler(side, root, self._on_event, awaited, self._on_lost)
 
     def check(self) -> None:
-        """Make sure that the system has a watch left: where it has none, watchdog passes over directories in silence.
+        """Check that the system has a watch left: without one, watchdog skips directories silently.
 
         Raises:
-            DeafError: it has none.
+            EventsUnavailableError: it has none left.
         """
         try:
             with _observer() as probe:
@@ -218,20 +222,22 @@ class Ears:
                     probe.schedule(FileSystemEventHandler(), path, recursive=False, event_filter=_EVENTS)
                 probe.start()
         except FileNotFoundError:
-            return  # a side has gone, which is told otherwise
+            return  # a side is gone, which the watcher reports
         except OSError as error:
             self.stop()
-            raise self._deaf(error) from None
+            raise self._unavailable(error) from None
 
     def stop(self) -> None:
-        """Listen no more."""
-        _WATCHDOG.removeHandler(self._complaints)
+        """Stop listening."""
+        _WATCHDOG.removeHandler(self._warning_handler)
         if self._observer is not None:
             _end(self._observer)
             self._observer = None
 
-    def _deaf(self, error: OSError) -> DeafError:
-        return DeafError(_why(error, sum(_directories(path) if deep else 1 for _, path, deep in self._places())))
+    def _unavailable(self, error: OSError) -> EventsUnavailableError:
+        return EventsUnavailableError(
+            _explain(error, sum(_directories(path) if deep else 1 for _, path, deep in self._watched()))
+        )
 
 
 @contextmanager
@@ -244,57 +250,59 @@ def _observer() -> Iterator[BaseObserver]:
 
 
 def _end(observer: BaseObserver) -> None:
-    observer.stop()  # also one that could not be started has threads of its own
+    observer.stop()  # it has threads even if it could not be started
     if observer.is_alive():
         observer.join()
 
 
-class _Complaints(logging.Handler):
-    """Whatever watchdog warns of means that it has missed something: the kernel's queue has overflowed."""
+class _WarningHandler(logging.Handler):
+    """Treats each warning of watchdog as lost events: the kernel's queue has overflowed."""
 
-    def __init__(self, miss: Callable[[], None]) -> None:
+    def __init__(self, on_lost: Callable[[], None]) -> None:
         super().__init__(logging.WARNING)
-        self._miss = miss
+        self._on_lost = on_lost
 
     def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002 - logging's signature
-        self._miss()
+        self._on_lost()
 
 
 class _Handler(FileSystemEventHandler):
-    """``appearing`` are directories that ``miss`` is called for where they come."""
+    """Passes events to the watcher; calls ``on_lost`` if a directory of ``awaited`` is created."""
 
-    def __init__(self, side: Side, root: str, hear: Hear, appearing: Collection[str], miss: Callable[[], None]) -> None:
+    def __init__(
+        self, side: Side, root: str, on_event: OnEvent, awaited: Collection[str], on_lost: Callable[[], None]
+    ) -> None:
         self._side = side
         self._root = root
-        self._hear = hear
-        self._appearing = appearing
-        self._miss = miss
+        self._on_event = on_event
+        self._awaited = awaited
+        self._on_lost = on_lost
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        came = event.src_path if isinstance(event, DirCreatedEvent) else event.dest_path
-        if os.fsdecode(came) in self._appearing:
-            self._miss()
+        created = event.src_path if isinstance(event, DirCreatedEvent) else event.dest_path
+        if os.fsdecode(created) in self._awaited:
+            self._on_lost()
         for path in (event.src_path, event.dest_path):
             text = os.fsdecode(path)
             if text.startswith(f"{self._root}/"):
-                self._hear(self._side, text[len(self._root) + 1 :])
+                self._on_event(self._side, text[len(self._root) + 1 :])
             elif text == self._root:
-                self._hear(self._side, "")
+                self._on_event(self._side, "")
 
 
-def _why(error: OSError, needed: int) -> str:
-    """Return the words for what the system says; ``needed`` is the number of directories to listen to."""
-    name = _FULL.get(error.errno or 0)
+def _explain(error: OSError, needed: int) -> str:
+    """Return the message for an error of the system; ``needed`` is the number of directories to watch."""
+    name = _LIMITS.get(error.errno or 0)
     if name is None:
         return f"the system gives no events here ({error.strerror or error})"
     limit = _limit(f"/proc/sys/fs/inotify/{name}")
-    found, own = f"fs.inotify.{name}", f"user.{name.replace('user', 'inotify')}"
+    setting, own = f"fs.inotify.{name}", f"user.{name.replace('user', 'inotify')}"
     if (inside := _limit(f"/proc/sys/{own.replace('.', '/')}")) is not None and (limit is None or inside < limit):
-        limit, found = inside, own  # of this user namespace, as containers have one
+        limit, setting = inside, own  # the limit of this user namespace, as containers have one
     more = needed if error.errno == errno.ENOSPC else 1
     return (
-        f"the system's limit of inotify is used up: {found} is {'unknown' if limit is None else limit}, and this takes "
-        f"{more}, besides what other programs take; to raise it: sudo sysctl {found}={(limit or 0) + more}"
+        f"the system's limit of inotify is used up: {setting} is {'unknown' if limit is None else limit}, and this "
+        f"takes {more}, besides what other programs take; to raise it: sudo sysctl {setting}={(limit or 0) + more}"
     )
 
 
@@ -307,5 +315,5 @@ def _limit(path: str) -> int | None:
 
 
 def _directories(path: str) -> int:
-    """Return how many directories there are from a path down."""
+    """Count a directory and its subdirectories."""
     return sum(1 for _ in os.walk(path))

@@ -1,4 +1,4 @@
-"""Reports of a watcher: the events that programs and people receive, each of them once."""
+"""The reports of a watcher, as values for people and for programs; nothing is reported twice."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     About = Callable[[str | None], bool]
 
 
-class What(StrEnum):
-    """The kinds of news."""
+class EventKind(StrEnum):
+    """The kinds of events that a watcher reports; the values are part of ``--json``."""
 
     WATCHING = "watching"
-    """Both sides were looked at in whole, and events come from now on."""
+    """Both sides were scanned, and changes are noticed from now on."""
     POLLING = "polling"
-    """The system gives no events; both sides are looked at every few seconds."""
+    """The system sends no events; both sides are scanned every few seconds."""
     BEGUN = "begun"
-    """A pass with much to do has begun; ``ENDED`` when all of it was said."""
+    """A run with many actions has begun; ``ENDED`` follows after the last one."""
     ENDED = "ended"
     DONE = "done"
     SKIPPED = "skipped"
@@ -35,25 +35,25 @@ class What(StrEnum):
     HELD = "held"
     RELEASED = "released"
     NOTED = "noted"
-    """What needs no decision: set aside until a side changes (an ``item``), or only worth knowing (a ``message``)."""
+    """A notice without a decision: an ``item`` that is set aside until a side changes, or a ``message``."""
     WAITING = "waiting"
-    """Nothing is done for now: git is at work, a side is gone, another reconcile has the lock."""
+    """Work is suspended: git is busy, a side is gone, or another reconcile has the lock."""
     RESUMED = "resumed"
     MESSAGE = "message"
     STOPPED = "stopped"
 
 
-class News(Struct, frozen=True, kw_only=True):
-    """One thing that has happened. ``action`` and ``item`` are there where it is about one."""
+class WatchEvent(Struct, frozen=True, kw_only=True):
+    """One report; ``action`` and ``item`` are set if it is about one."""
 
-    what: What
+    kind: EventKind
     message: str = ""
     action: Action | None = None
     item: Item | None = None
 
 
-class Standing(Struct, frozen=True):
-    """How things stand: the conversations that are watched, and those that are held or busy."""
+class WatchStatus(Struct, frozen=True):
+    """The numbers of watched, held and busy conversations."""
 
     conversations: int = 0
     held: int = 0
@@ -61,112 +61,114 @@ class Standing(Struct, frozen=True):
 
 
 _Key = tuple[str | None, str, Reason]
-_RESULTS = {Result.DONE: What.DONE, Result.SKIPPED: What.SKIPPED, Result.FAILED: What.FAILED}
-_PASSING = (Reason.DRIFT, Reason.NEEDS_SKIPPED)
-"""Why something was not done that is tried again at once, or was said of what it needed."""
+_RESULTS = {Result.DONE: EventKind.DONE, Result.SKIPPED: EventKind.SKIPPED, Result.FAILED: EventKind.FAILED}
+_TRANSIENT = (Reason.DRIFT, Reason.NEEDS_SKIPPED)
+"""Reasons that are not reported: the action is tried again at once, or its cause was reported."""
 MANY = 60
-"""More actions than this in one pass are announced."""
+"""Runs with more actions than this are announced."""
 
 
-class Teller:
-    """Tells each thing once. ``conversations`` is their number, for the standing."""
+class Reporter:
+    """Reports each fact once. ``conversations`` is their number, for the status."""
 
-    def __init__(self, tell: Callable[[News, Standing], None]) -> None:
-        self._tell = tell
+    def __init__(self, emit: Callable[[WatchEvent, WatchStatus], None]) -> None:
+        self._emit = emit
         self._held: dict[_Key, Item] = {}
-        self._late: dict[_Key, tuple[Item, int]] = {}
-        """What is to be said at a time, in ns of a monotonic clock."""
-        self._undone: dict[str, tuple[Reason | None, str]] = {}
+        self._delayed: dict[_Key, tuple[Item, int]] = {}
+        """Items that are reported at a time, in ns of a monotonic clock."""
+        self._not_done: dict[str, tuple[Reason | None, str]] = {}
         self._noted: set[_Key] = set()
         self._waiting: str | None = None
         self._polling: str | None = None
         self.conversations = 0
 
-    def say(self, news: News) -> None:
-        """Tell something, with how things stand."""
-        busy = sum(reason is Reason.BUSY for reason, _ in self._undone.values())
-        self._tell(news, Standing(self.conversations, len(self._held), busy))
+    def emit(self, event: WatchEvent) -> None:
+        """Report an event, with the status."""
+        busy = sum(reason is Reason.BUSY for reason, _ in self._not_done.values())
+        self._emit(event, WatchStatus(self.conversations, len(self._held), busy))
 
-    def wait_for(self, message: str) -> None:
-        """Say why nothing is done for now, unless that was the last word."""
+    def report_waiting(self, message: str) -> None:
+        """Report why work is suspended, unless that was the last message."""
         if self._waiting != message:
             self._waiting = message
-            self.say(News(what=What.WAITING, message=message))
+            self.emit(WatchEvent(kind=EventKind.WAITING, message=message))
 
-    def go_on(self) -> None:
-        """Say that the waiting is over, if there was any."""
+    def report_resumed(self) -> None:
+        """Report that work goes on, if it was suspended."""
         if self._waiting is not None:
             self._waiting = None
-            self.say(News(what=What.RESUMED))
+            self.emit(WatchEvent(kind=EventKind.RESUMED))
 
-    def poll(self, message: str) -> None:
-        """Say why both sides are looked at again and again, unless that was the last word."""
+    def report_polling(self, message: str) -> None:
+        """Report why both sides are polled, unless that was the last message."""
         if self._polling != message:
             self._polling = message
-            self.say(News(what=What.POLLING, message=message))
+            self.emit(WatchEvent(kind=EventKind.POLLING, message=message))
 
-    def hear(self) -> None:
-        """Say that events come from now on, if they didn't."""
+    def report_events(self) -> None:
+        """Report that the system sends events again, if both sides were polled."""
         if self._polling is not None:
             self._polling = None
-            self.say(News(what=What.RESUMED))
+            self.emit(WatchEvent(kind=EventKind.RESUMED))
 
-    def begin(self, actions: int) -> None:
-        """Announce a pass with so much to do that it takes a while."""
+    def report_begin(self, actions: int) -> None:
+        """Announce a run with many actions."""
         if actions > MANY:
-            self.say(News(what=What.BEGUN, message=f"{actions} actions"))
+            self.emit(WatchEvent(kind=EventKind.BEGUN, message=f"{actions} actions"))
 
-    def report(self, outcome: Outcome, about: frozenset[str]) -> None:
-        """Say what became of each action of a pass over these conversations; what can't be done, only once."""
-        before = {each: self._undone.pop(each) for each in about if each in self._undone}
+    def report_actions(self, outcome: Outcome, conversations: frozenset[str]) -> None:
+        """Report the result of each action of a run over these conversations; a repeated failure is reported once."""
+        before = {id_: self._not_done.pop(id_) for id_ in conversations if id_ in self._not_done}
         for deed in outcome.deeds.values():
-            conversation, undone = deed.action.conversation, (deed.reason, deed.message)
-            if deed.reason in _PASSING or before.get(conversation) == undone:
-                self._undone |= {conversation: undone} if deed.reason not in _PASSING else {}
+            conversation, not_done = deed.action.conversation, (deed.reason, deed.message)
+            if deed.reason in _TRANSIENT or before.get(conversation) == not_done:
+                self._not_done |= {conversation: not_done} if deed.reason not in _TRANSIENT else {}
                 continue
             if deed.result is not Result.DONE:
-                self._undone[conversation] = undone
-            self.say(News(what=_RESULTS[deed.result], message=deed.message, action=deed.action))
+                self._not_done[conversation] = not_done
+            self.emit(WatchEvent(kind=_RESULTS[deed.result], message=deed.message, action=deed.action))
         if len(outcome.deeds) > MANY:
-            self.say(
-                News(what=What.ENDED, message=f"{outcome.count(Result.DONE)} of {len(outcome.deeds)} actions done")
+            self.emit(
+                WatchEvent(
+                    kind=EventKind.ENDED, message=f"{outcome.count(Result.DONE)} of {len(outcome.deeds)} actions done"
+                )
             )
 
-    def hold(self, items: Collection[Item], is_about: About, late_ns: int) -> None:
-        """Say what is held and wasn't before, and what is no longer, of what a pass was about.
+    def report_held(self, items: Collection[Item], is_about: About, late_ns: int) -> None:
+        """Report newly held and released items of a run's conversations.
 
-        A file that can't be read may be half written: that is said at ``late_ns``, unless it can be read by then.
+        An invalid file may be half written: it is reported at ``late_ns``, unless it is valid by then.
         """
-        found: dict[_Key, Item] = {(item.conversation, item.unit, item.reason): item for item in items}
+        held: dict[_Key, Item] = {(item.conversation, item.unit, item.reason): item for item in items}
         for key in [key for key in self._held if is_about(key[0])]:
-            if key not in found:
-                self.say(News(what=What.RELEASED, item=self._held.pop(key)))
-        for key in [key for key in self._late if is_about(key[0])]:
-            if key not in found:
-                del self._late[key]
-        for key, item in found.items():
-            if key not in self._held and key not in self._late:
-                self._late[key] = item, late_ns if item.reason is Reason.INVALID else 0
-        self.say_late(1)
+            if key not in held:
+                self.emit(WatchEvent(kind=EventKind.RELEASED, item=self._held.pop(key)))
+        for key in [key for key in self._delayed if is_about(key[0])]:
+            if key not in held:
+                del self._delayed[key]
+        for key, item in held.items():
+            if key not in self._held and key not in self._delayed:
+                self._delayed[key] = item, late_ns if item.reason is Reason.INVALID else 0
+        self.report_delayed(1)
 
-    def note(self, plan: Plan, is_about: About) -> None:
-        """Say what is set aside or worth knowing of conversations that a pass was about, and wasn't before."""
-        news: dict[_Key, News] = {}
+    def report_notes(self, plan: Plan, is_about: About) -> None:
+        """Report items that are newly set aside, and new notes, of a run's conversations."""
+        events: dict[_Key, WatchEvent] = {}
         for item in plan.aside:
-            news[item.conversation, item.unit, item.reason] = News(what=What.NOTED, item=item)
-        for each in plan.notes:
-            if each.conversation is not None:
-                message = f"{each.conversation}: {each.message}"
-                news[each.conversation, each.unit, each.reason] = News(what=What.NOTED, message=message)
-        for key, one in news.items():
+            events[item.conversation, item.unit, item.reason] = WatchEvent(kind=EventKind.NOTED, item=item)
+        for note in plan.notes:
+            if note.conversation is not None:
+                message = f"{note.conversation}: {note.message}"
+                events[note.conversation, note.unit, note.reason] = WatchEvent(kind=EventKind.NOTED, message=message)
+        for key, event in events.items():
             if key not in self._noted:
-                self.say(one)
-        self._noted = {key for key in self._noted if not is_about(key[0])} | news.keys()
+                self.emit(event)
+        self._noted = {key for key in self._noted if not is_about(key[0])} | events.keys()
 
-    def say_late(self, now_ns: int) -> None:
-        """Say what is held for long enough by now."""
-        for key, (item, due) in list(self._late.items()):
+    def report_delayed(self, now_ns: int) -> None:
+        """Report the held items whose delay has passed."""
+        for key, (item, due) in list(self._delayed.items()):
             if due < now_ns:
                 self._held[key] = item
-                del self._late[key]
-                self.say(News(what=What.HELD, item=item))
+                del self._delayed[key]
+                self.emit(WatchEvent(kind=EventKind.HELD, item=item))

@@ -1,9 +1,8 @@
-"""Stores from which a watcher concludes nothing: one that JP merges into another, and one that was lost.
+"""Detects two states of a store in which a watcher must wait: JP merges it into another store, or it is lost.
 
-JP merges the stores of one workspace whenever it starts: directory by directory, without a lock
-(docs/design/formats/jp.md#stores).
-What is carried over into another store on the way has not been removed. A disk that isn't mounted, a directory that was
-moved away: what is in the store's place then is not to be filled unless a person says so, by running a command.
+JP merges the stores of one workspace when it starts: directory by directory, without a lock
+(docs/design/formats/jp.md#stores). A conversation that has moved to the other store is not removed. A store is lost if
+its disk isn't mounted or its directory was moved away; only a command that a person runs fills it again.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ if TYPE_CHECKING:
 
 
 class MergingError(ReconcileError):
-    """Conversations that have gone from the store lie in another one of the same workspace."""
+    """Conversations that left the store are in another store of the same workspace."""
 
     exit_code = 4
 
 
 class LostError(ReconcileError):
-    """The store is gone, empty, or another directory that lacks what was in it."""
+    """The store is gone or empty, or a directory without its conversations replaced it."""
 
     exit_code = 4
 
 
 def refuse_lost(look: Look, roots: Roots, fmt: Format) -> None:
-    """Fill no store that was lost, until it is back or a run that a person began has filled it.
+    """Raise an error while the store is lost: until it is back, or a command has filled it.
 
     Raises:
-        LostError: it was.
+        LostError: the store is lost.
     """
     store, memory = look.store, look.memory
     there = {copy.conversation for copy in store.copies}
@@ -58,10 +57,10 @@ def refuse_lost(look: Look, roots: Roots, fmt: Format) -> None:
 
 
 def refuse_merging(look: Look, roots: Roots, fmt: Format) -> None:
-    """Conclude nothing from a store that is being merged into another one.
+    """Raise an error while JP merges the store into another one.
 
     Raises:
-        MergingError: it is.
+        MergingError: conversations of the store are in the other one.
     """
     gone = look.memory.agreed.keys() - {copy.conversation for copy in look.store.copies} if roots.siblings else set()
     for sibling in roots.siblings if gone else ():
@@ -81,4 +80,4 @@ def _conversations(directory: str, fmt: Format) -> Iterator[str]:
         except OSError as error:
             words = f"{path}: it can't be read ({reason(error)}); what has gone from the store may lie there now"
             raise MergingError(words, "make it readable, or stop the watcher") from None
-        yield from (found for name in names if (found := fmt.id_of(name)) is not None)
+        yield from (conversation for name in names if (conversation := fmt.id_of(name)) is not None)

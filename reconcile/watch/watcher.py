@@ -19,9 +19,9 @@ from reconcile.fs.locks import LockedError, watch_lock
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.planning.filters import without_moving
-from reconcile.watch.debounce import Settling
-from reconcile.watch.fs_events import DeafError, Ears, Inbox, heard
-from reconcile.watch.reporter import News, Teller, What
+from reconcile.watch.debounce import Debouncer
+from reconcile.watch.fs_events import EventListener, EventQueue, EventsUnavailableError, target_of
+from reconcile.watch.reporter import EventKind, Reporter, WatchEvent
 from reconcile.watch.store_merge import refuse_lost, refuse_merging
 
 if TYPE_CHECKING:
@@ -32,28 +32,30 @@ if TYPE_CHECKING:
     from reconcile.engine.passes import Pass
     from reconcile.engine.session import Session
     from reconcile.model.policy import Policy
-    from reconcile.watch.debounce import Places
-    from reconcile.watch.reporter import Standing
+    from reconcile.watch.debounce import Directories
+    from reconcile.watch.reporter import WatchStatus
 
 
 _SECOND = 10**9
 COMMAND = "watch"
 BURST = 4096
-"""More events than this without a rest, and the kernel may have dropped some without a word."""
+"""After more events than this without a pause, the kernel may have dropped some silently."""
 _LOCKED_NS = _SECOND // 20
-"""Between two tries to get reconcile's own lock: nobody is waited for, as it may be told to stop meanwhile."""
+"""The time between two attempts to acquire reconcile's own lock; it is short, so that a stop request is noticed."""
 _BUSY_NS = 2 * _SECOND
-"""Between two looks whether the program that the records belong to is still at work."""
-_ASLEEP_NS = 2 * _SECOND
-"""By more than this, a clock that counts on while the machine is suspended is ahead after it was."""
+"""The time between two checks whether the program that owns the records is still running."""
+_RETRY_NS = _SECOND
+"""The time between two attempts to open a session again."""
+_SUSPENDED_NS = 2 * _SECOND
+"""If the clock that includes suspension gains more than this, the machine was suspended."""
 
 
-class Pace(Struct, frozen=True):
-    """How long to wait for what, in ns. ``quiet`` and ``at_most``: see `Settling`.
+class Timings(Struct, frozen=True):
+    """Intervals and delays in ns. ``quiet`` and ``at_most``: see `Debouncer`.
 
-    ``everything``: until all is looked at again anyway; ``poll``: the same, at least, where the system gives no events;
-    ``check``: between two looks at what gives no event: the sides themselves, git, JP's locks; ``grace``: until it is
-    said that a file can't be read, or that git is at work.
+    ``everything``: between full scans. ``poll``: between full scans at least, if the system sends no events. ``check``:
+    between checks of things without events (the sides themselves, git, JP's locks). ``grace``: until an invalid file or
+    a git operation is reported.
     """
 
     quiet: int = 150_000_000
@@ -64,300 +66,305 @@ class Pace(Struct, frozen=True):
     grace: int = 2 * _SECOND
 
 
-class Watched(Struct, frozen=True):
-    """A session with what was configured for it; ``lock_timeout`` in seconds.
+class WatchTarget(Struct, frozen=True):
+    """A session with its configuration; ``lock_timeout`` is in seconds.
 
-    ``find`` finds the sides as they were found for the session: JP merges silos, and ids change.
+    ``find`` locates the sides again, as for the session: JP merges stores, and ids change.
     """
 
     session: Session
     policy: Policy
     lock_timeout: float
-    pace: Pace
+    timings: Timings
     find: Callable[[], Roots]
 
 
 class _StoppedError(Exception):
-    """Asked to stop between two batches of actions."""
+    """A stop request between two batches of actions."""
 
 
-class Round:
-    """The inner loop; ends where it is told to stop or to reopen, or where a side is another directory."""
+class WatchLoop:
+    """The loop over one session; it ends at a request to stop or to reopen, or if a side is another directory."""
 
-    def __init__(self, watched: Watched, inbox: Inbox, teller: Teller) -> None:
-        self._session = watched.session
-        self._watched = watched
-        self._pace = watched.pace
-        self._inbox = inbox
-        self._teller = teller
-        self._passes = Passes(watched.session)
-        self._settling = Settling(self._pace.quiet, self._pace.at_most)
-        self._busy: dict[str, tuple[Places, tuple[str, ...]]] = {}
+    def __init__(self, target: WatchTarget, queue: EventQueue, reporter: Reporter) -> None:
+        self._session = target.session
+        self._target = target
+        self._timings = target.timings
+        self._queue = queue
+        self._reporter = reporter
+        self._passes = Passes(target.session)
+        self._debouncer = Debouncer(self._timings.quiet, self._timings.at_most)
+        self._busy: dict[str, tuple[Directories, tuple[str, ...]]] = {}
         self._git: str | None = None
-        self._git_at = 0
-        """Since when git is in the middle of something."""
-        self._git_free_at: int | None = None
-        """Since when there is no sign of that any more."""
-        self._locked_at: int | None = None
-        """Since when another reconcile has the lock on the store."""
-        self._going: frozenset[str] = frozenset()
-        """What the last pass has found to be gone from the store, and since when it is just that."""
-        self._going_at = 0
-        self._heard = 0
-        """Events since the last rest."""
-        self._all_at = 0
-        self._deaf_until: int | None = None
-        """Where the system gives no events, until when that isn't tried again."""
-        self._sides = {side: watched.session.site.conversations(side) for side in Side}
+        self._git_busy_since = 0
+        """The start of the git operation that is in progress."""
+        self._git_free_since: int | None = None
+        """The time since which there is no sign of a git operation."""
+        self._locked_since: int | None = None
+        """The time since which another reconcile has the store's lock."""
+        self._vanishing: frozenset[str] = frozenset()
+        """Conversations that vanished from the store, as of the last run; the time since which the set is unchanged."""
+        self._vanishing_since = 0
+        self._event_count = 0
+        """Events since the last pause."""
+        self._full_scan_at = 0
+        self._polling_until: int | None = None
+        """If the system sends no events: when the next attempt to listen is due."""
+        self._sides = {side: target.session.site.conversations(side) for side in Side}
         self._identities = self._identify()
 
     def run(self) -> None:
-        """Look at everything, and from then on at what changes."""
+        """Scan both sides, then the changes."""
         with self._listening(), closing(self._passes):
-            asleep = _slept()
-            while not (self._inbox.stopping or self._inbox.reopening):
+            suspended = _suspended_ns()
+            while not (self._queue.stop_requested or self._queue.reopen_requested):
                 now = time.monotonic_ns()
-                if self._identify() != self._identities or (self._deaf_until is not None and now >= self._deaf_until):
+                if self._identify() != self._identities or (
+                    self._polling_until is not None and now >= self._polling_until
+                ):
                     return
                 self._release_busy(now)
-                self._teller.say_late(now)
-                if not self._is_waiting(now) and not self._step(now):
+                self._reporter.report_delayed(now)
+                if not self._is_git_busy(now) and not self._run_if_due(now):
                     return
-                events = self._inbox.take(self._patience(time.monotonic_ns()))
-                self._take_in(events, time.monotonic_ns())
-                if (slept := _slept()) - asleep > _ASLEEP_NS:
-                    asleep, self._all_at = slept, 0
+                events = self._queue.take(self._wait_ns(time.monotonic_ns()))
+                self._enqueue(events, time.monotonic_ns())
+                if (suspended_now := _suspended_ns()) - suspended > _SUSPENDED_NS:
+                    suspended, self._full_scan_at = suspended_now, 0
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
-        """Have events come in, as far as the system gives any."""
+        """Receive events while the block runs, if the system sends any."""
         places = self._session.format.places
         tops = () if places is None else places.tops
-        self._ears = Ears(self._sides, self._inbox.hear, self._inbox.reopen, tops)
+        self._listener = EventListener(self._sides, self._queue.on_event, self._queue.reopen, tops)
         try:
-            self._listen(self._ears.start)
-            if self._deaf_until is None:
-                self._teller.hear()
+            self._listen(self._listener.start)
+            if self._polling_until is None:
+                self._reporter.report_events()
             yield
         finally:
-            self._ears.stop()
+            self._listener.stop()
 
-    def _listen(self, how: Callable[[], None]) -> None:
-        """Where the system gives no events, look at everything every few seconds."""
+    def _listen(self, call: Callable[[], None]) -> None:
+        """Call a method of the listener; poll both sides if the system sends no events."""
         try:
-            how()
-        except DeafError as error:
-            self._deaf_until = time.monotonic_ns() + self._pace.everything
-            self._teller.poll(f"{error}; looking at everything every {self._pace.poll // _SECOND} s or so instead")
+            call()
+        except EventsUnavailableError as error:
+            self._polling_until = time.monotonic_ns() + self._timings.everything
+            self._reporter.report_polling(
+                f"{error}; looking at everything every {self._timings.poll // _SECOND} s or so instead"
+            )
 
     def _identify(self) -> dict[str, str]:
-        """Return what tells the directories that this round is about from others, or from links in their place."""
+        """Return the identities of the watched directories; a link in the place of one has none."""
         paths = (*self._sides.values(), self._session.directory)
         return {path: "" if os.path.islink(path) else identity_of(path) for path in paths}
 
-    def _patience(self, now: int) -> int:
-        """Return how long to wait for events, in ns; what is due while git or another is at work waits for that."""
-        if self._git_free_at is not None:
-            return self._through_at(self._git_free_at) - now
+    def _wait_ns(self, now: int) -> int:
+        """Return how long to wait for events, in ns; due work waits while git or another reconcile is busy."""
+        if self._git_free_since is not None:
+            return self._git_idle_at(self._git_free_since) - now
         if self._git is not None:
-            return self._pace.check
-        if self._locked_at is not None:
+            return self._timings.check
+        if self._locked_since is not None:
             return _LOCKED_NS
-        dues = [now + self._pace.check, self._all_at]
-        if (due := self._settling.due_at()) is not None:
+        dues = [now + self._timings.check, self._full_scan_at]
+        if (due := self._debouncer.due_at()) is not None:
             dues.append(due)
         return min(dues) - now
 
-    def _take_in(self, events: Iterable[tuple[Side, str]], now: int) -> None:
+    def _enqueue(self, events: Iterable[tuple[Side, str]], now: int) -> None:
         count = 0
         for side, path in events:
             count += 1
-            if (found := heard(self._session.format, path)) is not None:
-                self._settling.stir(found.conversation, side, found.places, now)
-        self._heard = self._heard + count if count else 0
-        if self._heard > BURST:
-            self._all_at = min(self._all_at, now + self._pace.at_most)
+            if (target := target_of(self._session.format, path)) is not None:
+                self._debouncer.touch(target.conversation, side, target.directories, now)
+        self._event_count = self._event_count + count if count else 0
+        if self._event_count > BURST:
+            self._full_scan_at = min(self._full_scan_at, now + self._timings.at_most)
 
-    def _is_waiting(self, now: int) -> bool:
-        """Tell whether git is in the middle of something, so that nothing in the workspace means anything yet.
+    def _is_git_busy(self, now: int) -> bool:
+        """Return whether a git operation is in progress: the workspace's state is temporary then.
 
-        It is through once there was no sign of it for the quiet time: between two of its steps there may be none, and
-        the last files that it wrote aren't heard of yet; these are waited for, so that all is taken up together.
-        Nothing is said of moments: every `git status` of an editor takes the lock of the index.
+        The operation counts as finished after the quiet time without a sign of it: there may be none between two of
+        its steps. The wait also lets the events of its last files arrive, so that all files are handled together.
+        Short operations are not reported: every `git status` of an editor locks git's index.
         """
-        before, found = self._git, git_busy(self._session.roots.project)
-        if found is not None:
-            self._git, self._git_free_at = found, None
-            self._git_at = now if before is None else self._git_at
+        before, operation = self._git, git_busy(self._session.roots.project)
+        if operation is not None:
+            self._git, self._git_free_since = operation, None
+            self._git_busy_since = now if before is None else self._git_busy_since
         elif before is not None:
-            self._git_free_at = now if self._git_free_at is None else self._git_free_at
-            if now >= self._through_at(self._git_free_at):
-                self._git = self._git_free_at = None
-                self._teller.go_on()
-        if found is not None and now - self._git_at >= self._pace.grace:
-            self._teller.wait_for(f"git is in the middle of something here ({self._git})")
+            self._git_free_since = now if self._git_free_since is None else self._git_free_since
+            if now >= self._git_idle_at(self._git_free_since):
+                self._git = self._git_free_since = None
+                self._reporter.report_resumed()
+        if operation is not None and now - self._git_busy_since >= self._timings.grace:
+            self._reporter.report_waiting(f"git is in the middle of something here ({self._git})")
         return self._git is not None
 
-    def _through_at(self, free_at: int) -> int:
-        """Return when git is taken to be through, if there is no sign of it since ``free_at``."""
-        quiet, at_most = self._pace.quiet, self._pace.at_most
-        return min(max(free_at + quiet, self._settling.all_due_at()), free_at + max(quiet, at_most))
+    def _git_idle_at(self, free_since: int) -> int:
+        """Return when git counts as idle, if there is no sign of an operation since ``free_since``."""
+        quiet, at_most = self._timings.quiet, self._timings.at_most
+        return min(max(free_since + quiet, self._debouncer.all_due_at()), free_since + max(quiet, at_most))
 
-    def _step(self, now: int) -> bool:
-        """Do what is due; False where a side turned out to be another by now."""
-        if now < self._all_at and not self._settling.is_due(now):
+    def _run_if_due(self, now: int) -> bool:
+        """Run if something is due; return False if a side is another directory now."""
+        if now < self._full_scan_at and not self._debouncer.is_due(now):
             return True
         try:
-            self._pass(now)
+            self._run_pass(now)
         except LockedError as error:
-            self._locked_at = now if self._locked_at is None else self._locked_at
-            if now - self._locked_at >= self._watched.lock_timeout * _SECOND:
-                self._teller.wait_for(error.message)
+            self._locked_since = now if self._locked_since is None else self._locked_since
+            if now - self._locked_since >= self._target.lock_timeout * _SECOND:
+                self._reporter.report_waiting(error.message)
         except MovedError:
             return False
         except (ReconcileError, OSError) as error:
             words = error.message if isinstance(error, ReconcileError) else str(error)
-            self._teller.wait_for(words)
-            self._all_at = now + 5 * _SECOND
+            self._reporter.report_waiting(words)
+            self._full_scan_at = now + 5 * _SECOND
         return True
 
-    def _pass(self, now: int) -> None:
-        policy, settling = self._watched.policy, self._settling
+    def _run_pass(self, now: int) -> None:
+        policy, debouncer = self._target.policy, self._debouncer
         with self._session.exclusively(COMMAND, 0):
-            self._locked_at = None
-            places = settling.take(now)
-            if now >= self._all_at:
-                found = self._passes.everything(policy, settling.moving)
+            self._locked_since = None
+            directories = debouncer.take(now)
+            if now >= self._full_scan_at:
+                run = self._passes.everything(policy, debouncer.in_flight)
             else:
-                found = self._passes.some(policy, places, settling.moving)
-            if found.full:
-                self._look_closer(found)
-            found = self._without_going(found, now)
-            if any(item.reason is Reason.GIT_BUSY for item in found.plan.held):
-                self._all_at = now  # it has begun since, and nothing is done before its end
+                run = self._passes.some(policy, directories, debouncer.in_flight)
+            if run.full:
+                self._check_sides(run)
+            run = self._without_vanishing(run, now)
+            if any(item.reason is Reason.GIT_BUSY for item in run.plan.held):
+                self._full_scan_at = now  # a git operation has begun since the scan: wait for its end
                 return
-            self._teller.begin(len(found.plan.actions))
+            self._reporter.report_begin(len(run.plan.actions))
             try:
-                self._progress(0, len(found.plan.actions))
-                outcome = self._passes.apply(found, COMMAND, self._progress)
+                self._progress(0, len(run.plan.actions))
+                outcome = self._passes.apply(run, COMMAND, self._progress)
             except _StoppedError as stopped:
-                self._teller.say(News(what=What.ENDED, message=f"{stopped}; the rest is due"))
+                self._reporter.emit(WatchEvent(kind=EventKind.ENDED, message=f"{stopped}; the rest is due"))
                 self._session.finish()
                 return
-        if found.full:
+        if run.full:
             end = time.monotonic_ns()
-            self._heard, self._all_at = 0, end + self._pause(end - now)
-        if not self._going.isdisjoint(found.moving):
-            self._all_at = min(self._all_at, self._going_at + self._pace.at_most)
-        if any(item.reason is Reason.PROGRAM_BUSY for item in found.plan.held):
-            self._all_at = min(self._all_at, time.monotonic_ns() + _BUSY_NS)  # its lock may go without an event of ours
-        self._teller.go_on()
-        self._tell(found, outcome)
+            self._event_count, self._full_scan_at = 0, end + self._full_scan_interval(end - now)
+        if not self._vanishing.isdisjoint(run.moving):
+            self._full_scan_at = min(self._full_scan_at, self._vanishing_since + self._timings.at_most)
+        if any(item.reason is Reason.PROGRAM_BUSY for item in run.plan.held):
+            self._full_scan_at = min(
+                self._full_scan_at, time.monotonic_ns() + _BUSY_NS
+            )  # its lock may be released without an event
+        self._reporter.report_resumed()
+        self._report(run, outcome)
 
-    def _without_going(self, found: Pass, now: int) -> Pass:
-        """Leave out what has gone from the store as long as more goes: all of it may be going, which is no removal."""
-        going = frozenset(each.conversation for each in found.plan.actions if each.reason is Reason.REMOVED_IN_STORE)
-        if going != self._going:
-            self._going, self._going_at = going, now
-        if not going or now >= self._going_at + self._pace.at_most:
-            return found
-        moving = found.moving | going
-        return replace(found, plan=without_moving(found.plan, moving), moving=moving)
+    def _without_vanishing(self, run: Pass, now: int) -> Pass:
+        """Leave out conversations that vanish from the store while more vanish: the whole store may be moving."""
+        vanishing = frozenset(
+            action.conversation for action in run.plan.actions if action.reason is Reason.REMOVED_IN_STORE
+        )
+        if vanishing != self._vanishing:
+            self._vanishing, self._vanishing_since = vanishing, now
+        if not vanishing or now >= self._vanishing_since + self._timings.at_most:
+            return run
+        moving = run.moving | vanishing
+        return replace(run, plan=without_moving(run.plan, moving), moving=moving)
 
-    def _look_closer(self, found: Pass) -> None:
-        """Make sure that both sides are the right ones still, and that events come from all of them."""
-        if (roots := self._watched.find()) != self._session.roots:
+    def _check_sides(self, run: Pass) -> None:
+        """Check that both sides are still the same directories, and that both send events."""
+        if (roots := self._target.find()) != self._session.roots:
             raise MovedError(f"{roots.store}: it is another one now")
-        refuse_merging(found.look, roots, self._session.format)
-        refuse_lost(found.look, roots, self._session.format)
-        if self._deaf_until is None:
-            self._listen(self._ears.check)
+        refuse_merging(run.look, roots, self._session.format)
+        refuse_lost(run.look, roots, self._session.format)
+        if self._polling_until is None:
+            self._listen(self._listener.check)
 
-    def _pause(self, took: int) -> int:
-        """Return how long after a look at everything, which took so long, comes the next."""
-        return self._pace.everything if self._deaf_until is None else max(self._pace.poll, 4 * took)
+    def _full_scan_interval(self, took: int) -> int:
+        """Return the time until the next full scan; ``took`` is the duration of the last one."""
+        return self._timings.everything if self._polling_until is None else max(self._timings.poll, 4 * took)
 
     def _progress(self, done: int, count: int) -> None:
-        if self._inbox.stopping and done < count:
+        if self._queue.stop_requested and done < count:
             raise _StoppedError(f"{done} of {count} actions done")
 
-    def _tell(self, found: Pass, outcome: Outcome) -> None:
+    def _report(self, run: Pass, outcome: Outcome) -> None:
         for message in self._session.messages:
-            self._teller.say(News(what=What.MESSAGE, message=message))
+            self._reporter.emit(WatchEvent(kind=EventKind.MESSAGE, message=message))
         self._session.messages.clear()
-        if found.full:
-            first, self._teller.conversations = not self._teller.conversations, len(found.conversations)
+        if run.full:
+            first, self._reporter.conversations = not self._reporter.conversations, len(run.conversations)
             if first:
-                self._teller.say(News(what=What.WATCHING))
-        self._teller.report(outcome, found.conversations)
+                self._reporter.emit(WatchEvent(kind=EventKind.WATCHING))
+        self._reporter.report_actions(outcome, run.conversations)
         now = time.monotonic_ns()
-        self._teller.hold(found.plan.held, found.is_about, now + self._pace.grace)
-        self._teller.note(found.plan, found.is_about)
+        self._reporter.report_held(run.plan.held, run.is_about, now + self._timings.grace)
+        self._reporter.report_notes(run.plan, run.is_about)
         for deed in outcome.deeds.values():
             conversation = deed.action.conversation
             if deed.reason is Reason.BUSY:
-                self._busy[conversation] = _places_of(found, conversation), deed.action.touches
+                self._busy[conversation] = _directories_of(run, conversation), deed.action.touches
             elif deed.reason is Reason.DRIFT:
-                self._settling.again(conversation, _places_of(found, conversation), now + self._pace.quiet)
+                self._debouncer.schedule(conversation, _directories_of(run, conversation), now + self._timings.quiet)
             elif deed.reason is Reason.FAILED:
-                self._settling.again(conversation, _places_of(found, conversation), now + 15 * _SECOND)
+                self._debouncer.schedule(conversation, _directories_of(run, conversation), now + 15 * _SECOND)
 
     def _release_busy(self, now: int) -> None:
-        """Have what was busy taken up again once all the locks that it needs are free."""
+        """Schedule busy conversations again once all the locks that they need are free."""
         held = self._session.busy() if self._busy else {}
-        for conversation, (places, touched) in list(self._busy.items()):
+        for conversation, (directories, touched) in list(self._busy.items()):
             if held.keys().isdisjoint(touched):
                 del self._busy[conversation]
-                self._settling.again(conversation, places, now + self._pace.check)
+                self._debouncer.schedule(conversation, directories, now + self._timings.check)
 
 
-def _places_of(found: Pass, conversation: str) -> Places:
-    """Return where a conversation was seen."""
-    snapshots = (found.look.store, found.look.workspace)
+def _directories_of(run: Pass, conversation: str) -> Directories:
+    """Return the directories of a conversation."""
+    snapshots = (run.look.store, run.look.workspace)
     return {
         snapshot.side: {copy.path for copy in snapshot.copies if copy.conversation == conversation}
         for snapshot in snapshots
     }
 
 
-def _slept() -> int:
-    """Return how long the machine has been suspended, in ns since some moment; 0 where the system doesn't tell."""
+def _suspended_ns() -> int:
+    """Return the time that the machine was suspended, in ns since an arbitrary start; 0 if unknown."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.clock_gettime_ns(clock) - time.monotonic_ns() if clock is not None else 0
 
 
-_AGAIN_NS = 10**9
-
-
 class Watcher:
-    """One watcher over one workspace. ``opening`` opens what is watched, again whenever that may be another."""
+    """The watcher of one workspace. ``open_target`` opens the session, and again whenever a side may have changed."""
 
-    def __init__(self, opening: Callable[[], Watched], tell: Callable[[News, Standing], None]) -> None:
-        self._opening = opening
-        self._teller = Teller(tell)
-        self.inbox = Inbox()
+    def __init__(self, open_target: Callable[[], WatchTarget], emit: Callable[[WatchEvent, WatchStatus], None]) -> None:
+        self._open_target = open_target
+        self._reporter = Reporter(emit)
+        self.queue = EventQueue()
 
     def run(self) -> None:
-        """Watch until it is told to stop.
+        """Watch until a stop request.
 
         Raises:
-            ReconcileError: there is nothing to watch to begin with.
-            LockedError: another one watches this workspace.
+            ReconcileError: the workspace can't be opened at the start.
+            LockedError: another watcher runs in this workspace.
         """
-        watched: Watched | None = self._opening()
-        while watched is not None:
-            self.inbox.reopening = False
-            with watched.session as session, watch_lock(session.directory, session.project, COMMAND):
-                Round(watched, self.inbox, self._teller).run()
-            watched = self._opened_again()
-        self._teller.say(News(what=What.STOPPED))
+        target: WatchTarget | None = self._open_target()
+        while target is not None:
+            self.queue.reopen_requested = False
+            with target.session as session, watch_lock(session.directory, session.project, COMMAND):
+                WatchLoop(target, self.queue, self._reporter).run()
+            target = self._reopen()
+        self._reporter.emit(WatchEvent(kind=EventKind.STOPPED))
 
-    def _opened_again(self) -> Watched | None:
-        """Open what is watched as soon as it can be; None where it is told to stop before."""
-        while not self.inbox.stopping:
+    def _reopen(self) -> WatchTarget | None:
+        """Open the session as soon as it is possible; return None at a stop request."""
+        while not self.queue.stop_requested:
             try:
-                return self._opening()
+                return self._open_target()
             except (ReconcileError, OSError) as error:
-                self._teller.wait_for(error.message if isinstance(error, ReconcileError) else str(error))
-            self.inbox.take(_AGAIN_NS)
+                self._reporter.report_waiting(error.message if isinstance(error, ReconcileError) else str(error))
+            self.queue.take(_RETRY_NS)
         return None

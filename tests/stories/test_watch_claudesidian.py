@@ -13,7 +13,7 @@ import pytest
 
 from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Side
-from reconcile.watch.fs_events import Ears
+from reconcile.watch.fs_events import EventListener
 from tests.support.claudesidian import conversation, events, session, workspace
 from tests.support.vaults import NOTE, TOPS, Vault, below, small, trace
 from tests.support.watching import Watching, until
@@ -78,9 +78,9 @@ def test_beside_a_program_that_writes_in_place(vault: Vault) -> None:
         done.set()
         looking.join()
         time.sleep(0.5)  # what was done is said a moment later
-        heard = len(watcher.events)
+        received = len(watcher.events)
         time.sleep(0.7)
-        assert watcher.events[heard:] == [], "it hears itself"
+        assert watcher.events[received:] == [], "it hears itself"
         assert watcher.stop() == 0
     assert len((vault.path / stream).read_bytes().splitlines()) == 15
     counts = [len(json.loads(each)["sessions"]["s1"]["memoryTraces"]) for each in seen]
@@ -110,25 +110,25 @@ def test_a_directory_that_comes_later_is_heard_of(vault: Vault) -> None:
 
 
 def test_notes_are_not_listened_to(vault: Vault) -> None:
-    heard: list[tuple[Side, str]] = []
+    received: list[tuple[Side, str]] = []
     missed: list[None] = []
     sides = {Side.STORE: str(vault.store), Side.WORKSPACE: str(vault.path)}
     shutil.rmtree(vault.path / ".nexus")
-    ears = Ears(sides, lambda side, path: heard.append((side, path)), lambda: missed.append(None), TOPS)
-    ears.start()
+    listener = EventListener(sides, lambda side, path: received.append((side, path)), lambda: missed.append(None), TOPS)
+    listener.start()
     try:
         (vault.path / NOTE / "deep" / "note.md").write_text("more")
         (vault.path / NOTE / "new folder").mkdir()
         (vault.path / ".obsidian" / "app.json").write_text("{}")
         vault.write(".workspaces/ws_a.json", b"{}")
         (vault.store / ".nexus" / "x").write_bytes(b"")
-        until(lambda: len({side for side, _ in heard}) == 2)
-        assert {path for _, path in heard} == {".workspaces/ws_a.json", ".nexus/x"}
+        until(lambda: len({side for side, _ in received}) == 2)
+        assert {path for _, path in received} == {".workspaces/ws_a.json", ".nexus/x"}
         assert not missed
         (vault.path / ".nexus").mkdir()
         until(missed.copy)
     finally:
-        ears.stop()
+        listener.stop()
 
 
 def test_what_the_program_makes_of_event_files_is_nobodys_business(vault: Vault) -> None:

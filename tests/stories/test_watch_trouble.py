@@ -17,8 +17,8 @@ import pytest
 from reconcile.adapters.locate import locate
 from reconcile.engine.session import Session
 from reconcile.model.policy import Policy
-from reconcile.watch.reporter import What
-from reconcile.watch.watcher import Pace, Watched, Watcher
+from reconcile.watch.reporter import EventKind
+from reconcile.watch.watcher import Timings, Watcher, WatchTarget
 from tests.support.git_world import commit, git
 from tests.support.three import FIRST, SECOND_ID, THIRD
 from tests.support.watching import Watching, grow, until
@@ -86,18 +86,18 @@ def looking_at_everything(world: World, every_ns: int) -> Iterator[None]:
     def find() -> Roots:
         return locate("jp", str(world.project), None, str(world.project), os.environ, sys.platform)
 
-    def opening() -> Watched:
-        return Watched(Session(find(), str(world.state)), Policy(), 10, Pace(everything=every_ns), find)
+    def open_target() -> WatchTarget:
+        return WatchTarget(Session(find(), str(world.state)), Policy(), 10, Timings(everything=every_ns), find)
 
-    said: list[What] = []
-    watcher = Watcher(opening, lambda news, _: said.append(news.what))
+    said: list[EventKind] = []
+    watcher = Watcher(open_target, lambda event, _: said.append(event.kind))
     thread = threading.Thread(target=watcher.run)
     thread.start()
     try:
-        until(lambda: What.WATCHING in said)
+        until(lambda: EventKind.WATCHING in said)
         yield
     finally:
-        watcher.inbox.stop()
+        watcher.queue.stop()
         thread.join()
 
 

@@ -3,72 +3,72 @@
 from __future__ import annotations
 
 from reconcile.model.snapshot import Side
-from reconcile.watch.debounce import FEW, Settling
+from reconcile.watch.debounce import FEW, Debouncer
 
 STORE, WORKSPACE = Side.STORE, Side.WORKSPACE
 
 
-def settling() -> Settling:
-    return Settling(quiet_ns=100, at_most_ns=1000)
+def debouncer() -> Debouncer:
+    return Debouncer(quiet_ns=100, at_most_ns=1000)
 
 
 def test_what_is_quiet_is_taken_up_with_all_its_places() -> None:
-    some = settling()
-    some.stir("a", STORE, ["1-a"], 0)
-    some.stir("a", WORKSPACE, ["", "1-a"], 50)
-    assert some.due_at() == 150
-    assert not some.is_due(149)
-    assert some.is_due(150)
-    assert some.moving == {"a"}
-    assert some.take(150) == {STORE: {"1-a"}, WORKSPACE: {"", "1-a"}}
-    assert not some
-    assert some.due_at() is None
+    pending = debouncer()
+    pending.touch("a", STORE, ["1-a"], 0)
+    pending.touch("a", WORKSPACE, ["", "1-a"], 50)
+    assert pending.due_at() == 150
+    assert not pending.is_due(149)
+    assert pending.is_due(150)
+    assert pending.in_flight == {"a"}
+    assert pending.take(150) == {STORE: {"1-a"}, WORKSPACE: {"", "1-a"}}
+    assert not pending
+    assert pending.due_at() is None
 
 
 def test_others_may_go_on_meanwhile() -> None:
-    some = settling()
-    some.stir("a", STORE, ["1-a"], 0)
-    some.stir("b", STORE, ["2-b"], 90)
-    assert some.take(100) == {STORE: {"1-a"}, WORKSPACE: set()}
-    assert some.moving == {"b"}
+    pending = debouncer()
+    pending.touch("a", STORE, ["1-a"], 0)
+    pending.touch("b", STORE, ["2-b"], 90)
+    assert pending.take(100) == {STORE: {"1-a"}, WORKSPACE: set()}
+    assert pending.in_flight == {"b"}
 
 
 def test_somebody_may_write_all_day() -> None:
-    some = settling()
+    pending = debouncer()
     for now in range(0, 990, 30):
-        some.stir("a", STORE, ["1-a"], now)
-        assert not some.is_due(now)
-    assert some.due_at() == 1000
-    some.stir("a", STORE, ["1-a"], 1200)
-    assert some.is_due(1200)
-    assert some.take(1200)[STORE] == {"1-a"}
+        pending.touch("a", STORE, ["1-a"], now)
+        assert not pending.is_due(now)
+    assert pending.due_at() == 1000
+    pending.touch("a", STORE, ["1-a"], 1200)
+    assert pending.is_due(1200)
+    assert pending.take(1200)[STORE] == {"1-a"}
 
 
 def test_many_at_once_are_taken_up_together() -> None:
-    some = settling()
+    pending = debouncer()
     for number in range(FEW + 1):
-        some.stir(str(number), WORKSPACE, [str(number)], number)
-    assert some.due_at() == FEW + 100
-    assert not some.is_due(FEW + 99)
-    assert len(some.take(FEW + 100)[WORKSPACE]) == FEW + 1
+        pending.touch(str(number), WORKSPACE, [str(number)], number)
+    assert pending.due_at() == FEW + 100
+    assert not pending.is_due(FEW + 99)
+    assert len(pending.take(FEW + 100)[WORKSPACE]) == FEW + 1
 
 
 def test_many_may_follow_one_another_all_day() -> None:
     """What was heard of first is taken up in time, with what is quiet by then."""
-    some = settling()
+    pending = debouncer()
     for now in range(0, 1000, 10):
-        some.stir(str(now), WORKSPACE, [str(now)], now)
-        assert some.is_due(now) == (FEW * 10 > now >= 100)
-    assert some.is_due(1000)
-    assert some.take(1000)[WORKSPACE] == {str(now) for now in range(0, 901, 10)}
-    assert len(some.moving) == 9
+        pending.touch(str(now), WORKSPACE, [str(now)], now)
+        assert pending.is_due(now) == (FEW * 10 > now >= 100)
+    assert pending.is_due(1000)
+    assert pending.take(1000)[WORKSPACE] == {str(now) for now in range(0, 901, 10)}
+    assert len(pending.in_flight) == 9
 
 
 def test_what_is_to_be_looked_at_again_comes_earlier_when_it_is_heard_of() -> None:
-    some = settling()
-    some.again("a", {STORE: {"1-a"}}, 5000)
-    assert some.due_at() == 5000
-    some.stir("a", STORE, ["1-a"], 200)
-    assert some.due_at() == 300
-    some.again("a", {WORKSPACE: {"1-a"}}, 9000)
-    assert some.take(300) == {STORE: {"1-a"}, WORKSPACE: {"1-a"}}
+    pending = debouncer()
+    pending.schedule("a", {STORE: {"1-a"}}, 5000)
+    assert pending.due_at() == 5000
+    pending.touch("a", STORE, ["1-a"], 200)
+    assert pending.due_at() == 300
+    pending.schedule("a", {WORKSPACE: {"1-a"}}, 9000)
+    assert pending.take(300) == {STORE: {"1-a"}, WORKSPACE: {"1-a"}}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.watch.fs_events import heard
+from reconcile.watch.fs_events import target_of
 
 ONE, TWO = "jp-c17000000001", "jp-c17000000002"
 A, B = "17000000001-a", "17000000002-b"
 
 
 @pytest.mark.parametrize(
-    ("path", "conversation", "places"),
+    ("path", "conversation", "directories"),
     [
         (f"{A}/events.json", ONE, [A]),
         (f"{A}/notes/x.md", ONE, [A]),
@@ -31,12 +31,12 @@ A, B = "17000000001-a", "17000000002-b"
         ("", "", [""]),
     ],
 )
-def test_where_to_look_again(path: str, conversation: str, places: list[str]) -> None:
-    found = heard(get_format("jp"), path)
-    assert found is not None
-    assert (found.conversation, list(found.places)) == (conversation, places)
+def test_where_to_look_again(path: str, conversation: str, directories: list[str]) -> None:
+    target = target_of(get_format("jp"), path)
+    assert target is not None
+    assert (target.conversation, list(target.directories)) == (conversation, directories)
 
 
 @pytest.mark.parametrize("path", [".staging-x", ".reconcile-1-2/3/events.json", f"{A}/conversations/.tmp/x"])
 def test_nobodys_business(path: str) -> None:
-    assert heard(get_format("jp"), path) is None
+    assert target_of(get_format("jp"), path) is None
