@@ -1,1 +1,1 @@
-"""What everything else is about, as values: both sides, the baseline, plans, requests."""
+"""The values of the domain: snapshots, the baseline, policies, plans and reasons. It imports no other package."""

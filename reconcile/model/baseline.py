@@ -1,6 +1,6 @@
-"""What reconcile remembers between runs, and both sides at one moment, as values.
+"""The baseline: everything remembered between runs, as values; and the state of both sides at one moment.
 
-`reconcile.state.database` stores what is remembered.
+`reconcile.state.database` stores the baseline.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
 
 LOST = "lost"
-"""In the place of a store's identity: a run has found since that the store was lost, so that no directory is the one
-that this checkout knew."""
+"""Replaces a store's identity after a run has found that the store was lost: no directory matches it."""
 
 
 class IntentKind(StrEnum):
-    """What belongs in a workspace (docs/design/intents.md)."""
+    """The kinds of intents: whether a conversation belongs in a workspace (docs/design/intents.md)."""
 
     PROJECTED = "projected"
     LOCAL = "local"
@@ -32,8 +31,8 @@ class IntentKind(StrEnum):
 class Intent(Struct, frozen=True):
     """The intent for one conversation in this checkout (``local``: in every checkout of the store).
 
-    ``waits_for`` is the id of the ancestor whose directory took this one along; ``place`` is the path that
-    a directory had that isn't there any more, ``run`` the run that noticed.
+    ``waits_for`` is the id of the ancestor whose directory took this one along. ``place`` is the path of a directory
+    that disappeared, ``run`` the run that noticed it.
     """
 
     kind: IntentKind
@@ -43,23 +42,21 @@ class Intent(Struct, frozen=True):
 
     @property
     def is_wish(self) -> bool:
-        """Tell whether a person asked for the projection; others are conclusions from what was there."""
+        """Whether a person requested the projection; other intents are concluded from the workspace."""
         return self.kind is IntentKind.PROJECTED and self.waits_for is None and self.place is None
 
     @property
     def keeps_away(self) -> bool:
-        """Tell whether its directory went, alone or with an ancestor's: some files of it that come back by themselves
-        decide nothing.
-        """
+        """Whether its directory left, alone or with an ancestor's: single files that reappear decide nothing."""
         return self.kind is IntentKind.REMOVED or self.waits_for is not None
 
 
 class Agreed(Struct, frozen=True):
-    """The baseline of one conversation in one checkout: what both sides agreed on last.
+    """The baseline of one conversation in one checkout: the content that both sides had last.
 
-    ``units`` maps unit names to digests. ``parent`` is the parent as the metadata states it;
-    ``container`` is the conversation in whose directory it was placed (None: at the top), which differs
-    from ``parent`` where that is not live or the layout is flat. ``place`` is its path in the workspace.
+    ``units`` maps unit names to digests. ``parent`` is the parent that the metadata states. ``container`` is the
+    conversation whose directory contains it (None: at the top); it differs from ``parent`` if that is not live or the
+    layout is flat. ``place`` is its path in the workspace.
     """
 
     units: Mapping[str, Digest]
@@ -70,13 +67,14 @@ class Agreed(Struct, frozen=True):
 
 
 class AsideKind(StrEnum):
-    """Stable states of a unit that last while the workspace's digest (and for kept and undone also the
-    store's) is the one recorded.
+    """The kinds of stable states of a unit.
+
+    A state lasts as long as the workspace has the recorded digest; for kept and undone also the store.
     """
 
     BEHIND = "behind"
     LOCAL = "local"
-    """The workspace's copy of a local conversation lost, and may not be written."""
+    """The workspace's copy of a local conversation lost a conflict, and may not be written."""
     KEPT = "kept"
     UNDONE = "undone"
     PLACED = "placed"
@@ -84,7 +82,7 @@ class AsideKind(StrEnum):
 
 
 class AsideRecord(Struct, frozen=True):
-    """A unit that was set aside earlier, bound to the digests it was decided on."""
+    """A unit that was set aside, with the digests of the decision."""
 
     kind: AsideKind
     store: Digest | None
@@ -92,7 +90,7 @@ class AsideRecord(Struct, frozen=True):
 
 
 class Outdated(Struct, frozen=True):
-    """A side whose content of a unit is the older one by the order of commits, bound to the two contents."""
+    """The side with the older content of a unit by the order of commits, with the digests of both contents."""
 
     side: Side
     store: Digest
@@ -102,8 +100,8 @@ class Outdated(Struct, frozen=True):
 class Committed(Struct, frozen=True):
     """A directory of the workspace that HEAD has at the same place, and the store in another partition.
 
-    ``older`` is the side whose partition came first by the order of commits; None where they don't say. ``since`` names
-    the commits that have put it there.
+    ``older`` is the side whose partition came first by the order of commits; None if that is unknown. ``since`` names
+    the commits that moved it there.
     """
 
     place: str
@@ -112,7 +110,7 @@ class Committed(Struct, frozen=True):
 
 
 class Verb(StrEnum):
-    """What a command asks for of one conversation and a later run can do, where it can't be done at once."""
+    """The requests for one conversation that a later run completes if they can't be done at once."""
 
     LOCAL = "local"
     """Its directory leaves the workspace."""
@@ -122,12 +120,11 @@ class Verb(StrEnum):
 
 
 class Waiting(Struct, frozen=True):
-    """A request for one conversation in this checkout that no run has carried out yet.
+    """A pending request for one conversation in this checkout.
 
-    ``value``: the new parent, the side to take, or what becomes of the children of what is removed. ``before``: the
-    parent that it had. ``along``: the conversations that lie in its directory and leave with it. ``store`` and
-    ``workspace`` name the content that the sides had: nothing was asked about any other. ``run`` has recorded it, and
-    ``why`` says what was in the way then.
+    ``value``: the new parent, the side to take, or the treatment of the children of a removal. ``before``: the earlier
+    parent. ``along``: the conversations in its directory, which leave with it. ``store`` and ``workspace`` are the
+    digests that the request is about. ``run`` recorded it; ``why`` names the obstacle.
     """
 
     value: str | None = None
@@ -142,18 +139,17 @@ class Waiting(Struct, frozen=True):
 class Memory(Struct, frozen=True):
     """Everything remembered that a plan depends on.
 
-    ``checkout_known``: this checkout has a baseline; ``layout`` is the one it was last written with.
-    ``store_identity``: see `Snapshot.identity`; None where nothing is known, `LOST` where that store is no more.
-    ``history``: per id and unit, oldest first, the digests that were in sync in any checkout.
-    ``parents``: the last parent known of each conversation, from any checkout; JP strips it from the files.
-    ``tombstones``: per id, the unit digests of what was removed on purpose.
-    ``renames``: by side, conversations of which a run was to rename a directory, and left it; those whose metadata was
-    agreed on since have a title that tells.
-    ``waiting``: what was asked for earlier, and is still to be done (`reconcile.planning.requests.edits`).
-    ``former``: for `recover`, what earlier records of this checkout say of conversations that this one doesn't know.
-    ``outdated``: what git remembers, by id and unit, of those in doubt that it knows
-    (`reconcile.planning.rules.commit_order`); ``committed``: what it says of directories in another partition than the
-    store's.
+    ``checkout_known``: this checkout was reconciled before; ``layout`` is the one it was last written with.
+    ``store_identity``: see `Snapshot.identity`; None if unknown, `LOST` if that store no longer exists.
+    ``history``: by id and unit, oldest first, the digests that were in sync in any checkout.
+    ``parents``: the last known parent of each conversation, from any checkout; JP strips it from the files.
+    ``tombstones``: by id, the unit digests of conversations that were removed on purpose.
+    ``renames``: by side, conversations whose directory a run had to rename, and left. If their metadata was in sync
+    since, the title in it has the new name.
+    ``waiting``: pending requests of earlier commands (`reconcile.planning.requests.edits`).
+    ``former``: for `recover`, intents from earlier records of this checkout for conversations without one here.
+    ``outdated``: by id and unit, the order of commits for contents in doubt (`reconcile.planning.rules.commit_order`).
+    ``committed``: the commits of directories in another partition than the store's.
     """
 
     checkout_known: bool = False
@@ -172,26 +168,26 @@ class Memory(Struct, frozen=True):
     committed: Mapping[str, Committed] = field(default_factory=dict)
 
     def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
-        """Tell whether the history has replaced a content by a newer one.
+        """Return whether the history has a newer content of the unit.
 
-        Git puts back the files that it knows, one by one, so a stream is looked at file by file as well: it is an older
-        version where its events were replaced, whatever configuration lies beside them, and where the newest events lie
-        beside an earlier configuration.
+        Git restores files one by one, so that the files of a stream are compared one by one, too. A stream is an older
+        version if its events were replaced, whatever the configuration; and if the newest events are with an earlier
+        configuration.
         """
         *older, newest = self.history.get((conversation, unit)) or ("",)
         if digest is None or digest == newest:
             return False
         beside, _, last = digest.rpartition("+")
-        files = [each.rpartition("+") for each in older]
+        files = [version.rpartition("+") for version in older]
         if last == newest.rpartition("+")[2]:
             return bool(beside) and beside in {base for base, _, _ in files}
         return last in {events for _, _, events in files}
 
 
 class Remembered(Struct, frozen=True, kw_only=True):
-    """All that one checkout remembers of one conversation, but for its history: what an undo has hold again.
+    """The records of one conversation in one checkout, except its history: an undo restores them.
 
-    ``parent_known`` tells a known root from a conversation of which nothing is known. ``asides`` are by unit.
+    ``parent_known`` distinguishes a known root from an unknown conversation. ``asides`` are by unit.
     """
 
     agreed: Agreed | None = None
@@ -203,7 +199,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
 
 
 def remembered(memory: Memory, conversations: Iterable[str], voided: Collection[str] = ()) -> dict[str, Remembered]:
-    """Return what is remembered of each of these; what was agreed on of the ``voided`` ended with a lost store."""
+    """Return the records of conversations by id; those of ``voided`` are without baseline, as their store was lost."""
     asides: dict[str, dict[str, AsideRecord]] = {}
     for (conversation, unit), record in memory.asides.items():
         asides.setdefault(conversation, {})[unit] = record

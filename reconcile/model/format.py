@@ -1,7 +1,6 @@
-"""What the planner and the scanner must know of a format, and nothing more.
+"""The protocol of a format: everything that the planner and the scanner need to know of it.
 
-A format is added by one package in ``reconcile/formats`` that satisfies this protocol.
-Every method is pure.
+A new format is one package in ``reconcile/formats`` that implements this protocol. Every method is pure.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Part(Struct, frozen=True):
-    """What of a stream a fork keeps: events of these times, in ns and inclusive, of so many turns at the end."""
+    """The part of a stream that a fork keeps: events of a range of times (ns, inclusive), or the ``last`` turns."""
 
     from_ns: int | None = None
     until_ns: int | None = None
@@ -26,15 +25,15 @@ class Part(Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Everything is kept."""
+        """Whether the fork keeps the whole stream."""
         return self.from_ns is None and self.until_ns is None and self.last is None
 
 
 class Summary(Struct, frozen=True):
-    """What is needed of a file of events that is too large to be held: `Format.summarise` makes it.
+    """The summary of an events file that is too large for memory, made by `Format.summarise`.
 
-    ``first`` and ``last`` are the type of the first event and the time of the last as they were parsed, None where
-    there is none; ``events`` are all elements, None where they weren't asked for.
+    ``first`` is the type of the first event and ``last`` the time of the last one, as parsed; None if there is none.
+    ``events`` are all elements, None if they weren't requested.
     """
 
     count: int
@@ -44,24 +43,23 @@ class Summary(Struct, frozen=True):
 
 
 class Entry(Enum):
-    """What an entry of a directory is to a format whose records have fixed places."""
+    """The kinds of directory entries for a format with fixed places."""
 
     RECORD = auto()
     ENTER = auto()
-    """A directory in which there may be records."""
+    """A directory that may contain records."""
     IGNORED = auto()
-    """The program's own business: it stays where it is, and nothing is said of it."""
+    """A private file of the program: it is never touched or reported."""
     FOREIGN = auto()
 
 
 class Mended(Struct, frozen=True):
-    """What is derived, made again: a file, empty directories, or what is left over and goes.
+    """A repair of derived data: a file is rebuilt or removed, or directories are created.
 
-    Paths are below the side's root. ``path`` gets ``content`` (None: it goes), where it still has the bytes of
-    ``before`` (None: nothing is there). ``makes`` are directories to be made, ``clears`` locks that were left
-    behind and go by being taken over (`Format.lock_name`).
-    ``words`` say what changes, one line each. ``asked``: it is only done where somebody asks for ``id``; it says why.
-    ``mtime_ns`` is the time of a file that goes.
+    Paths are below the side's root. ``path`` gets ``content`` (None: it is removed) if it still has the bytes of
+    ``before`` (None: it doesn't exist). ``makes`` are directories to create. ``clears`` are stale locks, which are
+    removed by acquiring them (`Format.lock_name`). ``words`` describe the changes, one line each. ``asked`` is the
+    reason why the repair is done only if ``id`` is requested. ``mtime_ns`` is the time of a removed file.
     """
 
     id: str
@@ -76,48 +74,47 @@ class Mended(Struct, frozen=True):
 
 
 StreamContent: TypeAlias = "bytes | Summary | Fault"
-"""A file of a stream: its bytes, or what `Format.summarise` made of it."""
+"""A file of a stream: its bytes, or the result of `Format.summarise`."""
 
 
 class Places(Protocol):
-    """Records that each have one place, the same on both sides: a directory, or a single file.
+    """The protocol of formats with fixed places: a record is a directory or a file at the same path on both sides.
 
-    There is no tree of directories, no title names one, and what one side gets the other gets too. A record's id is its
-    path below the root.
+    Records form no tree, and no title names a directory. A record's id is its path below the root.
     """
 
     @property
     def tops(self) -> tuple[str, ...]:
-        """The directories of a workspace's root in which all records lie; empty: all of it is the format's."""
+        """The directories of a workspace's root that contain all records; empty: the whole root."""
 
     def entry(self, path: str, *, directory: bool) -> Entry:
-        """Tell what lies at a path below the root, where places are fixed."""
+        """Return the kind of the entry at a path below the root."""
 
     def is_derived(self, conversation: str) -> bool:
-        """Tell whether a record follows from the others as a whole: then each workspace has its own, the store none."""
+        """Return whether a record is derived from the others: each workspace has its own then, and the store none."""
 
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
-        """Check and read a record that is a single file."""
+        """Parse a record that is a single file."""
 
     def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
-        """Make two valid versions of a record one, where each has what the other lacks.
+        """Merge two valid versions of a record that have each entries that the other lacks.
 
-        None: they aren't united, and the table decides. A fault: a person has to; it says about what.
+        None: the versions can't be merged, and the decision table applies. A fault: a person has to decide.
         """
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
-        """Tell whether a version lacks some of another's history, of a kind that its program never removes."""
+        """Return whether a version lacks history of another one, of a kind that the program never removes."""
 
     def busy(self, found: object) -> str:
-        """Why nothing may be written in the workspace now, in words; empty: nobody is at work there."""
+        """Return the reason why the workspace may not be written now; empty if no program works in it."""
 
     def mend(
         self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[Mended, ...]:
-        """What is derived and differs from what it follows from, in the workspace.
+        """Return the repairs of derived data in the workspace that is out of date.
 
-        ``found`` is what the format's reader has found there (`Snapshot.found`); ``written`` what a plan changes before
-        that, by path: bytes, or None for what goes. ``wanted`` are the ids of what is done only where it is asked for.
+        ``found`` is the result of the format's reader (`Snapshot.found`). ``written`` are the files that a plan changes
+        first, by path: bytes, or None for removed ones. ``wanted`` are the ids of requested repairs.
         """
 
 
@@ -130,71 +127,71 @@ class Format(Protocol):
 
     @property
     def places(self) -> Places | None:
-        """What records with fixed places are; None: conversations, in a tree of directories."""
+        """The fixed places of records; None if conversations form a tree of directories."""
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The units without which a copy isn't whole."""
+        """The units that a complete copy must have."""
 
     @property
     def stream_files(self) -> tuple[str, ...]:
-        """The files of the stream unit, in the order in which they must be replaced."""
+        """The files of the stream unit, in the order of replacement."""
 
     @property
     def metadata_file(self) -> str:
-        """The file of the metadata unit; empty: a record that is a single file is its own metadata."""
+        """The file of the metadata unit; empty for single-file records, which are their own metadata."""
 
     def id_of(self, dirname: str) -> str | None:
-        """The id that a directory's name carries, or None: the name is foreign."""
+        """Return the id in a directory's name; None if the name is foreign."""
 
     def parse_id(self, text: str) -> str | None:
-        """The id that a user's spelling names, or None where it is no full spelling of one."""
+        """Return the id for a user's spelling; None if it is no complete spelling of an id."""
 
     def is_whole(self, text: str) -> bool:
-        """Tell whether a user's spelling can only be a whole id, never the beginning of one."""
+        """Return whether a user's spelling can only be a whole id, never a prefix of one."""
 
     def order(self, conversation: str) -> tuple[int, str]:
-        """A total order of ids; "the smallest id" of docs/design/placement.md#rule-4 is by this."""
+        """Return the sort key of an id; docs/design/placement.md#rule-4 uses this order for "the smallest id"."""
 
     def dirname(self, conversation: str, title: str | None) -> str:
-        """The directory name for a new copy, and after a change of the title."""
+        """Return the directory name for a new copy, or for a changed title."""
 
     def unit_of(self, name: str) -> str | None:
-        """The unit that a file below a conversation's directory belongs to, None: ignored."""
+        """Return the unit of a file below a conversation's directory; None if the file is ignored."""
 
     def read_metadata(self, content: bytes) -> Metadata | Fault:
-        """Check and read one metadata file."""
+        """Parse one metadata file."""
 
     def read_stream(self, contents: Mapping[str, StreamContent], *, events: bool) -> Stream | Fault:
-        """Check and read the stream files that are there; with their events where asked for."""
+        """Parse the existing stream files; ``events`` includes their events."""
 
     def summarise(self, chunks: Iterable[bytes], *, events: bool) -> Summary | Fault:
-        """Check and read the last of the stream's files, which may be larger than memory."""
+        """Parse the last of the stream's files, which may be larger than memory."""
 
     def with_parent(self, content: bytes, parent: str | None) -> bytes | None:
-        """The metadata with its parent stated (None: the key taken out), order of keys kept.
+        """Return the metadata with this parent (None: without the key), in the same order of keys.
 
-        None where re-serialising the unchanged object would not give the same bytes (docs/design/decisions.md#rule-18).
+        None if re-serialising the unchanged object does not return the same bytes (docs/design/decisions.md#rule-18).
         """
 
     def expires_ns(self, content: bytes) -> int | None:
-        """Return when valid metadata says that the conversation expires; None for never."""
+        """Return the time of expiry in valid metadata, in ns; None for never."""
 
     def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
-        """Return the files of a part of a valid stream; all of it byte for byte."""
+        """Return the files of a part of a valid stream; the whole stream is unchanged, byte for byte."""
 
     def unite_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:
-        """Return the events of one file with what another adds to them, in the bytes of both; None where that can't be.
+        """Return the events of ``edited`` with those that ``continued`` appends, in their bytes; None if impossible.
 
-        ``was`` tells whether both sides once had a content. What the other adds to must be one; what the first one has
-        instead of that is an edit of it, which adds nothing at the end.
+        ``was`` returns whether both sides once had a content. ``continued`` must extend such a content, and ``edited``
+        must change it without appending events.
         """
 
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
-        """The metadata of a fork: that of its source with another parent and title (None: the source's)."""
+        """Return the metadata of a fork: the source's with another parent and title (None: the source's)."""
 
     def new_id(self, now_ns: int, taken: Collection[str]) -> str:
-        """An unused id for a conversation that is made at ``now_ns``."""
+        """Return an unused id for a conversation that is created at ``now_ns``."""
 
     def lock_name(self, conversation: str) -> str | None:
-        """Name of the system's own lock file of a conversation, None: the system has no locks."""
+        """Return the name of the program's lock file of a conversation; None if the program has no locks."""

@@ -1,14 +1,14 @@
-"""Names in a file system that every start has to know. Loads nothing."""
+"""Names of files and directories that every command needs; imports nothing, so that a start stays cheap."""
 
 from __future__ import annotations
 
 CHILDREN = "conversations"
-"""Name of the directory that holds the roots of a side, and the children of a conversation."""
+"""The directory with the root conversations of a side, and with the children of a conversation."""
 GIT = ".git"
-"""Name of a git repository's own directory, or of the file that a worktree or a submodule has instead."""
+"""The directory of a git repository, or the file that a worktree or a submodule has instead."""
 MARKER = ".jp"
-"""The directory of a project that is its workspace, as JP names it."""
+"""JP's workspace directory of a project."""
 ID_FILE = ".id"
-"""In it: the file with the id of the workspace."""
+"""The file in `MARKER` with the id of the workspace."""
 LINK = "storage"
-"""In a silo: JP's link to the ``.jp`` that last used it."""
+"""JP's link in a store to the ``.jp`` that used the store last."""

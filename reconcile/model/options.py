@@ -1,6 +1,6 @@
-"""What a run can be told by options and configuration, each a name of a few.
+"""The choices of options and configuration, as enumerations.
 
-Loaded at every start, and loads next to nothing.
+Every command loads this module, so that it imports nothing expensive.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from enum import StrEnum
 
 
 class Layout(StrEnum):
-    """How a workspace is laid out; the store is always flat."""
+    """The layout of a workspace; the store is always flat."""
 
     NESTED = "nested"
     FLAT = "flat"
 
 
 class Prefer(StrEnum):
-    """Who wins between two real edits (``--prefer``)."""
+    """The winner of two real edits (``--prefer``)."""
 
     NEWEST = "newest"
     STORE = "store"
@@ -24,14 +24,14 @@ class Prefer(StrEnum):
 
 
 class StreamRule(StrEnum):
-    """``stream`` in the configuration: whether streams have a direction (docs/cases.md#the-direction-of-streams)."""
+    """The setting ``stream``: whether streams have a direction (docs/cases.md#the-direction-of-streams)."""
 
     DIRECTED = "directed"
     NEWEST = "newest"
 
 
 class Diverged(StrEnum):
-    """``diverged`` in the configuration: what happens to the losing continuation."""
+    """The setting ``diverged``: the treatment of the losing continuation."""
 
     FORK = "fork"
     NEWEST = "newest"
@@ -39,14 +39,14 @@ class Diverged(StrEnum):
 
 
 class Missing(StrEnum):
-    """``missing`` in the configuration: what is not in the workspace is left out, or projected again."""
+    """The setting ``missing``: conversations absent from the workspace follow their intent, or are projected again."""
 
     INTENT = "intent"
     REPROJECT = "reproject"
 
 
 class Take(StrEnum):
-    """The decision that ``resolve`` brings for one conversation."""
+    """The decision of ``resolve`` for one conversation."""
 
     STORE = "store"
     WORKSPACE = "workspace"

@@ -1,4 +1,4 @@
-"""What is known of a run that is over, as values: the journal's and the vault's part in an undo or a restore."""
+"""A past run as values: the content of the journal and the vault that undo and restore need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Kept(Struct, frozen=True):
-    """One file as it was before a run replaced or removed it; ``vault`` is the name of its object there."""
+    """One file before a run replaced or removed it; ``vault`` is the name of its object in the vault."""
 
     size: int
     mtime_ns: int
@@ -26,15 +26,15 @@ class Kept(Struct, frozen=True):
     vault: str
 
     def named(self, name: str) -> File:
-        """Return it as a file of a copy."""
+        """Return the file of a copy with this content and this name."""
         return File(name, self.size, self.mtime_ns, self.digest)
 
 
 class PastRun(Struct, frozen=True):
-    """One run: the steps that were done, in order, and what was there before.
+    """One run: its actions in order, and the state before it.
 
-    ``kept``: the versions of each place, oldest first. ``remembered``: what was remembered before, of every
-    conversation of which the run changed something. ``since``: what later runs did. ``is_undo``: it took back another.
+    ``kept``: the saved versions of each place, oldest first. ``remembered``: the earlier records of the conversations
+    that the run changed. ``since``: the changes of later runs. ``is_undo``: the run reverted another one.
     """
 
     id: str
@@ -46,9 +46,9 @@ class PastRun(Struct, frozen=True):
 
 
 class KeptUnit(Struct, frozen=True):
-    """One unit of a conversation from the vault: its files by name, and the directory's name that they were in.
+    """One unit of a conversation in the vault: its files by name, and the name of their directory.
 
-    ``partial``: its other files weren't replaced then, and stay as they are. ``title``: what metadata says.
+    ``partial``: the run did not replace the unit's other files, and they stay unchanged. ``title``: from the metadata.
     """
 
     conversation: str
@@ -60,9 +60,9 @@ class KeptUnit(Struct, frozen=True):
 
 
 class Since(Struct, frozen=True):
-    """What came of a run's conversations later: ``changed`` by which newest run, or ``undone`` already.
+    """Later changes of a run's conversations: the newest run that ``changed`` each, and those already ``undone``.
 
-    ``gone``: the runs that nothing takes back any more, as their checkout is no more.
+    ``gone``: runs that can't be undone, because their checkout no longer exists.
     """
 
     changed: Mapping[str, str]
@@ -73,18 +73,18 @@ class Since(Struct, frozen=True):
 def taken_back(
     runs: Sequence[str], undoes: Mapping[str, str | None], unfinished: Collection[str] = frozenset()
 ) -> dict[str, str]:
-    """Return which runs were taken back for a conversation, each with the run that did.
+    """Return the runs that were undone for a conversation, each with the run that undid it.
 
-    ``runs`` are those that changed something of it, oldest first, ``undoes`` what each run took back, ``unfinished``
-    those that did not come to their end for it: an undo among them can be asked for again, and has taken back nothing
-    yet. Nor has one that was taken back itself.
+    ``runs`` changed the conversation, oldest first. ``undoes`` has the run that each of them undid. ``unfinished`` are
+    runs that were not completed for it: an undo among them can be requested again, and does not count. An undo that was
+    undone itself does not count either.
     """
-    back: dict[str, str] = {}
+    undone_by: dict[str, str] = {}
     for run in reversed(runs):
         undone = undoes[run]
-        if undone is not None and run not in back and run not in unfinished:
-            back.setdefault(undone, run)
-    return back
+        if undone is not None and run not in undone_by and run not in unfinished:
+            undone_by.setdefault(undone, run)
+    return undone_by
 
 
 def changed_since(
@@ -94,21 +94,21 @@ def changed_since(
     unfinished: Mapping[str, Collection[str]],
     reach: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> Since:
-    """Return what later runs did to each conversation of a run.
+    """Return the changes of later runs for each conversation of a run.
 
-    ``concerned`` are the later runs by conversation, oldest first, ``unfinished`` the conversations for which a run did
-    not come to its end. A run and the undo of it cancel each other out; before that is complete, it is the run that
-    counts. ``reach``: for runs of other checkouts, the conversations of which they changed what all checkouts share;
-    what they did in their own workspace alone is no obstacle here.
+    ``concerned`` has the later runs by conversation, oldest first. ``unfinished`` has the conversations for which a run
+    was not completed. A run and its undo cancel each other out; until the undo is complete, the run counts. ``reach``:
+    for runs of other checkouts, the conversations of which they changed shared data; changes in their own workspace
+    alone are no obstacle.
     """
     changed: dict[str, str] = {}
     undone = set()
     for conversation, later in concerned.items():
-        back = taken_back(later, undoes, {each for each in later if conversation in unfinished.get(each, ())})
-        left = [each for each in later if each not in back and undoes[each] not in (run, *later)]
-        left = [each for each in left if conversation in reach.get(each, (conversation,))]
-        if run in back:
+        undone_by = taken_back(later, undoes, {other for other in later if conversation in unfinished.get(other, ())})
+        remaining = [other for other in later if other not in undone_by and undoes[other] not in (run, *later)]
+        remaining = [other for other in remaining if conversation in reach.get(other, (conversation,))]
+        if run in undone_by:
             undone.add(conversation)
-        elif left:
-            changed[conversation] = left[-1]
+        elif remaining:
+            changed[conversation] = remaining[-1]
     return Since(changed, frozenset(undone))

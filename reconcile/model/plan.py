@@ -1,4 +1,4 @@
-"""The plan: what is done, what is held, what is set aside, and why. Data with preconditions."""
+"""The plan as a value: actions with preconditions, and what is held, set aside or noted, with reasons."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ class Kind(StrEnum):
 
 
 class Write(Struct, frozen=True):
-    """One file that an action puts in place: bytes from ``source``, from the vault, or ``content`` given here.
+    """One file that an action writes: from ``source``, from the vault, or from ``content``.
 
-    ``kept`` is the name of the vault's object. The file ends up with ``mtime_ns``, ``size`` and ``digest``, whatever
-    was there before.
+    ``kept`` is the name of the vault's object. Afterwards the file has ``mtime_ns``, ``size`` and ``digest``.
     """
 
     target: Place
@@ -52,7 +51,7 @@ class Write(Struct, frozen=True):
 
 
 class Expect(Struct, frozen=True):
-    """What must be at a place right before the action: this file, or nothing (``digest`` None)."""
+    """A precondition of an action: a place holds this file, or nothing (``digest`` None)."""
 
     place: Place
     size: int
@@ -61,14 +60,14 @@ class Expect(Struct, frozen=True):
 
     @property
     def absent(self) -> bool:
-        """Nothing at all may be there."""
+        """Whether nothing may be at the place."""
         return self.digest is None
 
 
 class Action(Struct, frozen=True, kw_only=True):
-    """One step. ``touches`` are the conversations whose locks it needs (docs/design/run.md#rule-49).
+    """One step of a plan. ``touches`` are the conversations whose locks it needs (docs/design/run.md#rule-49).
 
-    ``together`` names a group: where one of the locks that its actions need isn't free, none of them is carried out.
+    ``together`` names a group: if one of the locks that its actions need is busy, none of them is applied.
     """
 
     id: str
@@ -82,7 +81,7 @@ class Action(Struct, frozen=True, kw_only=True):
     target: Place
     writes: tuple[Write, ...] = ()
     removes: tuple[Place, ...] = ()
-    """Files of a replaced unit that the winner doesn't have (``base_config.json`` of a legacy stream)."""
+    """Files of a replaced unit that the winner lacks (``base_config.json`` of a legacy stream)."""
     mtime_ns: int | None = None
     """For `Kind.AGE`: the time that every file in ``expect`` gets."""
     bytes: int = 0
@@ -92,21 +91,21 @@ class Action(Struct, frozen=True, kw_only=True):
     touches: tuple[str, ...] = ()
     together: str | None = None
     words: tuple[str, ...] = ()
-    """Of `Kind.REBUILD`: what changes, one line each."""
+    """For `Kind.REBUILD`: descriptions of the changes, one line each."""
     makes: tuple[Place, ...] = ()
-    """Of `Kind.REBUILD`: directories to be made where they aren't there."""
+    """For `Kind.REBUILD`: directories to create if they don't exist."""
     clears: tuple[Place, ...] = ()
-    """Of `Kind.REBUILD`: locks that were left behind, which go by being taken over and given back."""
+    """For `Kind.REBUILD`: stale locks, which are removed by acquiring and releasing them."""
 
     @property
     def inside(self) -> tuple[Expect, ...]:
-        """What is expected in the target's own directory: of a removal, what goes with it."""
-        return tuple(each for each in self.expect if self._is_inside(each))
+        """The preconditions inside the target's directory: for a removal, the files that it removes."""
+        return tuple(expect for expect in self.expect if self._is_inside(expect))
 
     @property
     def beside(self) -> tuple[Expect, ...]:
-        """What is expected elsewhere: of a removal, what has to stay, so that it is not the only copy that goes."""
-        return tuple(each for each in self.expect if not self._is_inside(each))
+        """The preconditions elsewhere: for a removal, the copies that must remain."""
+        return tuple(expect for expect in self.expect if not self._is_inside(expect))
 
     def _is_inside(self, expect: Expect) -> bool:
         place = expect.place
@@ -116,9 +115,9 @@ class Action(Struct, frozen=True, kw_only=True):
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """Something held (a decision is needed) or set aside (a stable state, by rule).
+    """Something that is held (it needs a decision) or set aside (a stable state, by rule).
 
-    ``conversation`` is None where it concerns a whole side. ``resolve``: commands that settle it.
+    ``conversation`` is None if it concerns a whole side. ``resolve``: commands that resolve it.
     """
 
     conversation: str | None
@@ -130,7 +129,7 @@ class Item(Struct, frozen=True, kw_only=True):
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """Something worth a line that needs no decision."""
+    """A notice that needs no decision."""
 
     conversation: str | None
     unit: str = "conversation"
@@ -139,7 +138,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 class Preserve(Struct, frozen=True, kw_only=True):
-    """A version that goes into the vault now although nothing replaces it yet (behind, invalid)."""
+    """A version to save in the vault although no action replaces it (behind, invalid)."""
 
     conversation: str
     unit: str
@@ -150,7 +149,7 @@ class Preserve(Struct, frozen=True, kw_only=True):
 
 
 class Heading(Struct, frozen=True):
-    """A conversation under which a plan's steps are shown; ``depth`` 0 is a root."""
+    """A conversation under which the output lists a plan's steps; ``depth`` 0 is a root."""
 
     conversation: str
     title: str | None
@@ -160,9 +159,8 @@ class Heading(Struct, frozen=True):
 class Plan(Struct, frozen=True, kw_only=True):
     """The whole plan, in the order of execution.
 
-    ``intents``, ``asides`` and ``tombstones`` are changes of what is remembered, written to the journal ahead of the
-    actions; None takes the entry out. ``states`` counts conversations by how they stand (``in-sync``,
-    ``available``, ...).
+    ``intents``, ``asides`` and ``tombstones`` are changes of the baseline that are written to the journal before the
+    actions; None removes the entry. ``states`` counts conversations by their state (``in-sync``, ``available``, ...).
     """
 
     layout: str
@@ -176,41 +174,40 @@ class Plan(Struct, frozen=True, kw_only=True):
     tombstones: tuple[tuple[str, tuple[Digest, ...]], ...] = ()
     states: tuple[tuple[str, int], ...] = ()
     counted: Mapping[str, str] = field(default_factory=dict)
-    """The state that each conversation is counted under."""
+    """The state of each conversation in the counts."""
     outline: tuple[Heading, ...] = ()
-    """The conversations that the plan speaks of and their ancestors, in the order of the tree."""
+    """The conversations of the plan and their ancestors, in the order of the tree."""
     places: tuple[tuple[str, str], ...] = ()
-    """The workspace directory that each conversation has once the plan is carried out."""
+    """The workspace directory of each conversation after the plan has been applied."""
     displaced: frozenset[str] = frozenset()
-    """Conversations whose directory stays where somebody else has put it: what was agreed on of its place holds."""
+    """Conversations whose directory another program moved, and that stays there: the baseline keeps the old place."""
     voided: tuple[str, ...] = ()
-    """Conversations whose baseline ends, because the store that it spoke of is no more: what is left of them in the
-    workspace is saved anew, however many runs that takes."""
+    """Conversations whose baseline ends because their store was lost: their copies in the workspace are saved to the
+    new store, if necessary over several runs."""
     store_lost: bool = False
-    """It begins with a store that has lost all: no checkout believes any more what it knew of it, from before the first
-    step on."""
+    """The store has lost everything: before the first step, every checkout discards its baseline of that store."""
     policy: Policy = field(default_factory=Policy)
-    """What was asked for, so that a saved plan can be compared with one made later."""
+    """The policy of the run; a saved plan is compared with a later one by it."""
     now_ns: int = 0
-    """When it was made; forks are named by it."""
+    """The time of the plan; it determines the ids of forks."""
     quiet: bool = False
-    """Both sides are as they were agreed on: there is nothing to do, and nothing to remember."""
+    """Whether both sides equal the baseline: nothing to do, and nothing to record."""
     rooted: tuple[str, ...] = ()
-    """Conversations that lose their parent on purpose, though an absent key alone would not say so."""
+    """Conversations that lose their parent on purpose; an absent key alone would not state that."""
     remembered: tuple[tuple[str, Remembered], ...] = ()
-    """What was remembered before the run that is undone, and holds again."""
+    """For an undo: the records from before the undone run, which become valid again."""
     about: frozenset[str] | None = None
-    """The conversations that a limited plan is about, with those that it changes along; None: all of them."""
+    """The conversations of a limited plan, including those that it changes along; None: all."""
     moving: frozenset[str] = frozenset()
-    """Conversations that were left out at the last moment: somebody is writing them."""
+    """Conversations that were left out because another program is writing them."""
     put_off: frozenset[str] = frozenset()
-    """Conversations of which something waits for the end of what git or a program is at."""
+    """Conversations with actions that wait for the end of a git operation or of a program's work."""
     waiting: tuple[tuple[tuple[str, Verb], Waiting | None], ...] = ()
-    """Changes of what was asked for and is still to be done, written ahead of the actions; None takes the entry out."""
+    """Changes of pending requests, written to the journal before the actions; None removes the entry."""
 
     @property
     def concerned(self) -> frozenset[str]:
-        """The conversations of which a run of this plan changes what is remembered."""
+        """The conversations whose baseline this plan changes."""
         ahead = (*self.intents, *self.tombstones, *self.remembered)
         return frozenset(
             (
@@ -222,7 +219,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         )
 
     def summary(self) -> dict[str, int]:
-        """Counts by state, by kind of action, and of what is held and set aside."""
+        """Return the counts by state and kind of action, and of held and set aside items."""
         counts = dict(self.states)
         for action in self.actions:
             counts[action.kind.value] = counts.get(action.kind.value, 0) + 1
@@ -230,5 +227,5 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def states_of(counted: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
-    """Return how many conversations are counted under each state."""
+    """Return the number of conversations in each state, sorted by state."""
     return tuple(sorted(Counter(counted.values()).items()))

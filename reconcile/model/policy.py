@@ -1,4 +1,4 @@
-"""What the user asks of one run, as one value: options, configuration, decisions, and the request of a command.
+"""The policy of one run: options, configuration, decisions, and the request of a command.
 
 A saved plan contains the request, and repeats it when it is applied.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Children(StrEnum):
-    """What ``rm`` does with the children of what it removes; None of it: it is refused where there are any."""
+    """The treatment of the children of a removed conversation; ``REFUSE`` rejects a removal if there are children."""
 
     REFUSE = "refuse"
     CASCADE = "cascade"
@@ -28,28 +28,28 @@ class Children(StrEnum):
 
 
 class TakeBack(Struct, frozen=True):
-    """``undo``: put back what a run did. ``run`` is its id."""
+    """``undo``: revert the changes of the run with the id ``run``."""
 
     run: str
 
 
 class PutBack(Struct, frozen=True):
-    """``restore``: bring a version back; ``version`` is ``ID@RUN[:unit]`` or the beginning of a digest."""
+    """``restore``: restore a version; ``version`` is ``ID@RUN[:unit]`` or a prefix of a digest."""
 
     version: str
 
 
 class Localize(Struct, frozen=True):
-    """``local``: keep these out of workspaces, here and in every checkout."""
+    """``local``: keep conversations out of the workspace of every checkout."""
 
     ids: tuple[str, ...]
 
 
 class Project(Struct, frozen=True):
-    """``project``: put these into the workspace; with ``ancestors`` also those above them that are private.
+    """``project``: put conversations into the workspace; ``ancestors`` includes their private ancestors.
 
-    ``everything``: all that isn't local. ``behind``: end it for every older version that is set aside. ``records``:
-    the checkouts whose record says that they were here (`recover`); an empty workspace is no obstacle then.
+    ``everything``: all conversations that aren't local. ``behind``: also replace every older version that is set aside.
+    ``records``: the checkouts whose record contains them (`recover`); an empty workspace is no obstacle then.
     """
 
     ids: tuple[str, ...]
@@ -60,27 +60,27 @@ class Project(Struct, frozen=True):
 
 
 class Remove(Struct, frozen=True):
-    """``rm``: remove these from both sides."""
+    """``rm``: remove conversations from both sides."""
 
     ids: tuple[str, ...]
     children: Children = Children.REFUSE
 
 
 class Reparent(Struct, frozen=True):
-    """``set-parent``: make it a child of ``parent``, or a root."""
+    """``set-parent``: make a conversation a child of ``parent``, or a root (None)."""
 
     id: str
     parent: str | None
 
 
 class Collect(Struct, frozen=True):
-    """``gc``: remove what has expired, but for ``active``, which JP has open in a terminal."""
+    """``gc``: remove expired conversations, except those in ``active``, which JP has open in a terminal."""
 
     active: tuple[str, ...] = ()
 
 
 class Branch(Struct, frozen=True):
-    """``fork``: a child of ``id`` with a part of its events; ``title`` None: the source's."""
+    """``fork``: create a child of ``id`` with a part of its events; without ``title`` it gets the source's."""
 
     id: str
     part: Part
@@ -89,13 +89,13 @@ class Branch(Struct, frozen=True):
 
 
 class Quarantine(Struct, frozen=True):
-    """``doctor --quarantine``: move what nobody can read of these into the trash."""
+    """``doctor --quarantine``: move the unreadable files of conversations into the trash."""
 
     ids: tuple[str, ...]
 
 
 TreeEdit: TypeAlias = Localize | Project | Remove | Reparent | Collect
-"""What changes a run of the planner, rather than taking the place of one."""
+"""Requests that change a normal run of the planner; the others replace it."""
 Request: TypeAlias = TakeBack | PutBack | Branch | Quarantine | TreeEdit
 
 COMMANDS: Final = {
@@ -109,14 +109,14 @@ COMMANDS: Final = {
     Branch: "fork",
     Quarantine: "doctor",
 }
-"""The commands that ask for something else than a plain run, by their requests."""
+"""The command of each request."""
 
 
 class Policy(Struct, frozen=True):
     """Options, configuration and decisions of one run.
 
-    ``only``/``below``: ids that the run is limited to (empty: everything). ``git_busy`` names what git is in the
-    middle of in this checkout, None: nothing.
+    ``only``/``below``: ids that the run is limited to (empty: no limit). ``git_busy`` names the git operation that is
+    in progress in this checkout, if any.
     """
 
     layout: Layout = Layout.NESTED
@@ -129,20 +129,20 @@ class Policy(Struct, frozen=True):
     below: frozenset[str] = frozenset()
     decisions: Mapping[str, Take] = field(default_factory=dict)
     mend: frozenset[str] = frozenset()
-    """What is mended only where somebody asks for it, by its id (`Mended.asked`)."""
+    """Ids of the repairs that are done only on request (`Mended.asked`)."""
     git_busy: str | None = None
     path_limit: int = 3_800
-    """Bytes that a path below the workspace's ``conversations/`` may have."""
+    """The limit of a path below the workspace's ``conversations/``, in bytes."""
     request: Request | None = None
-    """What a command asks for; None: a plain run."""
+    """The request of a command; None for a plain run."""
 
     @property
     def tree_edit(self) -> TreeEdit | None:
-        """What is asked for, where that changes a run of the planner rather than taking the place of one."""
+        """The request, if it changes a normal run of the planner; None if it replaces the run, or there is none."""
         return self.request if isinstance(self.request, TreeEdit) else None
 
     @property
     def is_plain(self) -> bool:
-        """Nothing is asked for but what every run does."""
+        """Whether this is a plain run: no request, no limit, no decision."""
         special = self.request or self.only or self.below or self.decisions or self.accept_bulk or self.mend
         return not special and self.prefer is Prefer.NEWEST

@@ -1,6 +1,7 @@
-"""The one enumeration of reasons: why something is done, held, set aside or noted.
+"""The 15 cases of the decision table, and the reasons: why something is done, held, set aside or noted.
 
-Published in docs/reasons.md, which a test compares with this table. The value is what ``--json`` prints.
+docs/cases.md and docs/reasons.md publish both, and tests compare them with these tables. ``--json`` prints the number
+of a case and the value of a reason.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ CASES: Final = {
     14: ("a b b", "the same edit on both"),
     15: ("a b c", "edited on both"),
 }
-"""Number to (baseline store workspace, meaning); the same numbers in docs/cases.md and ``--json``."""
+"""The pattern (baseline store workspace) and the meaning of each case, by its number."""
 
 _NUMBERS: Final = {pattern: number for number, (pattern, _) in CASES.items()}
 
 
 def case_of(base: T | None, store: T | None, workspace: T | None) -> int:
-    """Return the number of the case; None means absent, equality is content."""
+    """Return the number of the case; None means absent, and equal values mean equal content."""
     letters: list[T] = []
     pattern = []
     for value in (base, store, workspace):
@@ -47,10 +48,10 @@ def case_of(base: T | None, store: T | None, workspace: T | None) -> int:
 
 
 class Reason(Enum):
-    """A stable keyword and the words for people."""
+    """A stable keyword, and ``words`` for people."""
 
     def __new__(cls, keyword: str, words: str) -> Self:
-        """Keep the keyword as the value and the words beside it."""
+        """Use the keyword as the value, and store the words beside it."""
         member = object.__new__(cls)
         member._value_ = keyword
         member.words = words

@@ -1,4 +1,4 @@
-"""What the two sides hold: the values that a scan produces and everything else reads.
+"""The snapshot of a side: the values that a scan produces, and that all other packages read.
 
 Terms are those of docs/concepts.md. Paths are relative to a side's ``conversations/``
 directory, ``/``-separated. Times are nanoseconds since the epoch, sizes are bytes.
@@ -14,25 +14,24 @@ from msgspec import Struct
 from reconcile.model.names import GIT
 
 Digest: TypeAlias = str
-"""Hexadecimal xxh3_128 of a file; of a unit with several files, theirs joined by ``+``."""
+"""The hexadecimal xxh3_128 of a file; a unit with several files has theirs joined by ``+``."""
 
 METADATA = "metadata"
 STREAM = "stream"
 EXTRA = "extra:"
-"""Prefix of an extra's unit: ``extra:NOTE.md``; each extra file is a unit by itself."""
+"""The prefix of an extra file's unit: ``extra:NOTE.md``. Each extra file is a unit of its own."""
 WHOLE = "conversation"
-"""The unit of an action that concerns a conversation's whole directory."""
+"""The unit of actions on a conversation's whole directory."""
 
 EARLIEST_NS, LATEST_NS = -(2**63), 2**63 - 1
-"""Times that are told apart, of the years 1677 to 2262: what a database and a plan file can hold. A scan takes a time
-before or after for the first or the last of them."""
+"""The range of times in ns, from 1677 to 2262, that a database and a plan file can store. A scan clamps times to it."""
 
 ARCHIVE = ".archive"
 TRASH = ".trash"
 
 
 class Side(StrEnum):
-    """One of the two places; there is no third name for them."""
+    """The store or the workspace."""
 
     STORE = "store"
     WORKSPACE = "workspace"
@@ -44,7 +43,7 @@ class Side(StrEnum):
 
 
 class Partition(StrEnum):
-    """Which part of a side a copy lies in; ``.archive/`` and ``.trash/`` are not live."""
+    """The part of a side that contains a copy; ``.archive/`` and ``.trash/`` are not live."""
 
     LIVE = "live"
     ARCHIVE = "archive"
@@ -52,12 +51,12 @@ class Partition(StrEnum):
 
 
 def joined(path: str, name: str) -> str:
-    """Return the path of a file of a copy; a copy that is a single file has one with no name."""
+    """Return the path of a file of a copy; the file of a single-file copy has an empty name."""
     return f"{path}/{name}" if name else path
 
 
 def is_archived(path: str) -> bool:
-    """Tell whether a path is that of a directory directly in an ``.archive/``."""
+    """Return whether the directory at a path is directly in an ``.archive/``."""
     return path.rpartition("/")[0].rpartition("/")[2] == ARCHIVE
 
 
@@ -72,9 +71,9 @@ class Place(Struct, frozen=True):
 
 
 class File(Struct, frozen=True):
-    """One regular file of a copy; ``name`` is its path below the copy's directory, empty where the copy is the file.
+    """One regular file of a copy; ``name`` is its path below the copy's directory, empty for a single-file copy.
 
-    ``digest`` is None where the file could not be read; the copy then carries a `Fault` for it.
+    ``digest`` is None if the file could not be read; the copy then has a `Fault` for it.
     """
 
     name: str
@@ -84,11 +83,11 @@ class File(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """Why a unit of a copy may not be written anywhere (docs/design/decisions.md#rule-16).
+    """The reason why a unit of a copy may not be written to the other side (docs/design/decisions.md#rule-16).
 
-    ``file`` is the file's name in the copy; ``found`` and ``expected`` complete the sentence
-    "found ..., expected ...". ``incomplete`` marks a managed file that is missing while others of the
-    unit are there: damage that is refilled from the other side, not content that somebody wrote.
+    ``file`` is the file's name in the copy; ``found`` and ``expected`` complete the sentence "found ..., expected ...".
+    ``incomplete`` marks a managed file that is missing while the unit's other files exist. This is damage, not an edit:
+    the file is restored from the other side.
     """
 
     file: str
@@ -98,34 +97,34 @@ class Fault(Struct, frozen=True):
 
 
 class Unreadable(Fault, frozen=True):
-    """A fault of reading, not of content: what the file holds isn't known, and may be as it should be."""
+    """A fault of reading, not of content: the content is unknown, and may be valid."""
 
 
 Content: TypeAlias = bytes | Fault
-"""A file that is there: its bytes, or why they can't be read. What isn't there has none of both."""
+"""The bytes of an existing file, or the fault that prevented reading them."""
 
 
 class ParentKind(StrEnum):
-    """How a metadata file speaks about the parent (docs/design/placement.md#rule-2)."""
+    """The kinds of statements about the parent in a metadata file (docs/design/placement.md#rule-2)."""
 
     ABSENT = "absent"
-    """No ``parent_id`` key at all: JP strips keys that it doesn't know, so this says nothing."""
+    """No ``parent_id`` key: JP strips keys that it doesn't know, so that this states nothing."""
     ROOT = "root"
     """An explicit ``null``."""
     ID = "id"
     UNREADABLE = "unreadable"
-    """A value that is no accepted spelling of an id."""
+    """A value that is no valid spelling of an id."""
 
 
 class ParentRef(Struct, frozen=True):
-    """The parent as one metadata file states it; ``id`` is set for `ParentKind.ID` alone."""
+    """The parent that a metadata file states; ``id`` is set for `ParentKind.ID` alone."""
 
     kind: ParentKind
     id: str | None = None
 
 
 class Metadata(Struct, frozen=True):
-    """A valid metadata file: what the planner needs of it, and its bytes for edits of the parent."""
+    """A valid metadata file: the fields that the planner needs, and the bytes for edits of the parent."""
 
     title: str | None
     parent: ParentRef
@@ -135,10 +134,10 @@ class Metadata(Struct, frozen=True):
 
 
 class Event(Struct, frozen=True):
-    """One event of a stream: which one it is, and what it says.
+    """One event of a stream: its identity and the digest of its content.
 
-    ``id`` is its time and type: it stays where somebody edits the event's text. ``content`` names the value of all but
-    the time, however that is formatted.
+    ``id`` consists of time and type, so that an edit of the text keeps it. ``content`` is the digest of all values but
+    the time, independent of formatting.
     """
 
     id: str
@@ -146,29 +145,29 @@ class Event(Struct, frozen=True):
 
 
 class Stream(Struct, frozen=True):
-    """A valid stream. ``events`` is E(x): each event in order, without the base configuration in front. ``base`` names
-    that configuration as the content of an event would, whether it is the first event or a file. Both are None where
-    nothing has needed them (both sides in sync).
+    """A valid stream.
 
-    ``count`` is the number of array elements of every kind, as JP counts
+    ``events`` are E(x) of docs/cases.md: all events in order, without the base configuration in front. ``base`` is the
+    digest of that configuration, whether it is the first event or a file. Both are None while no rule needs them (both
+    sides in sync). ``count`` is the number of array elements of every kind, as JP counts
     (docs/design/formats/jp.md#count-and-last-event).
     """
 
     count: int
     last: str | None
-    """Time of the last event as written, or None."""
+    """The time of the last event as written, or None."""
     events: tuple[Event, ...] | None = None
     base: Digest | None = None
     content: bytes | None = None
-    """The bytes of its events; None where nothing has needed them (`reconcile.planning.planner.needs_contents`)."""
+    """The bytes of its events; None while no rule needs them (`reconcile.planning.planner.needs_contents`)."""
 
 
 class Copy(Struct, frozen=True):
     """One directory of one conversation on one side.
 
-    ``metadata`` and ``stream`` are None where the copy has no file of that unit.
-    ``container`` is the id of the copy in whose directory this one lies, whatever the metadata says.
-    ``obstructed``: something that is no directory is called ``conversations`` in it.
+    ``metadata`` and ``stream`` are None if the copy has no file of that unit. ``container`` is the id of the
+    conversation whose directory contains this one, whatever the metadata states. ``obstructed``: its
+    ``conversations`` is no directory.
     """
 
     side: Side
@@ -183,42 +182,42 @@ class Copy(Struct, frozen=True):
 
     @property
     def dirname(self) -> str:
-        """The directory's own name; where places are fixed, its path."""
+        """The directory's own name; the path if the format has fixed places."""
         return self.path if self.path == self.conversation else self.path.rpartition("/")[2]
 
     @property
     def archived(self) -> bool:
-        """Directly in an ``.archive/``; what an archived directory carries along is not archived by that."""
+        """Whether the directory is directly in an ``.archive/``; its children are not archived by that."""
         return is_archived(self.path)
 
     @property
     def place(self) -> Place:
-        """Where the directory is."""
+        """The place of the directory."""
         return Place(self.side, self.path)
 
 
 class Foreign(Struct, frozen=True):
-    """An entry that is not ours: never touched, reported once. ``what`` names it in words."""
+    """An entry that is no part of a conversation: never touched, reported once. ``what`` describes it in words."""
 
     path: str
     what: str
     link: bool = False
-    """A symbolic link: what it stands for is not looked at, so that it says nothing about what is there."""
+    """A symbolic link: a scan does not follow it, so that the content of its target is unknown."""
     special: bool = False
-    """A pipe, socket, device, git repository, or a directory that can't be read: the vault can't keep it, so that what
-    it lies in isn't removed."""
+    """A pipe, socket, device, git repository or unreadable directory. The vault can't keep it, so that the directory
+    around it isn't removed."""
 
     @property
     def repository(self) -> bool:
-        """Tell whether it is the `.git` of a repository or worktree: what it lies in isn't moved either.
+        """Whether it is the `.git` of a repository or worktree: the directory around it isn't moved either.
 
-        A worktree and its repository hold each other's absolute path.
+        A worktree and its repository contain each other's absolute path.
         """
         return self.special and self.path.rpartition("/")[2] == GIT
 
     @property
     def obstacle(self) -> str:
-        """Return what stays where it is, and the way on."""
+        """The message for people: the entry, and how to proceed."""
         if not self.repository:
             return f"found {self.what}, which the vault can't keep; move it away, and run again"
         way_on = "move that away (a worktree: `git worktree move`), and run again"
@@ -226,22 +225,22 @@ class Foreign(Struct, frozen=True):
 
 
 def nested_git(path: str, *, directory: bool) -> Foreign:
-    """Return the `.git` in a conversation's directory: the directory of a repository, or the file of a worktree."""
+    """Return the foreign entry for a `.git`: the directory of a repository, or the file of a worktree."""
     return Foreign(path, "a git repository" if directory else "a git worktree", special=True)
 
 
 class Problem(Struct, frozen=True):
-    """Something that could not be looked at: ``path`` and the reason in words."""
+    """A path that could not be scanned, and the reason in words."""
 
     path: str
     message: str
 
 
 class Snapshot(Struct, frozen=True):
-    """One side at one moment, immutable. ``copies`` is sorted by id, then path.
+    """One side at one moment. ``copies`` is sorted by id, then path.
 
-    ``identity`` names the directory itself (device and inode), so that a wiped, restored or replaced
-    side is noticed; empty where the side does not exist.
+    ``identity`` is the device and inode of the directory, which reveals a wiped, restored or replaced side. It is empty
+    if the side does not exist.
     """
 
     side: Side
@@ -251,4 +250,4 @@ class Snapshot(Struct, frozen=True):
     foreign: tuple[Foreign, ...] = ()
     problems: tuple[Problem, ...] = ()
     found: object = None
-    """What a format with derived data has found here besides: `Places.mend` is a function of it."""
+    """Further files that a format with derived data has read: the input of `Places.mend`."""

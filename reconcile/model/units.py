@@ -1,4 +1,4 @@
-"""What is compared and copied as one: the units of a copy (docs/concepts.md#conversations)."""
+"""Units: the groups of a copy's files that are compared and copied as one (docs/concepts.md#conversations)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
 
 
 class Rules(Struct, frozen=True):
-    """What the planner is told about the files: their format, and how content is named."""
+    """The rules for files that the planner applies: the format, and the digest function."""
 
     format: Format
     digest: Callable[[bytes], Digest]
 
 
 def is_of_another(name: str, id_of: Callable[[str], str | None]) -> bool:
-    """Tell whether a file in a conversation's directory is another one's; what else is below ``conversations`` is
-    foreign, and goes and comes with the directory.
+    """Return whether a file in a conversation's directory belongs to a nested conversation.
+
+    Other entries below ``conversations`` are foreign, and move with the directory.
     """
     parts = name.split("/")
     below = [part for part in parts[1:3] if part not in (ARCHIVE, TRASH)] if parts[0] == CHILDREN else []
@@ -44,18 +45,15 @@ def is_of_another(name: str, id_of: Callable[[str], str | None]) -> bool:
 
 
 def is_nested_git(name: str, unit_of: Callable[[str], str | None], *, directory: bool) -> bool:
-    """Tell whether an entry of a conversation's directory is a repository's or worktree's `.git`.
+    """Return whether an entry of a conversation's directory is the `.git` of a repository or worktree.
 
-    A format that keeps the files of a repository one by one knows no such entry.
+    A format that treats the files of a repository as units has no such entry.
     """
     return name.rpartition("/")[2] == GIT and unit_of(f"{name}/HEAD" if directory else name) is None
 
 
 class Unit(Struct, frozen=True):
-    """One unit of one copy. ``digest`` is None where it is faulty or unreadable.
-
-    ``mtime_ns`` of the stream is the greater of its files'.
-    """
+    """One unit of one copy. ``digest`` is None if the unit is faulty or unreadable."""
 
     name: str
     copy: Copy
@@ -65,31 +63,31 @@ class Unit(Struct, frozen=True):
 
     @property
     def raw(self) -> Digest | None:
-        """The digest of the bytes as they are, whatever is known of the parent."""
+        """The digest of the bytes in the files, without a restored parent."""
         return joined_digest(self.files)
 
     @property
     def mtime_ns(self) -> int:
-        """The time that speaks for the unit."""
+        """The latest time of the unit's files, in ns."""
         return max(file.mtime_ns for file in self.files)
 
     @property
     def size(self) -> int:
-        """Bytes of all its files."""
+        """The size of all its files, in bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def stream(self) -> Stream:
-        """The facts of a valid stream unit."""
+        """The parsed stream of a valid stream unit."""
         facts = self.copy.stream
         assert isinstance(facts, Stream)  # noqa: S101 - asked of valid stream units alone
         return facts
 
 
 def units_of(copy: Copy, rules: Rules, known_parent: str | None) -> dict[str, Unit]:
-    """Return the units that a copy has, by name.
+    """Return the units of a copy by name.
 
-    The digest of metadata whose parent JP has stripped is that of the content with ``known_parent`` put back
+    If JP has stripped the parent, the digest of the metadata is that of the content with ``known_parent`` restored
     (docs/design/placement.md#rule-2), so that the stripping alone is no edit.
     """
     files = {file.name: file for file in copy.files}
@@ -114,13 +112,13 @@ def _unit(name: str, copy: Copy, files: tuple[File, ...], digest: Digest | None,
 
 
 def joined_digest(files: tuple[File, ...]) -> Digest | None:
-    """Name the content of several files as one; None where one of them could not be read."""
+    """Return the joined digest of several files; None if one of them could not be read."""
     digests = [file.digest for file in files]
     return None if None in digests else "+".join([digest for digest in digests if digest])
 
 
 def put_back_digest(copy: Copy, file: File, rules: Rules, known_parent: str | None) -> Digest | None:
-    """Name a metadata file's content, with the known parent put back where it is absent."""
+    """Return the digest of a metadata file's content, with the known parent restored if the key is absent."""
     facts = copy.metadata
     if known_parent is None or not isinstance(facts, Metadata) or facts.parent.kind is not ParentKind.ABSENT:
         return file.digest
