@@ -10,9 +10,9 @@ import os
 from typing import TYPE_CHECKING
 
 from reconcile.adapters.roots import LocateError, Roots, identity_of
-from reconcile.fs.git_state import in_repository
+from reconcile.fs.git_state import path_in_repository
 from reconcile.fs.hashing import digest
-from reconcile.fs.paths import is_directory, status_at, upwards
+from reconcile.fs.paths import is_directory, status_at, with_parents
 from reconcile.state.directory import data_directory
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def place_of(format_name: str, start: str) -> str | None:
 
     Raises `OSError` where that can't be told.
     """
-    return next((at for at in upwards(start) if _is(format_name, at)), None)
+    return next((at for at in with_parents(start) if _is(format_name, at)), None)
 
 
 def format_at(start: str) -> str | None:
@@ -44,7 +44,7 @@ def format_at(start: str) -> str | None:
 
     Raises `OSError` where that can't be told: one further up isn't meant where there may be one nearer.
     """
-    above = upwards(start)
+    above = with_parents(start)
     if any(is_directory(os.path.join(at, ".jp")) for at in above):
         return None
     return next((format_name for at in above for format_name in MARKS if _is(format_name, at)), None)
@@ -101,11 +101,11 @@ def _is_kept(format_name: str, store: str) -> bool:
 def lost_project(format_name: str, request: Request) -> str | None:
     """The nearest directory upwards whose folder is gone, and of which there is a durable copy."""
     start = request.path(request.workspace or "")
-    return next((at for at in upwards(start) if os.path.isdir(store_of(format_name, at, request))), None)
+    return next((at for at in with_parents(start) if os.path.isdir(store_of(format_name, at, request))), None)
 
 
 def store_of(format_name: str, project: str, request: Request) -> str:
     """Where the durable copy of a project lies if nobody says otherwise."""
-    home = in_repository(project)
+    home = path_in_repository(project)
     name = f"{os.path.basename(home) or 'root'}-{digest(os.fsencode(home))[:_LENGTH]}"
     return os.path.join(data_directory(request.platform), _STORES, format_name, name)

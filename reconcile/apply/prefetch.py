@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from reconcile.apply.staging import DriftError, Staged
-from reconcile.fs.files import print_of
+from reconcile.fs.files import fingerprint_of
 from reconcile.fs.helper_process import is_possible
 from reconcile.index.stat_cache import settled
 from reconcile.model.plan import Kind
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reconcile.apply.staging import Stage
-    from reconcile.fs.files import Print
+    from reconcile.fs.files import Fingerprint
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Place, Side
 
@@ -39,7 +39,7 @@ WORTH_A_PROCESS = 250
 AHEAD = 2
 """So many batches are asked for before the first of them is needed."""
 _REQUEST = struct.Struct("<q")
-_Answer: TypeAlias = "list[tuple[Print, Print]] | None"
+_Answer: TypeAlias = "list[tuple[Fingerprint, Fingerprint]] | None"
 """Of each file the status that it was written with, and that of its source before it was read."""
 
 
@@ -118,19 +118,19 @@ def _place(stage: Stage, at: int) -> str:
 
 def _hold(stage: Stage, batch: Sequence[Action], at: int) -> None:
     for side in _sides(batch):
-        stage.roots[side].hold(_place(stage, at))
+        stage.roots[side].pin(_place(stage, at))
 
 
 def _let_go(stage: Stage, batch: Sequence[Action], at: int) -> None:
     for side in _sides(batch):
-        stage.roots[side].let_go(_place(stage, at))
+        stage.roots[side].unpin(_place(stage, at))
 
 
 def _sides(batch: Sequence[Action]) -> set[Side]:
     return {action.target.side for action in batch}
 
 
-def _staged(base: str, action: Action, answer: list[tuple[Print, Print]]) -> Staged:
+def _staged(base: str, action: Action, answer: list[tuple[Fingerprint, Fingerprint]]) -> Staged:
     made, sources = {}, {}
     for write, (written, read) in zip(action.writes, answer, strict=True):
         made[write.target.path[len(action.target.path) + 1 :]] = written, write.digest
@@ -211,7 +211,7 @@ def _stage(stage: Stage, action: Action, base: str) -> _Answer:
             seen: dict[Place | None, os.stat_result | None] = {
                 each.place: stage.check(each) for each in action.expect if not each.absent
             }
-            read = [print_of(status) for write in action.writes if (status := seen.get(write.source)) is not None]
+            read = [fingerprint_of(status) for write in action.writes if (status := seen.get(write.source)) is not None]
             if len(read) < len(action.writes) or not all(settled(each, now_ns) for each in read):
                 return None
             made = stage.write_directory(action, base)

@@ -20,7 +20,7 @@ from reconcile.apply.recorder import forget_untouched, put_back_untouched
 from reconcile.apply.staging_cleanup import (
     clean_staging,
     is_staged,
-    remove_emptied,
+    remove_empty_parents,
     remove_library_staging,
     staging_name,
 )
@@ -126,7 +126,7 @@ class Recovery(Struct, frozen=True):
             if locks.busy:
                 return f"what it left open has to wait: {locks.busy[0].detail}"
             roll_back_halves(begun, versions, roots, self.site.vault, self.site.durability, name)
-            remove_emptied([step for step in steps if step.state is not StepState.PLANNED], roots)
+            remove_empty_parents([step for step in steps if step.state is not StepState.PLANNED], roots)
             done = self._settle(run, steps if waits else everything, roots)
             if run.command == LIBRARY:
                 remove_library_staging(self.site.state.identity(), roots.values())

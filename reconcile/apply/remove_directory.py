@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from reconcile.apply.staging import DriftError
 from reconcile.fs.dirfd import kind_of
-from reconcile.fs.files import Print, mtime_of, print_of
+from reconcile.fs.files import Fingerprint, fingerprint_of, mtime_of
 from reconcile.model.snapshot import Foreign, Place, nested_git
 from reconcile.model.units import is_nested_git, is_of_another
 from reconcile.state.vault import Version, VersionKind
@@ -29,7 +29,7 @@ class Discard(Struct):
     root: Root
     action: Action
     stage: Stage
-    kept: dict[str, Print] = field(default_factory=dict)
+    kept: dict[str, Fingerprint] = field(default_factory=dict)
     """What is in the vault, by name below the directory, with the fingerprint it had."""
 
     def save(self) -> None:
@@ -55,7 +55,7 @@ class Discard(Struct):
                 if self.stage.unit_of(name) is not None and path not in managed:
                     raise DriftError(f"{self.action.target.side}:{path}: came after the plan was made")
                 place = Place(self.action.target.side, path)
-                self.kept[name] = print_of(self.stage.save(self.action, place, name, expected.get(path)).status)
+                self.kept[name] = fingerprint_of(self.stage.save(self.action, place, name, expected.get(path)).status)
             elif stat.S_ISLNK(status.st_mode):
                 self._save_link(path, name, status)
             elif path in managed:
@@ -80,7 +80,7 @@ class Discard(Struct):
 
     def _save_link(self, path: str, name: str, status: os.stat_result) -> None:
         kept = self.stage.vault.put_bytes(self.root.read_link(path))
-        self.kept[name] = print_of(status)
+        self.kept[name] = fingerprint_of(status)
         self.stage.versions.append(
             Version(
                 digest=kept.digest,
@@ -116,7 +116,9 @@ class Discard(Struct):
         self.stage.renamed.add(os.path.dirname(self.root.absolute(target.path)))
         entries = self._entries(aside)
         found = {
-            path[len(aside) + 1 :]: print_of(status) for path, status in entries if not stat.S_ISDIR(status.st_mode)
+            path[len(aside) + 1 :]: fingerprint_of(status)
+            for path, status in entries
+            if not stat.S_ISDIR(status.st_mode)
         }
         if found.keys() == self.kept.keys() == {""}:  # the file itself was renamed, which moves its change time
             found[""] = (*found[""][:-1], self.kept[""][-1])
@@ -129,7 +131,7 @@ class Discard(Struct):
             self._put_back(aside, str(drift))
         self.stage.tidy(target)
         with contextlib.suppress(OSError):  # it is gone from its place; what is staged is cleaned up in the end
-            self.root.remove_walked(entries)
+            self.root.remove_entries(entries)
 
     def _put_back(self, aside: str, why: str) -> NoReturn:
         target = self.action.target

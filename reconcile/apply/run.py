@@ -131,7 +131,7 @@ def _end(site: Site, stage: Stage, outcome: Outcome) -> str | None:
     try:
         site.state.versions.add(clean_staging(stage.directory, stage.run, ours, steps, site.vault))
         for left, folders in stage.untidy:
-            stage.roots[left.side].remove_emptied(left.path, folders)
+            stage.roots[left.side].remove_empty_parents(left.path, folders)
         outcome.left_open = any(is_staged(root, stage.directory) for root in ours.values())
     except OSError as error:
         outcome.left_open = True

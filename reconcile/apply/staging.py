@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
-from reconcile.fs.files import mtime_of, whole
+from reconcile.fs.files import mtime_of, read_all
 from reconcile.fs.hashing import CHUNK, chunks_of
 from reconcile.model.snapshot import EXTRA, METADATA, Place, Side
 from reconcile.state.vault import Version
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from reconcile.fs.durability import Durability
-    from reconcile.fs.files import Print
+    from reconcile.fs.files import Fingerprint
     from reconcile.fs.mutations import Root
     from reconcile.index.adopted import Files
     from reconcile.model.plan import Action, Expect, Write
@@ -47,7 +47,7 @@ class Staged(NamedTuple):
 
     base: str
     made: Files
-    sources: Mapping[Place, Print]
+    sources: Mapping[Place, Fingerprint]
 
 
 class StagedAhead(Protocol):
@@ -85,7 +85,7 @@ class Stage(Struct, kw_only=True):
         """Hold the directories that an action reads from within a block."""
         with ExitStack() as stack:
             for side, path in _sources(action):
-                stack.enter_context(self.roots[side].near(path))
+                stack.enter_context(self.roots[side].pinned(path))
             yield
 
     def flush(self) -> list[Version]:
@@ -125,7 +125,7 @@ class Stage(Struct, kw_only=True):
                 return None
             raise DriftError(f"{expect.place}: found nothing, expected the file of the plan") from None
         if expect.absent:
-            if root.is_hollow(expect.place.path):
+            if root.is_empty_tree(expect.place.path):
                 return None
             raise DriftError(f"{expect.place}: found something, expected nothing")
         if not stat.S_ISREG(status.st_mode) or (status.st_size, mtime_of(status)) != (
@@ -145,7 +145,7 @@ class Stage(Struct, kw_only=True):
                 words = "found something there already, expected to make a staging directory of this name"
                 raise FileExistsError(errno.EEXIST, words, self.roots[side].absolute(self.directory))
             self.used.add(side)
-            self.roots[side].hold(self.directory)
+            self.roots[side].pin(self.directory)
         self.numbers += 1
         return f"{self.directory}/{self.numbers}"
 
@@ -189,8 +189,8 @@ class Stage(Struct, kw_only=True):
         """
         root = self.roots[action.target.side]
         root.make_directory(base)
-        made: dict[str, tuple[Print, Digest]] = {}
-        with root.near(base):
+        made: dict[str, tuple[Fingerprint, Digest]] = {}
+        with root.pinned(base):
             for write in action.writes:
                 path = write.target.path[len(action.target.path) + 1 :]
                 folder = path.rpartition("/")[0]
@@ -199,7 +199,7 @@ class Stage(Struct, kw_only=True):
                 made[path] = self.write(action.target.side, f"{base}/{path}", write)
         return made
 
-    def write(self, side: Side, name: str, write: Write) -> tuple[Print, Digest]:
+    def write(self, side: Side, name: str, write: Write) -> tuple[Fingerprint, Digest]:
         """Write a new file under a name in our staging directory; raises as `write_directory` does."""
         root = self.roots[side]
         with self._content(write) as chunks:
@@ -221,7 +221,7 @@ class Stage(Struct, kw_only=True):
         else:
             fd = self.roots[write.source.side].open_file(write.source.path)
             try:
-                yield (whole(fd, write.size)[0],) if write.size <= CHUNK else chunks_of(fd)
+                yield (read_all(fd, write.size)[0],) if write.size <= CHUNK else chunks_of(fd)
             finally:
                 os.close(fd)
 
@@ -240,7 +240,7 @@ class Stage(Struct, kw_only=True):
     def tidy(self, left: Place, folders: int = 0) -> None:
         """Remove the directories that something has left, where nothing else is in them, now or in the end."""
         try:
-            self.roots[left.side].remove_emptied(left.path, folders)
+            self.roots[left.side].remove_empty_parents(left.path, folders)
         except OSError:
             self.untidy.append((left, folders))
 

@@ -83,11 +83,11 @@ def clean_staging(
             if kept is not None:
                 versions.append(_version(kept, side, path, status, run))
         vault.flush()
-        root.remove_walked(entries)
+        root.remove_entries(entries)
     return versions
 
 
-def remove_emptied(steps: Iterable[Step], roots: Mapping[Side, Root]) -> None:
+def remove_empty_parents(steps: Iterable[Step], roots: Mapping[Side, Root]) -> None:
     """Remove the directories that a run's moves and removals left empty, and an extra's folders.
 
     See docs/design/formats/jp.md#edge-case-93.
@@ -96,9 +96,9 @@ def remove_emptied(steps: Iterable[Step], roots: Mapping[Side, Root]) -> None:
         action = json.loads(step.record)
         left = place_from_json(action["source"] or action["target"])
         if left.side in roots:
-            roots[left.side].remove_emptied(left.path)
+            roots[left.side].remove_empty_parents(left.path)
             for gone in map(place_from_json, action["removes"]):
-                roots[gone.side].remove_emptied(gone.path, step.unit.count("/"))
+                roots[gone.side].remove_empty_parents(gone.path, step.unit.count("/"))
 
 
 def _sources(steps: Iterable[Step]) -> dict[Digest, set[Place]]:

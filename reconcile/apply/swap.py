@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from reconcile.apply.staging import DriftError
-from reconcile.fs.files import Print, print_of
+from reconcile.fs.files import Fingerprint, fingerprint_of
 from reconcile.fs.hashing import digest_file
 from reconcile.fs.mutations import NotAFileError
 
@@ -41,7 +41,7 @@ class Swap(Struct):
     root: Root
     spare: Callable[[], str]
     changed: list[_Change] = field(default_factory=list)
-    done_with: dict[str, Print] = field(default_factory=dict)
+    done_with: dict[str, Fingerprint] = field(default_factory=dict)
     """The old files that the vault has, each as it was when it came out."""
 
     def replace(self, new: str, name: str, content: Digest) -> None:
@@ -81,7 +81,7 @@ class Swap(Struct):
     def settle(self) -> None:
         """Give up the old files: they are in the vault. One that was written to since stays, and is kept, too."""
         for old, known in self.done_with.items():
-            if print_of(self.root.status(old)) == known:
+            if fingerprint_of(self.root.status(old)) == known:
                 self.root.unlink(old)
         self.changed.clear()
 
@@ -93,7 +93,7 @@ class Swap(Struct):
             raise DriftError(f"{name}: became something else while it was being replaced; it is back") from None
         try:
             found = digest_file(fd)
-            self.done_with[old] = print_of(os.fstat(fd))
+            self.done_with[old] = fingerprint_of(os.fstat(fd))
         finally:
             os.close(fd)
         if found != content:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconcile.fs.files import reason
+from reconcile.fs.files import error_text
 from reconcile.fs.paths import is_directory
 from reconcile.state.vault import VersionKind
 
@@ -46,7 +46,7 @@ def _lost(state: State, project: str, fmt: Format, conversation: str, title: str
         try:
             is_there = other != project and is_directory(other)
         except OSError as error:
-            unread += f"; it may still be in {other}, which can't be read ({reason(error)})"
+            unread += f"; it may still be in {other}, which can't be read ({error_text(error)})"
             continue
         if is_there:
             command = f"reconcile --workspace {shlex.quote(other)}"

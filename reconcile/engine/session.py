@@ -16,13 +16,13 @@ from reconcile.apply.recovery import Recovery
 from reconcile.apply.run import carry_out, close, remember
 from reconcile.apply.target import Site, locks_of
 from reconcile.formats import get_format
-from reconcile.fs.cache_file import file_of
+from reconcile.fs.cache_file import cache_path
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.durability import Durability
 from reconcile.fs.files import read_files
 from reconcile.fs.git_state import git_busy
 from reconcile.fs.hashing import digest
-from reconcile.fs.locks import own_lock, read_holder
+from reconcile.fs.locks import read_holder, run_lock
 from reconcile.fs.posix import process_lives
 from reconcile.index.adopted import rows_of
 from reconcile.model.baseline import Look
@@ -172,7 +172,7 @@ class Session:
     def _history(self) -> KeptHistory:
         from reconcile.index.git_history import KIND, KeptHistory  # here: as above
 
-        path = file_of(self.directory, KIND, self.roots.workspace_identity)
+        path = cache_path(self.directory, KIND, self.roots.workspace_identity)
         return KeptHistory(path, readonly=self.readonly)
 
     def now_ns(self) -> int:
@@ -282,7 +282,7 @@ class Session:
         Raises:
             LockedError: another reconcile holds it.
         """
-        with own_lock(self.directory, command=command, timeout=timeout, waiting=waiting):
+        with run_lock(self.directory, command=command, timeout=timeout, waiting=waiting):
             self.finish()
             self.site = replace(self.site, since=self.state.journal.mark())
             yield

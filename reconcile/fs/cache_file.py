@@ -1,4 +1,4 @@
-"""Plain values in a private file of their own, which loads at once and whose loss costs time, nothing else."""
+"""Cache files: plain values in a private file that loads quickly. Losing one costs time, nothing else."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 _LENGTH = 8
 _SUM = 16
-_AT_ONCE = 1 << 18
-"""Bytes that are read at once."""
+_BUFFER = 1 << 18
+"""Bytes that one read takes."""
 _VERSION = 7
-"""Another one with every change of what is kept, or of its order."""
+"""Increased with every change of the values or of their order."""
 
 
 def save_values(path: str, kind: str, *values: Any) -> None:
-    """Put values in place, readable by nobody else; where that can't be, the next run takes longer."""
+    """Replace a cache file, mode 0600. A failure is ignored: the next run only takes longer."""
     import contextlib
 
     from reconcile.fs.private_files import replace_private_file
@@ -36,34 +36,35 @@ def save_values(path: str, kind: str, *values: Any) -> None:
 
 
 def load_values(path: str, kind: str) -> list[Any] | None:
-    """Return the values in a file; None where there is none, where it is damaged, or another version's.
+    """Return the values of a cache file; None if it is missing, damaged, of another kind or of another version.
 
-    They are read one after the other, so that they are in memory once.
+    The values are read one after the other, so that their bytes are in memory only once.
     """
     try:
-        with open_regular(path, _AT_ONCE) as file:
+        with open_regular(path, _BUFFER) as file:
             magic = _magic(kind)
-            whole = file.read(len(magic)) == magic
-            found = _values(file, os.fstat(file.fileno()).st_size - len(magic)) if whole else None
+            if file.read(len(magic)) != magic:
+                return None
+            values = _values(file, os.fstat(file.fileno()).st_size - len(magic))
     except (OSError, EOFError, ValueError, TypeError):
         return None
-    return found[1:] if found and found[0] == len(found) - 1 else None
+    return values[1:] if values and values[0] == len(values) - 1 else None
 
 
 def _values(file: BinaryIO, left: int) -> list[Any] | None:
-    found: list[Any] = []
+    values: list[Any] = []
     while left > 0:
         length, checksum = int.from_bytes(file.read(_LENGTH), "little"), file.read(_SUM)
         left -= _LENGTH + _SUM + length
         payload = file.read(length) if left >= 0 else b""
         if left < 0 or checksum != _checksum(payload):
             return None
-        found.append(marshal.loads(payload))  # noqa: S302 - our own, and whole
-    return found
+        values.append(marshal.loads(payload))  # noqa: S302 - our own file, and its checksum is right
+    return values
 
 
-def file_of(directory: str, kind: str, checkout: str) -> str:
-    """Return the file of a kind for a checkout, which is named by its identity."""
+def cache_path(directory: str, kind: str, checkout: str) -> str:
+    """Return the path of a checkout's cache file; ``checkout`` is the identity of its directory."""
     return os.path.join(directory, f"{kind}-{checkout.replace(':', '-')}")
 
 

@@ -1,7 +1,7 @@
-"""Directories below a root, opened so that no symbolic link is followed and no path is too long.
+"""Directories below a root, opened by descriptor: no symbolic link is followed and no path is too long.
 
-The one place that knows whether the platform can open files relative to a directory's descriptor; where it
-can't (Windows), paths stand in for descriptors.
+Only this module knows whether the platform can open files relative to a descriptor. On Windows, which can't, it uses
+paths instead.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _DIRECTORY = _BASE | getattr(os, "O_DIRECTORY", 0)
 _FILE = _BASE | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0)
 
 _LONG = 900
-"""Characters of a path that the system takes at once. PATH_MAX limits one call, not the depth of a tree, and a
-character is at most four bytes."""
+"""Characters of a path that one system call takes. PATH_MAX limits one call, not the depth of a tree, and a character
+has at most four bytes."""
 
 _KINDS = {
     stat.S_IFREG: "a file",
@@ -38,17 +38,17 @@ _KINDS = {
 
 
 def kind_of(mode: int) -> str:
-    """What an entry with this mode is, in words."""
+    """Return the kind of an entry with this mode, in words."""
     return _KINDS.get(stat.S_IFMT(mode), "something unknown")
 
 
 def is_special(mode: int) -> bool:
-    """Whether an entry with this mode has no content that could be kept: a pipe, a socket, a device."""
+    """Tell whether an entry has no content that can be kept: a pipe, a socket, a device."""
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
 
 
 class Directory:
-    """An open directory. Names passed in are relative to it; the last component is never followed."""
+    """An open directory. Names are relative to it, and a symbolic link at the last component is never followed."""
 
     __slots__ = ("_fd", "_path")
 
@@ -58,7 +58,7 @@ class Directory:
 
     @classmethod
     def open_root(cls, path: str) -> Directory:
-        """Open a side's own directory. A symbolic link there is followed only where a separator ends ``path``."""
+        """Open the directory of a side. A symbolic link is followed only if ``path`` ends with a separator."""
         if _BY_DESCRIPTOR:
             return cls(path, os.open(path, _DIRECTORY | _NOFOLLOW))
         if not stat.S_ISDIR(os.lstat(path).st_mode):
@@ -66,12 +66,12 @@ class Directory:
         return cls(path, None)
 
     def below(self, path: str) -> Directory:
-        """Open the directory at ``path``; empty: this one again."""
+        """Open the directory at ``path``; an empty path opens this directory again."""
         if self._fd is None:
             if path and not stat.S_ISDIR(self.stat(path).st_mode):
                 raise NotADirectoryError(path)
             return Directory(os.path.join(self._path, path), None)
-        # One after the other: O_NOFOLLOW is about the last name of a path alone.
+        # One component at a time: O_NOFOLLOW applies to the last component only.
         return Directory(path, self._descend(self._fd, path.split("/") if path else ["."], _DIRECTORY | _NOFOLLOW))
 
     @staticmethod
@@ -90,16 +90,16 @@ class Directory:
         return fd
 
     def entries(self) -> Iterator[os.DirEntry[str]]:
-        """Every entry, in the system's order."""
-        with os.scandir(self._path if self._fd is None else self._fd) as found:
-            yield from found
+        """Yield every entry, in the system's order."""
+        with os.scandir(self._path if self._fd is None else self._fd) as entries:
+            yield from entries
 
     def status(self) -> os.stat_result:
-        """The directory's own status."""
+        """Return the status of the directory itself."""
         return os.stat(self._path if self._fd is None else self._fd)
 
     def stat(self, name: str) -> os.stat_result:
-        """The status of an entry, of a symbolic link itself; above it, links are followed."""
+        """Return the status of an entry, without following a symbolic link there; links above it are followed."""
         if self._fd is None:
             return os.lstat(os.path.join(self._path, name))
         if len(name) <= _LONG:
@@ -109,13 +109,13 @@ class Directory:
             return directory.stat(last)
 
     def open_file(self, name: str) -> int:
-        """A descriptor for reading; opening can't block, but the caller checks that it is a file."""
+        """Open an entry for reading, without blocking. The caller must check that it is a regular file."""
         if self._fd is None:
             return os.open(os.path.join(self._path, name), _FILE)
         return os.open(name, _FILE, dir_fd=self._fd)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._fd is not None:
             os.close(self._fd)
 
@@ -129,7 +129,7 @@ class Directory:
 
 
 def _hops(path: str) -> list[str]:
-    """``path`` in pieces that one system call takes."""
+    """Split a path into pieces that one system call takes."""
     if len(path) <= _LONG:
         return [path]
     hops: list[str] = []

@@ -1,7 +1,7 @@
-"""Flushing to disk: what the journal calls done survives a power cut (docs/design/run.md#rule-50).
+"""Flushing to disk: a step that the journal calls done survives a power cut (docs/design/run.md#rule-50).
 
-What the operating system does not promise: a rename that is seen is not yet on disk (its directory must be
-flushed too), and a file's name on disk says nothing about its content (the file must be flushed too).
+The operating system promises less. A rename is durable only after a flush of its directory, and a file's content only
+after a flush of the file.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from reconcile.fs.posix import O_CLOEXEC, O_NOFOLLOW, find_syncfs, sync_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-ONE_BY_ONE = 32
-"""Up to so many files are flushed each by itself; beyond, one syncfs is several times faster, but it also
-waits for everything that other programs have written to that file system."""
+MAX_SINGLE_FLUSHES = 32
+"""Up to this number, each file is flushed by itself. Beyond it, one syncfs is several times faster, although it also
+waits for the writes of other programs to that file system."""
 
 _UNSUPPORTED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 _find_syncfs = functools.cache(find_syncfs)
 
 
 def fsync_file(file: str | int) -> None:
-    """Flush one regular file, given by path or descriptor. Raises `OSError`: it isn't durable then."""
+    """Flush one regular file, given by path or descriptor. Raises `OSError`: the file is not durable then."""
     if isinstance(file, int):
         sync_file(file)
         return
-    # Windows flushes only what is open for writing; elsewhere a read-only file can be flushed too.
+    # Windows flushes only files that are open for writing; other systems also flush read-only files.
     mode = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
     fd = regular_descriptor(file, mode | O_NOFOLLOW)
     try:
@@ -43,10 +43,10 @@ def fsync_file(file: str | int) -> None:
 
 
 def fsync_directory(path: str) -> None:
-    """Flush the names in a directory.
+    """Flush the names in a directory. Raises `OSError`, unless the file system can't flush directories.
 
-    File systems that can't flush a directory say EINVAL or ENOTSUP, and their renames are as durable as they
-    get; every other `OSError` is raised. Windows can't open directories and orders its own metadata.
+    Such a file system answers EINVAL or ENOTSUP, and its renames can't be made more durable. Windows can't open
+    directories and orders its own metadata.
     """
     if sys.platform == "win32":
         return
@@ -61,9 +61,9 @@ def fsync_directory(path: str) -> None:
 
 
 def sync_filesystem(path: str) -> None:
-    """Flush the whole file system that holds ``path``; where there is no syncfs, start flushing all of them.
+    """Flush the file system that holds ``path``; without syncfs, start to flush all file systems.
 
-    ``os.sync`` may return before the data is down, so `flush_all` doesn't rely on it. Raises `OSError`.
+    ``os.sync`` may return before the data is on the disk, so `flush_all` doesn't rely on it. Raises `OSError`.
     """
     syncfs = _find_syncfs()
     if syncfs is None:
@@ -76,13 +76,13 @@ def sync_filesystem(path: str) -> None:
 def flush_all(files: Collection[str], directories: Iterable[str], within: Collection[str] = ()) -> None:
     """Make the content of ``files`` and the names in ``directories`` durable.
 
-    Few of them are flushed one by one; for many, each file system that is concerned is flushed once. ``within``: on
-    whose file systems all of that lies, where it is known. Raises `OSError`: nothing may then be overwritten or
-    removed.
+    Up to `MAX_SINGLE_FLUSHES` are flushed one by one; for more, each file system is flushed once. ``within`` are paths
+    on all these file systems, if the caller knows them. Raises `OSError`: the caller must not overwrite or remove
+    anything then.
     """
     directories = dict.fromkeys(directories)
     syncfs = _find_syncfs()
-    if max(len(files), len(directories)) > ONE_BY_ONE and syncfs is not None:
+    if max(len(files), len(directories)) > MAX_SINGLE_FLUSHES and syncfs is not None:
         by_device = {os.lstat(path).st_dev: path for path in within or [*directories, *files]}
         for path in by_device.values():
             _sync_with(syncfs, path)
@@ -102,7 +102,7 @@ def _sync_with(syncfs: Callable[[int], None], path: str) -> None:
 
 
 class Durability(Struct, frozen=True):
-    """Flushing, or none of it: tests that don't cut the power turn it off with ``enabled=False``."""
+    """Flushing that can be switched off: tests that don't cut the power use ``enabled=False``."""
 
     enabled: bool = True
 

@@ -1,4 +1,4 @@
-"""Reading files that others write at the same time: what is returned was there, whole, at one moment."""
+"""Reading files that other programs write: the returned content was in the files at one moment."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from reconcile.fs.dirfd import Directory
     from reconcile.model.snapshot import Digest
 
-Print: TypeAlias = tuple[int, int, int, int]
-"""Fingerprint of a file: size, mtime_ns, inode, ctime_ns."""
+Fingerprint: TypeAlias = tuple[int, int, int, int]
+"""Stat fingerprint of a file: size in bytes, mtime in ns, inode, ctime in ns."""
 
 T = TypeVar("T")
 
@@ -29,32 +29,33 @@ _GONE = {errno.ENOENT, errno.ESTALE}
 
 
 def mtime_of(status: os.stat_result) -> int:
-    """The time in a status; one that is too far away is taken for the nearest that isn't."""
+    """Return the modification time in ns, limited to the range that a snapshot can hold."""
     time_ns = status.st_mtime_ns
     return time_ns if EARLIEST_NS <= time_ns <= LATEST_NS else min(max(time_ns, EARLIEST_NS), LATEST_NS)
 
 
-def print_of(status: os.stat_result) -> Print:
-    """The fingerprint in a status."""
+def fingerprint_of(status: os.stat_result) -> Fingerprint:
+    """Return the stat fingerprint of a status."""
     time_ns = status.st_mtime_ns
     if not EARLIEST_NS <= time_ns <= LATEST_NS:
         time_ns = mtime_of(status)
     return status.st_size, time_ns, status.st_ino, status.st_ctime_ns
 
 
-def read_files(directory: Directory, names: Iterable[str]) -> dict[str, tuple[bytes, Print]] | Fault:
-    """The contents of the files of one unit, all as they were at one moment."""
-    return read_each(directory, dict.fromkeys(names, whole))
+def read_files(directory: Directory, names: Iterable[str]) -> dict[str, tuple[bytes, Fingerprint]] | Fault:
+    """Return the contents of files, all as they were at one moment, with their fingerprints."""
+    return read_consistently(directory, dict.fromkeys(names, read_all))
 
 
-def read_usual(
+def read_fast(
     directory: Directory, names: Iterable[str], most: int
-) -> dict[str, tuple[bytes, Print, os.stat_result]] | None:
-    """The contents of files, all as they were at one moment, each with the status that it had before it was read.
+) -> dict[str, tuple[bytes, Fingerprint, os.stat_result]] | None:
+    """Return the contents of small files, all as they were at one moment, with fingerprint and status.
 
-    None where one is no regular file of at most so many bytes, or anything else is in the way: `read_each` says what.
+    This is the fast path, with one attempt. None if a file isn't regular, has more than ``most`` bytes, changes, or
+    can't be read: `read_consistently` then returns the fault.
     """
-    found = {}
+    contents = {}
     try:
         for name in names:
             fd = directory.open_file(name)
@@ -63,28 +64,28 @@ def read_usual(
                 size = status.st_size
                 if not stat.S_ISREG(status.st_mode) or size > most:
                     return None
-                content, read = whole(fd, size)
+                content, read = read_all(fd, size)
             finally:
                 os.close(fd)
             if read != size:
                 return None
-            found[name] = content, print_of(status), status
-        for name, (_, known, _) in found.items():
-            if print_of(directory.stat(name)) != known:  # by its name, see `_moved`
+            contents[name] = content, fingerprint_of(status), status
+        for name, (_, known, _) in contents.items():
+            if fingerprint_of(directory.stat(name)) != known:  # by its name, see `_moved`
                 return None
     except (OSError, MemoryError):
         return None
-    return found
+    return contents
 
 
-def digest_extra(directory: Directory, name: str) -> tuple[Digest, Print] | Fault:
-    """The digest of one file, in bounded memory."""
-    found = read_each(directory, {name: _hashed})
-    return found if isinstance(found, Fault) else found[name]
+def digest_extra(directory: Directory, name: str) -> tuple[Digest, Fingerprint] | Fault:
+    """Return the digest and the fingerprint of one file, in bounded memory."""
+    digests = read_consistently(directory, {name: _hashed})
+    return digests if isinstance(digests, Fault) else digests[name]
 
 
-def parsed(name: str, read: Callable[[], T]) -> T | Fault:
-    """What a format makes of contents; the fault of ``name`` where there is no room for it."""
+def parse_or_fault(name: str, read: Callable[[], T]) -> T | Fault:
+    """Return what ``read`` returns, or the fault of ``name`` if it needs too much memory."""
     try:
         return read()
     except MemoryError:
@@ -92,46 +93,46 @@ def parsed(name: str, read: Callable[[], T]) -> T | Fault:
 
 
 def unreadable(name: str, error: OSError) -> Unreadable:
-    """The fault of a file or directory that the system refuses to show."""
-    return Unreadable(name, f"something that can't be read ({reason(error)})", "a readable file")
+    """Return the fault of a file or directory that the system can't read."""
+    return Unreadable(name, f"something that can't be read ({error_text(error)})", "a readable file")
 
 
-def reason(error: OSError) -> str:
-    """The system's words for an error, without the path."""
+def error_text(error: OSError) -> str:
+    """Return the system's text for an error, without the path."""
     return error.strerror or type(error).__name__
 
 
-def read_each(
+def read_consistently(
     directory: Directory, how: Mapping[str, Callable[[int, int], tuple[T, int]]]
-) -> dict[str, tuple[T, Print]] | Fault:
-    """Read every file, then look again at each: one that is not what it was spoils the attempt.
+) -> dict[str, tuple[T, Fingerprint]] | Fault:
+    """Read every file, then compare each with its fingerprint; a change causes another attempt.
 
-    ``how`` reads a file from a descriptor and the size that it should have; it returns what it made of it, and how
-    many bytes it has read.
+    ``how`` maps each name to a function of a descriptor and the expected size in bytes. It returns its result and the
+    number of bytes that it has read. A fault is returned if the last attempt fails, too.
     """
     names = tuple(how)
     for _ in range(_TRIES):
-        found: dict[str, tuple[T, Print]] = {}
+        results: dict[str, tuple[T, Fingerprint]] = {}
         for name, consume in how.items():
-            one = _once(directory, name, consume)
-            if isinstance(one, Fault):
-                return one
-            if one is not None:
-                found[name] = one
-        moved = _moved(directory, names, found)
+            result = _once(directory, name, consume)
+            if isinstance(result, Fault):
+                return result
+            if result is not None:
+                results[name] = result
+        moved = _moved(directory, names, results)
         if moved is None:
-            return found
+            return results
     return Unreadable(moved or names[0], CHANGING, "a file at rest")
 
 
-def _moved(directory: Directory, names: tuple[str, ...], found: dict[str, tuple[T, Print]]) -> str | None:
-    """The first file that is not at its name any more as it was read."""
+def _moved(directory: Directory, names: tuple[str, ...], results: dict[str, tuple[T, Fingerprint]]) -> str | None:
+    """Return the first name whose file is missing or differs from the file that was read."""
     for name in names:
-        if name not in found:
+        if name not in results:
             return name
         try:
-            # By its name, not the descriptor: a file replaced by a rename would look unchanged there.
-            if print_of(directory.stat(name)) != found[name][1]:
+            # By name, not by descriptor: the descriptor of a replaced file still shows the old one.
+            if fingerprint_of(directory.stat(name)) != results[name][1]:
                 return name
         except OSError:
             return name
@@ -140,8 +141,8 @@ def _moved(directory: Directory, names: tuple[str, ...], found: dict[str, tuple[
 
 def _once(
     directory: Directory, name: str, consume: Callable[[int, int], tuple[T, int]]
-) -> tuple[T, Print] | Fault | None:
-    """One attempt at one file; None: it changed under our hands."""
+) -> tuple[T, Fingerprint] | Fault | None:
+    """Try to read one file once; return None if it changed meanwhile."""
     try:
         fd = directory.open_file(name)
     except OSError as error:
@@ -161,18 +162,18 @@ def _once(
         return Unreadable(name, TOO_LARGE, "a smaller file")
     finally:
         os.close(fd)
-    return (value, print_of(status)) if size == status.st_size else None
+    return (value, fingerprint_of(status)) if size == status.st_size else None
 
 
-def whole(fd: int, size: int) -> tuple[bytes, int]:
-    """All bytes, and one more asked for: a file that grew shows itself, here or when it is looked at once more."""
+def read_all(fd: int, size: int) -> tuple[bytes, int]:
+    """Return the bytes that are left, and their number. One byte more is requested, so that growth is noticed."""
     content = os.read(fd, size + 1)
-    # A short read is allowed at any time; only an empty one is the end.
+    # The system may return fewer bytes at any time; only an empty read is the end.
     while len(content) < size and (more := os.read(fd, size + 1 - len(content))):
         content += more
     return content, len(content)
 
 
 def _hashed(fd: int, _size: int) -> tuple[Digest, int]:
-    """The digest and how many bytes went into it."""
+    """Return the digest and the number of bytes."""
     return digest_and_size(fd)

@@ -1,12 +1,12 @@
-"""git, asked about the history of a directory: strictly read-only, bounded, and never by a command of the repository.
+"""Queries of a directory's history by the program git: read-only, limited in time, without commands of the repository.
 
-Taken for granted: an executable called ``git`` (2.20 or later) is the one that the user runs. Its plumbing
-(``cat-file``, ``rev-list``, ``diff-tree``) prints raw object names, and runs no hook, filter, textconv, pager or
-monitor, whatever the repository configures; no index is read or refreshed, and no lock is taken. What the environment
-says of git is left out: a hook or another program's ``GIT_DIR`` would mislead. Replacements and grafts don't count, and
-nothing is fetched that a partial clone lacks. git itself refuses a repository of another owner (``safe.directory``).
+Premises: the executable ``git`` (2.20 or later) is the user's own. Its plumbing (``cat-file``, ``rev-list``,
+``diff-tree``) prints raw object names. It runs no hook, filter, textconv, pager or monitor, whatever the repository
+configures, reads no index and takes no lock. ``GIT_*`` variables of the environment are dropped, because a hook or
+another program may have set ``GIT_DIR``. Replacements and grafts are ignored, and nothing is fetched into a partial
+clone. git itself refuses a repository of another owner (``safe.directory``).
 
-Anything but an answer within `TIME_LIMIT` is none: no git, a refusal, an error, a hung disk, too much of it.
+Every failure is a `GitError`: no git, a refusal, an error, a hung disk, more than `TIME_LIMIT`, too many commits.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 TIME_LIMIT = 10.0
-"""Seconds, for all questions of one look together."""
+"""Seconds, for all queries of one scan together."""
 MOST = 20_000
-"""Commits that changed a directory; who descends from whom among them takes 50 MB."""
+"""Limit of commits that changed a directory; their ancestry takes 50 MB then."""
 _NOTHING_ELSE = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_GRAFT_FILE": os.devnull,
@@ -33,86 +33,87 @@ _NOTHING_ELSE = {
 }
 
 
-class NoAnswerError(Exception):
-    """git says nothing that could be relied on."""
+class GitError(Exception):
+    """git gave no answer that can be relied on."""
 
 
 class History(NamedTuple):
-    """The commits that changed a directory; plain values, which can be kept."""
+    """The commits that changed a directory, as plain values for a cache file."""
 
     parents: dict[str, tuple[str, ...]]
-    """Those commits and the merges of such, children first, each with its parents among them."""
+    """These commits and the merges of them, children first, each with its parents among them."""
     changes: list[tuple[str, list[tuple[bytes, str, str]]]]
-    """For each commit and each of its parents, the files that differ: path, blob before, blob after."""
+    """For each commit and each of its parents, the files that differ: path, old blob, new blob."""
     behind_head: list[str]
-    """Those that HEAD descends from."""
+    """The ancestors of HEAD among them, HEAD included."""
 
 
 class Git:
-    """The git of one look; ``top`` is the directory in which it runs."""
+    """The queries of one scan, with one time limit. git runs in the directory ``top``."""
 
     def __init__(self, top: str) -> None:
-        """Begin to count the time."""
+        """Start the time limit."""
         self.top = top
         self._until = time.monotonic() + TIME_LIMIT
 
     def names(self, wanted: Sequence[str]) -> list[str | None]:
-        """Return the object that each expression names, None where there is none; one line each.
+        """Return the object name of each expression, None if there is none; an expression has no line break.
 
         Raises:
-            NoAnswerError: see there.
+            GitError: git gave no answer.
         """
-        asked = b"".join(os.fsencode(each) + b"\n" for each in wanted)
-        lines = self._run(("cat-file", "--batch-check=%(objectname)"), asked).split(b"\n")[:-1]
+        request = b"".join(os.fsencode(expression) + b"\n" for expression in wanted)
+        lines = self._run(("cat-file", "--batch-check=%(objectname)"), request).split(b"\n")[:-1]
         if len(lines) != len(wanted):
-            raise NoAnswerError
+            raise GitError
         return [None if b" " in line else line.decode() for line in lines]
 
     def blobs(self, names: Iterable[str]) -> dict[str, bytes]:
-        """Return the contents of blobs, as they were committed; those that aren't there are left out.
+        """Return the contents of blobs as committed; missing blobs are left out.
 
         Raises:
-            NoAnswerError: see there.
+            GitError: git gave no answer.
         """
         given = "".join(f"{name}\n" for name in names).encode()
         printed = self._run(("cat-file", "--batch"), given) if given else b""
-        found, at = {}, 0
+        contents, at = {}, 0
         while at < len(printed):
             header, _, _ = printed[at : at + 256].partition(b"\n")
             at += len(header) + 1
             words = header.split()
             if len(words) == len(("name", "type", "size")):
                 size = int(words[2])
-                found[words[0].decode()] = printed[at : at + size]
+                contents[words[0].decode()] = printed[at : at + size]
                 at += size + 1
-        return found
+        return contents
 
     def tips(self) -> list[str]:
-        """Return the commits that all others are found from, HEAD's first, in one order.
+        """Return the commits from which all others are reachable, HEAD's first, the rest sorted.
 
-        Those of every branch, tag, stash and worktree, and what the reflogs still know: a version that was amended or
-        rebased away was there, too.
+        They are those of every branch, tag, stash and worktree, and of the reflogs: an amended or rebased version was
+        in the files, too.
 
         Raises:
-            NoAnswerError: see there.
+            GitError: git gave no answer.
         """
         tips = self._run(("rev-list", "--no-walk=unsorted", "HEAD", "--all", "--reflog")).decode().split()
         if not tips:
-            raise NoAnswerError
+            raise GitError
         return tips[:1] + sorted(tips[1:])
 
     def history(self, tips: Sequence[str], directory: str) -> History:
-        """Return the history of a directory that is found from these commits; the first one is HEAD's.
+        """Return the history of a directory that is reachable from these commits; the first one is HEAD's.
 
-        It depends on nothing else but on where a shallow clone ends: a commit's name stands for all that is behind it.
+        The result depends only on these commits and on the end of a shallow clone: the name of a commit covers all of
+        its ancestors.
 
         Raises:
-            NoAnswerError: see there.
+            GitError: git gave no answer.
         """
         how = ("--full-history", "--simplify-merges", "--parents", "--topo-order")
         lines = self._commits(tips, how, directory)
         if len(lines) > MOST:
-            raise NoAnswerError
+            raise GitError
         parents = {commit: tuple(above) for commit, *above in map(str.split, lines)}
         behind_head = self._commits(tips[:1], ("--full-history",), directory)
         return History(parents, self._changes(parents, directory), behind_head)
@@ -127,14 +128,14 @@ class Git:
         given = "".join(" ".join((commit, *above)) + "\n" for commit, above in parents.items()).encode()
         how = ("diff-tree", "--stdin", "-r", "-m", "--root", "--raw", "--no-renames", "--no-abbrev", "-z")
         tokens = iter(self._run((*how, "--", directory), given).split(b"\0"))
-        found: list[tuple[str, list[tuple[bytes, str, str]]]] = []
+        changes: list[tuple[str, list[tuple[bytes, str, str]]]] = []
         for token in tokens:
             if token.startswith(b":"):
                 _, _, before, after, _ = token.decode().split()
-                found[-1][1].append((next(tokens), before, after))
+                changes[-1][1].append((next(tokens), before, after))
             elif token:
-                found.append((token.decode(), []))
-        return found
+                changes.append((token.decode(), []))
+        return changes
 
     def _run(self, args: Sequence[str], given: bytes = b"") -> bytes:
         import subprocess  # here: few runs need it
@@ -153,5 +154,5 @@ class Git:
                 check=True,
             )
         except (OSError, subprocess.SubprocessError):
-            raise NoAnswerError from None
+            raise GitError from None
         return done.stdout

@@ -1,7 +1,7 @@
-"""Whether git is in the middle of something in a checkout, told by its files; git itself is run for `local` and `rm`
-alone, to tell whether it has committed what they take away.
+"""The state of a git checkout, read from git's files: an operation under way, the top, the shared path.
 
-While it is, it writes and removes files of the checkout by a plan of its own (docs/design/guards.md#rule-41).
+During an operation git writes and removes files of the checkout (docs/design/guards.md#rule-41). The program git itself
+is run only by `has_committed`, for `local` and `rm`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FILE_LIMIT = 65536
 _GIT_SECONDS = 5
 
-# In this order: a rebase that stopped at a merge or a pick also leaves the files of that.
+# The order counts: a rebase that stopped at a merge or a pick also leaves the files of these.
 _SIGNS = (
     ("rebase-merge", "a rebase"),
     ("rebase-apply/applying", "an am"),
@@ -32,9 +32,9 @@ _SIGNS = (
 
 
 def git_busy(project_dir: str) -> str | None:
-    """What git is in the middle of in the checkout around ``project_dir``, None: nothing, or no git.
+    """Return git's unfinished operation in the checkout around ``project_dir``, in words; None if there is none.
 
-    Where that can't be told, it may be anything.
+    If a file can't be read, the words say so: an operation may be under way.
     """
     try:
         directory = git_dir(project_dir)
@@ -49,30 +49,32 @@ def git_busy(project_dir: str) -> str | None:
 
 
 def git_dir(project_dir: str) -> str | None:
-    """The directory that holds the state of this very checkout.
+    """Return the directory that holds the state of this checkout; None without git. Raises `OSError`.
 
-    In a linked worktree that is ``.git/worktrees/<name>`` of the main one. What is shared by all worktrees
-    (``commondir``) holds none of the files looked for: a merge next door is no business of this checkout.
-    Raises `OSError`, as the next ones, where that can't be told.
+    In a linked worktree it is ``.git/worktrees/<name>`` of the main one. The directory that all worktrees share
+    (``commondir``) is not used: an operation in another worktree doesn't concern this checkout.
     """
-    found = _checkout(project_dir)
-    return found[1] if found is not None else None
+    checkout = _checkout(project_dir)
+    return checkout[1] if checkout is not None else None
 
 
-def top_of(project_dir: str) -> str | None:
-    """The directory of the checkout around ``project_dir`` that git's paths are relative to; None: no git."""
-    found = _checkout(project_dir)
-    return found[0] if found is not None else None
+def checkout_top(project_dir: str) -> str | None:
+    """Return the top of the checkout around ``project_dir``, to which git's paths are relative; None without git.
+
+    Raises `OSError`.
+    """
+    checkout = _checkout(project_dir)
+    return checkout[0] if checkout is not None else None
 
 
 def _checkout(project_dir: str) -> tuple[str, str] | None:
-    """The top of a checkout, and the directory that holds its state."""
+    """Return the top of a checkout and the directory that holds its state."""
     at = os.path.realpath(project_dir)
     while True:
         entry = os.path.join(at, ".git")
         status = status_at(entry)
         if status is not None and stat.S_ISDIR(status.st_mode):
-            # git passes over a .git that is no repository, and so does this.
+            # git ignores a .git that is no repository.
             if status_at(os.path.join(entry, "HEAD"), follow=False) is not None:
                 return at, entry
         elif status is not None and stat.S_ISREG(status.st_mode):
@@ -87,18 +89,18 @@ def _checkout(project_dir: str) -> tuple[str, str] | None:
 def has_committed(project_dir: str, paths: Sequence[str]) -> bool:
     """Tell whether git has files at or below these paths, in its index or in the last commit.
 
-    The program `git` is run, read-only: without its optional locks and hooks of the index. Where it isn't there, or
-    takes longer than a few seconds, nothing is known.
+    The program `git` runs read-only, without optional locks and without a file system monitor. If it is missing or
+    takes longer than a few seconds, the answer is False.
     """
     if git_dir(project_dir) is None:
         return False
-    import subprocess  # here: no plain run asks
+    import subprocess  # here: a plain run doesn't need it
 
     below = [os.path.relpath(path, project_dir) for path in paths]
     git = ["git", "--no-optional-locks", "--literal-pathspecs", "-C", project_dir, "-c", "core.fsmonitor=false"]
     for words in (["ls-files", "-z"], ["ls-tree", "-r", "-z", "--name-only", "HEAD"]):
         try:
-            found = subprocess.run(  # noqa: S603 - fixed words, and paths after the end of options
+            listing = subprocess.run(  # noqa: S603 - fixed words, and paths after the end of options
                 [*git, *words, "--", *below],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -107,14 +109,15 @@ def has_committed(project_dir: str, paths: Sequence[str]) -> bool:
             )
         except (OSError, subprocess.TimeoutExpired):
             return False
-        if found.returncode == 0 and found.stdout:
+        if listing.returncode == 0 and listing.stdout:
             return True
     return False
 
 
-def in_repository(project_dir: str) -> str:
-    """The path that a project has in its repository's main worktree, which all linked worktrees have in common; its own
-    where there is no git.
+def path_in_repository(project_dir: str) -> str:
+    """Return the path of the project in the main worktree of its repository; without git, its own path.
+
+    All linked worktrees of a repository have the same one.
     """
     at = project = os.path.realpath(project_dir)
     while status_at(os.path.join(at, ".git"), follow=False) is None:
@@ -127,22 +130,19 @@ def in_repository(project_dir: str) -> str:
     return os.path.normpath(os.path.join(os.path.dirname(_common(directory)), os.path.relpath(project, at)))
 
 
-def shallow_end(project_dir: str) -> bytes:
-    """The commits beyond which git has none in a shallow clone, as git has noted them; empty where it has all.
-
-    Raises `OSError` where that can't be told.
-    """
+def shallow_commits(project_dir: str) -> bytes:
+    """Return git's list of the last commits of a shallow clone; empty for a complete clone. Raises `OSError`."""
     directory = git_dir(project_dir)
     return _content(os.path.join(_common(directory), "shallow")) if directory is not None else b""
 
 
 def _common(directory: str) -> str:
-    """The directory of what all worktrees of a repository share."""
+    """Return the directory that all worktrees of a repository share."""
     return os.path.realpath(os.path.join(directory, _first_line(os.path.join(directory, "commondir"))))
 
 
 def _pointed_to(at: str, entry: str) -> str | None:
-    """The directory that a ``.git`` file names; None where it is none, as after its repository went."""
+    """Return the directory that a ``.git`` file names; None if it is missing, as after its removal."""
     text = _first_line(entry)
     if not text.startswith("gitdir: "):
         return None
@@ -151,20 +151,20 @@ def _pointed_to(at: str, entry: str) -> str | None:
 
 
 def _sequencer(directory: str) -> str | None:
-    """A series of picks or reverts whose present step has been committed, but which has more to do."""
+    """Return an unfinished series of picks or reverts, whose present step has been committed."""
     command = _first_line(os.path.join(directory, "sequencer", "todo")).partition(" ")[0]
     return {"pick": "a cherry-pick", "p": "a cherry-pick", "revert": "a revert"}.get(command)
 
 
 def _first_line(path: str) -> str:
-    """The first line of a small file; see `_content`."""
+    """Return the first line of a small file; see `_content`."""
     return os.fsdecode(_content(path, _FILE_LIMIT).partition(b"\n")[0].partition(b"\0")[0]).rstrip("\r")
 
 
 def _content(path: str, limit: int = -1) -> bytes:
-    """The beginning of a file, empty where there is none; a pipe is not waited for.
+    """Return the beginning of a file, empty if there is no regular file. Raises `OSError`.
 
-    Raises `OSError` where it can't be read.
+    The status is checked first: opening a pipe would wait.
     """
     status = status_at(path)
     if status is None or not stat.S_ISREG(status.st_mode):

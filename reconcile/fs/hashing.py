@@ -1,4 +1,4 @@
-"""Digests: hexadecimal xxh3_128, for telling contents apart (the vault has its own, cryptographic one)."""
+"""Digests for comparing contents: hexadecimal xxh3_128. The vault has its own, cryptographic digest."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ CHUNK = 1 << 20
 
 
 def chunks_of(fd: int) -> Iterator[bytes]:
-    """What is left to read from ``fd``, a chunk at a time whatever its size."""
+    """Yield the rest of a file in chunks, so that memory use doesn't depend on its size."""
     while chunk := os.read(fd, CHUNK):
         yield chunk
 
 
 def digest(content: bytes) -> str:
-    """The digest of ``content``: 32 lower-case hexadecimal digits."""
+    """Return the digest of ``content``: 32 lower-case hexadecimal digits."""
     return _hexdigest()(content)
 
 
 @cache
 def _hexdigest() -> Callable[[bytes], str]:
-    # Imported where it is used: a run that finds everything in the index hashes nothing.
+    # Imported on first use: a run that finds every file in the index hashes nothing.
     from xxhash import xxh3_128_hexdigest
 
     return xxh3_128_hexdigest
 
 
 def digest_file(fd: int) -> str:
-    """The digest of what is left to read from ``fd``."""
+    """Return the digest of the rest of a file."""
     return digest_and_size(fd)[0]
 
 
 def digest_and_size(fd: int) -> tuple[str, int]:
-    """The same with the number of bytes that were read, which tells whether the file kept its size."""
-    hashing = Hashing(chunks_of(fd))
+    """Return the digest of the rest of a file, and its number of bytes, which shows a change of size."""
+    hashing = HashedChunks(chunks_of(fd))
     for _ in hashing:
         pass
     return hashing.digest, hashing.size
 
 
-class Hashing:
-    """An iterator of chunks that knows the ``digest`` and the ``size`` in bytes of what has passed."""
+class HashedChunks:
+    """An iterator that passes chunks on and computes their ``digest`` and their ``size`` in bytes."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         from xxhash import xxh3_128
@@ -64,5 +64,5 @@ class Hashing:
 
     @property
     def digest(self) -> str:
-        """The digest of what has passed."""
+        """The digest of the chunks so far."""
         return self._state.hexdigest()

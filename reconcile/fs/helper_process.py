@@ -1,7 +1,7 @@
-"""A second process for one half of some work: threads would take turns, as the interpreter has one lock.
+"""A second process for a part of some work. Threads would run in turns, because the interpreter has one lock.
 
-The other process is a copy of this one, which works out some bytes and ends. It must only read files, and leave alone
-what this one holds: databases, locks, whatever is to be printed.
+The helper is a forked copy of this process: it computes some bytes and ends. It must only read files, and must not use
+the databases, locks and output streams of this process.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 _KILLED = 9
 _STANDARD = 3
-"""So many descriptors are everybody's."""
+"""The number of standard streams."""
 _MANY = 4096
-"""More than are open: the least that is free is taken each time, and a pass has few."""
+"""Above every open descriptor: the system gives the lowest free number, and a pass has few."""
 
 
-class Second:
-    """A process that is at work; it ends with the block at the latest."""
+class HelperProcess:
+    """A running helper process; leaving the block ends it."""
 
     __slots__ = ("_child", "_reading")
 
     def __init__(self, child: int | None, reading: int | None) -> None:
-        """Take what `begun` has started; None: nothing."""
+        """Store the process and the pipe of `start`; both are None if no process was started."""
         self._child, self._reading = child, reading
 
     @classmethod
-    def begun(cls, work: Callable[[], bytes]) -> Second:
-        """Have the work begun, where there can be a second process, and a processor for it."""
+    def start(cls, work: Callable[[], bytes]) -> HelperProcess:
+        """Start a helper that sends the result of ``work``, if the machine has a processor for it."""
         if not is_possible():
             return cls(None, None)
         ends: tuple[int, ...] = ()
@@ -43,8 +43,8 @@ class Second:
             with Uninterrupted():
                 child = os.fork()
                 if child == 0:
-                    _work(work, writing)  # for good, and the interrupt is for the other process
-        except OSError:  # there may be no more descriptors, or processes
+                    _work(work, writing)  # never returns; an interrupt is handled by the parent
+        except OSError:  # no more descriptors or processes
             for fd in ends:
                 os.close(fd)
             return cls(None, None)
@@ -52,20 +52,20 @@ class Second:
         return cls(child, reading)
 
     @property
-    def is_begun(self) -> bool:
-        """Tell whether there is such a process."""
+    def is_running(self) -> bool:
+        """Tell whether a helper was started and its result was not taken yet."""
         return self._child is not None
 
     def result(self) -> bytes | None:
-        """Wait for what was worked out; None where it was not begun, or came to no end."""
+        """Wait for the result; return None if no helper was started or if it failed."""
         if self._child is None or self._reading is None:
             return None
         with open(self._reading, "rb") as pipe:
             self._reading = None
-            told = pipe.read()
+            result = pipe.read()
         child, self._child = self._child, None
         _, status = os.waitpid(child, 0)
-        return None if status else told
+        return None if status else result
 
     def __enter__(self) -> Self:
         return self
@@ -79,14 +79,14 @@ class Second:
 
 
 def is_possible() -> bool:
-    """Tell whether work can be shared.
+    """Tell whether a helper process can be used.
 
-    Beside other threads a copy of a process could wait for them for ever. Where somebody else is told of processes that
-    end, or nobody is (whoever starts a program may have it ignore that), how this one ended can't be asked for.
+    With other threads, a forked copy could wait forever for a lock of theirs. With a handler of SIGCHLD, or if the
+    parent program ignores that signal, the exit status of the helper may be lost.
     """
     if not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:
         return False
-    import signal  # here: few runs ask
+    import signal  # here: few runs need it
 
     threading = sys.modules.get("threading")
     alone = threading is None or threading.active_count() == 1
@@ -94,13 +94,14 @@ def is_possible() -> bool:
 
 
 def _work(work: Callable[[], bytes], writing: int) -> None:
-    """Write the result into a pipe, and end this process, whatever happens.
+    """Write the result into the pipe and end this process, whatever happens.
 
-    If the other one is killed, its locks must not be held from here; and who writes to nobody ends.
+    The inherited descriptors are closed first: the helper must not keep the locks of a parent that was killed. Then a
+    write to the closed pipe ends the helper.
     """
     status = 1
     try:
-        _let_go_of_all_but(writing)
+        _close_all_except(writing)
         with open(writing, "wb") as pipe:
             pipe.write(work())
         status = 0
@@ -108,6 +109,6 @@ def _work(work: Callable[[], bytes], writing: int) -> None:
         os._exit(status)
 
 
-def _let_go_of_all_but(fd: int) -> None:
+def _close_all_except(fd: int) -> None:
     os.closerange(_STANDARD, fd)
     os.closerange(fd + 1, _MANY)

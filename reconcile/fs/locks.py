@@ -1,4 +1,4 @@
-"""reconcile's own locks, each of one process at a time: a pass over a store, a watcher of a project.
+"""Lock files, and the two locks of reconcile: one run at a time on a store, one watcher on a project.
 
 See docs/safety.md#lock-files.
 """
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _LIMIT = 65536
-"""Bytes of who holds it that are read."""
+"""Bytes that are read of a holder's file."""
 _PAUSE = 0.05
 """Seconds between two attempts."""
 
 
 class LockedError(ReconcileError):
-    """Another reconcile is at work on this store; the message says who and since when."""
+    """Another process holds the lock; the message says which one and since when."""
 
     exit_code = 5
 
 
 class Holder(Struct, frozen=True):
-    """Who holds the lock. ``since`` is RFC 3339 in UTC, to the second."""
+    """The process that holds a lock. ``since`` is RFC 3339 in UTC, to the second."""
 
     pid: int
     command: str
@@ -49,7 +49,7 @@ class Holder(Struct, frozen=True):
 
 
 class _Name(Struct, frozen=True):
-    """A lock's file, that of who holds it, what the holder does, in words, and what to do then."""
+    """The names of the lock file and the holder's file; the words of an error: what the holder does, and a hint."""
 
     lock: str
     holder: str
@@ -61,15 +61,18 @@ _STORE = _Name("lock", "lock.json", "is at work on this store", "let it finish a
 
 
 def read_holder(directory: str) -> Holder | None:
-    """Who says to hold the lock, None where nobody does or it can't be read. It proves nothing."""
+    """Return the holder of the run lock, by its own file; None if the file is missing or invalid.
+
+    The file proves nothing: a process that was killed leaves it.
+    """
     return _read_holder(directory, _STORE)
 
 
 def _read_holder(directory: str, name: _Name) -> Holder | None:
     try:
         with open_regular(os.path.join(directory, name.holder)) as file:
-            found = json.loads(file.read(_LIMIT))
-        pid, command, since = found["pid"], found["command"], found["since"]
+            holder = json.loads(file.read(_LIMIT))
+        pid, command, since = holder["pid"], holder["command"], holder["since"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     if type(pid) is not int or not 0 < pid <= MOST_PID or not isinstance(command, str) or not isinstance(since, str):
@@ -77,27 +80,32 @@ def _read_holder(directory: str, name: _Name) -> Holder | None:
     return Holder(pid, command, since)
 
 
-def own_lock(
+def run_lock(
     directory: str, *, command: str, timeout: float = 0.0, waiting: Callable[[str], None] = lambda _who: None
 ) -> contextlib.AbstractContextManager[None]:
-    """Hold the lock of the state directory, which is made where it is missing, while the block runs.
+    """Hold the run lock of a state directory while the block runs. The directory is made if it is missing.
 
-    ``command`` is what others are told runs here. ``timeout``: seconds to wait, 0 to fail at once. ``waiting`` is
-    called with who holds it, before the wait.
-    Raises `LockedError` where somebody else holds it for so long, `OSError` where it can't be taken at all.
+    Other processes show ``command`` as the holder's. ``timeout`` is in seconds, 0 fails at once; ``waiting`` is called
+    with the holder before a wait.
+
+    Raises:
+        LockedError: another process holds it for that long.
+        OSError: the lock file can't be opened or locked.
     """
     return _lock(directory, _STORE, command, timeout, waiting)
 
 
 def watch_lock(directory: str, project: str, command: str) -> contextlib.AbstractContextManager[None]:
-    """Be the only one to watch a project, while the block runs; single passes don't mind.
+    """Hold the lock of a project's watcher while the block runs. Other commands don't take this lock.
 
-    Raises `LockedError` where somebody else does, `OSError` where it can't be taken at all.
+    Raises:
+        LockedError: another process watches the project.
+        OSError: the lock file can't be opened or locked.
     """
     name = f"watch-{digest(os.fsencode(project))[:12]}"
     hint = "one is enough; stop it first to start another"
-    watched = _Name(f"{name}.lock", f"{name}.json", "watches this workspace", hint)
-    return _lock(directory, watched, command, 0.0, lambda _who: None)
+    names = _Name(f"{name}.lock", f"{name}.json", "watches this workspace", hint)
+    return _lock(directory, names, command, 0.0, lambda _who: None)
 
 
 @contextlib.contextmanager
@@ -117,7 +125,7 @@ def _lock(directory: str, name: _Name, command: str, timeout: float, waiting: Ca
             "command": command,
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        # Who holds it is only information: a full disk must not stop the run here.
+        # The holder's file only informs: a full disk must not stop the run here.
         with contextlib.suppress(OSError):
             replace_private_file(os.path.join(directory, name.holder), json.dumps(holder).encode())
         yield

@@ -1,7 +1,7 @@
-"""The mutations of a side's directory, each relative to descriptors, so that no symbolic link is followed.
+"""Changes of files below the directory of a side, relative to descriptors: no symbolic link is followed.
 
-The only module that changes files of the two sides. Paths are relative to the root, ``/``-separated. All raise
-`OSError`; a symbolic link on the way is ELOOP or ENOTDIR.
+Only this module changes files of the two sides. Paths are relative to the root and ``/``-separated. All methods raise
+`OSError`; a symbolic link above the last component is ELOOP or ENOTDIR.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from reconcile.fs.files import print_of
+from reconcile.fs.files import fingerprint_of
 from reconcile.fs.hashing import digest_file
 from reconcile.fs.posix import O_BINARY, O_CLOEXEC, O_NOFOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, rename_with
 from reconcile.fs.private_files import write_all
@@ -21,96 +21,96 @@ from reconcile.model.names import CHILDREN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from reconcile.fs.files import Print
+    from reconcile.fs.files import Fingerprint
     from reconcile.model.snapshot import Digest
 
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_NOFOLLOW | O_CLOEXEC
 _READ = os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_BINARY | getattr(os, "O_NONBLOCK", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
 _NO_FILE = {errno.ELOOP, errno.ENXIO}
-"""What opening a symbolic link, and a socket, says."""
+"""Errors of opening a symbolic link and a socket."""
 _STAYS = {
     errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP,
     errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY,
 }  # fmt: skip
-"""What is said of a directory that has something in it, isn't one, or isn't ours to remove: it stays."""
+"""Errors of removing a directory that isn't empty, isn't a directory or may not be removed: it stays."""
 FILE_MODE = 0o666
 DIRECTORY_MODE = 0o777
-"""Less the umask, as JP makes them."""
+"""Less the umask, as JP does."""
 
 
 class NotAFileError(OSError):
-    """A symbolic link, a pipe or the like, where a regular file was expected."""
+    """An entry that should be a regular file is a symbolic link, a pipe or the like."""
 
 
 class Root:
-    """The open ``conversations/`` directory of one side; a context manager.
+    """The open ``conversations/`` directory of one side.
 
-    A symbolic link in its place is followed only where a separator ends the path; nothing below it may be one.
+    A symbolic link in its place is followed only if the path ends with a separator. Below it, none is followed.
     """
 
-    __slots__ = ("_fd", "_held", "path")
+    __slots__ = ("_fd", "_pinned", "path")
 
     def __init__(self, path: str, *, make: bool = False) -> None:
-        """Open the directory; ``make``: also where it is missing."""
+        """Open the directory. With ``make``, a missing one is made."""
         self.path = path
-        self._held: dict[str, int] = {}
+        self._pinned: dict[str, int] = {}
         if make:
             os.makedirs(path, exist_ok=True)
         self._fd = os.open(path, _DIRECTORY)
 
     @property
     def identity(self) -> str:
-        """Device and inode, as in `Snapshot.identity`."""
+        """The device and the inode, as in `Snapshot.identity`."""
         status = os.fstat(self._fd)
         return f"{status.st_dev}:{status.st_ino}"
 
     def close(self) -> None:
-        """Give the descriptors back."""
-        for fd in (*self._held.values(), self._fd):
+        """Close all descriptors."""
+        for fd in (*self._pinned.values(), self._fd):
             os.close(fd)
 
-    def hold(self, path: str) -> bool:
-        """Keep a directory open, if that can be, and say whether it was not before.
+    def pin(self, path: str) -> bool:
+        """Keep a directory open, if it can be opened; return False if it was open before or can't be opened.
 
-        From now on, what is right in it is reached by that, whatever gets its name.
+        Until `unpin`, its entries are reached by this descriptor, even if another directory gets its name.
         """
-        if not path or path in self._held:
+        if not path or path in self._pinned:
             return False
         with contextlib.suppress(OSError), self._parent(path) as (fd, name):
-            self._held[path] = os.open(name, _DIRECTORY, dir_fd=fd)
-        return path in self._held
+            self._pinned[path] = os.open(name, _DIRECTORY, dir_fd=fd)
+        return path in self._pinned
 
-    def let_go(self, path: str) -> None:
-        """End what `hold` has begun."""
-        if path in self._held:
-            os.close(self._held.pop(path))
+    def unpin(self, path: str) -> None:
+        """Close a directory that `pin` keeps open."""
+        if path in self._pinned:
+            os.close(self._pinned.pop(path))
 
     @contextlib.contextmanager
-    def near(self, path: str) -> Iterator[None]:
-        """`hold` a directory within a block."""
-        ours = self.hold(path)
+    def pinned(self, path: str) -> Iterator[None]:
+        """`pin` a directory while the block runs."""
+        is_new = self.pin(path)
         try:
             yield
         finally:
-            if ours:
-                self.let_go(path)
+            if is_new:
+                self.unpin(path)
 
     def absolute(self, path: str) -> str:
-        """Return the path to show, and to flush."""
+        """Return the absolute path, for messages and for flushing."""
         return os.path.join(self.path, path)
 
     def status(self, path: str) -> os.stat_result:
-        """Return the status of an entry, of a symbolic link itself."""
+        """Return the status of an entry, without following a symbolic link."""
         with self._parent(path) as (fd, name):
             return os.stat(name, dir_fd=fd, follow_symlinks=False)
 
-    def status_below(self, path: str) -> os.stat_result:
-        """Return the same, by whichever way the path leads there: for who knows the very file that it has to be."""
+    def status_unchecked(self, path: str) -> os.stat_result:
+        """Return the status of an entry, following symbolic links above it: for callers that compare the inode."""
         return os.stat(path, dir_fd=self._fd, follow_symlinks=False)
 
     def exists(self, path: str) -> bool:
-        """Tell whether anything has this name."""
+        """Tell whether an entry of any kind has this name."""
         try:
             self.status(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -118,18 +118,18 @@ class Root:
         return True
 
     def open_file(self, path: str) -> int:
-        """Open a regular file for reading; raises `NotAFileError`."""
+        """Open a regular file for reading. Raises `NotAFileError` for another kind of entry."""
         with self._parent(path) as (fd, name):
             try:
-                found = os.open(name, _READ, dir_fd=fd)
+                file = os.open(name, _READ, dir_fd=fd)
             except OSError as error:
                 if error.errno in _NO_FILE:
                     raise NotAFileError(error.errno, "not a regular file", path) from None
                 raise
-        if not stat.S_ISREG(os.fstat(found).st_mode):
-            os.close(found)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
             raise NotAFileError(errno.EINVAL, "not a regular file", path)
-        return found
+        return file
 
     def digest(self, path: str) -> Digest:
         """Return the digest of a regular file."""
@@ -139,76 +139,76 @@ class Root:
         finally:
             os.close(fd)
 
-    def create_file(self, path: str, chunks: Iterable[bytes], mtime_ns: int) -> tuple[Print, Digest]:
-        """Make a file that doesn't exist, with this content and time; its fingerprint, and the digest of its bytes.
+    def create_file(self, path: str, chunks: Iterable[bytes], mtime_ns: int) -> tuple[Fingerprint, Digest]:
+        """Create a file with this content and time (ns); return its fingerprint and the digest of its content.
 
-        It is flushed by the caller.
+        The caller must flush it. Raises `FileExistsError`.
         """
         from xxhash import xxh3_128  # here: most runs write nothing
 
         state = xxh3_128()
         with self._parent(path) as (fd, name):
-            made = os.open(name, _CREATE, FILE_MODE, dir_fd=fd)
+            file = os.open(name, _CREATE, FILE_MODE, dir_fd=fd)
         try:
             for chunk in chunks:
                 state.update(chunk)
-                write_all(made, chunk)
-            os.utime(made, ns=(mtime_ns, mtime_ns))
-            return print_of(os.fstat(made)), state.hexdigest()
+                write_all(file, chunk)
+            os.utime(file, ns=(mtime_ns, mtime_ns))
+            return fingerprint_of(os.fstat(file)), state.hexdigest()
         finally:
-            os.close(made)
+            os.close(file)
 
     def make_directory(self, path: str) -> None:
-        """Make a directory that doesn't exist."""
+        """Make a directory. Raises `FileExistsError`."""
         with self._parent(path) as (fd, name):
             os.mkdir(name, DIRECTORY_MODE, dir_fd=fd)
 
     def make_directories(self, path: str) -> list[str]:
-        """Make a directory and what it needs above it; return those that were made, the outermost first."""
-        made: list[str] = []
+        """Make a directory and its missing parents; return the new ones, the outermost first."""
+        missing: list[str] = []
         below = path
         while below and not self.exists(below):
-            made.append(below)
+            missing.append(below)
             below = below.rpartition("/")[0]
-        made.reverse()
-        for missing in made:
-            with self._parent(missing) as (fd, name), contextlib.suppress(FileExistsError):
+        missing.reverse()
+        for directory in missing:
+            with self._parent(directory) as (fd, name), contextlib.suppress(FileExistsError):
                 os.mkdir(name, DIRECTORY_MODE, dir_fd=fd)
-        return made
+        return missing
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a file over another, or a directory to a name that is free."""
-        with self._parent(source) as (ours, name), self._parent(target) as (theirs, new):
-            os.rename(name, new, src_dir_fd=ours, dst_dir_fd=theirs)
+        """Rename a file over another, or a directory to an unused name."""
+        with self._parent(source) as (source_fd, name), self._parent(target) as (target_fd, new):
+            os.rename(name, new, src_dir_fd=source_fd, dst_dir_fd=target_fd)
 
     def rename_new(self, source: str, target: str) -> None:
-        """Give a file or a directory a name that must be free; raises `FileExistsError`."""
-        with self._parent(source) as (ours, name), self._parent(target) as (theirs, new):
-            if rename_with(RENAME_NOREPLACE, ours, name, theirs, new):
+        """Rename a file or a directory to an unused name. Raises `FileExistsError`."""
+        with self._parent(source) as (source_fd, name), self._parent(target) as (target_fd, new):
+            if rename_with(RENAME_NOREPLACE, source_fd, name, target_fd, new):
                 return
             try:
-                os.link(name, new, src_dir_fd=ours, dst_dir_fd=theirs, follow_symlinks=False)
+                os.link(name, new, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
             except FileExistsError:
                 raise
             except OSError:
-                # RACE: without hard links, or for a directory, there is a moment in which what somebody else makes
-                # here would be replaced. Worst case: a new file on FAT, an empty directory elsewhere; Linux has
-                # renameat2 on nearly every file system and doesn't come here.
+                # RACE: without hard links, or for a directory, an entry that another process makes between the check
+                # and the rename is replaced. Worst case: a new file on FAT, an empty directory elsewhere. Linux has
+                # renameat2 on nearly every file system and doesn't get here.
                 if self.exists(target):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
-                os.rename(name, new, src_dir_fd=ours, dst_dir_fd=theirs)
+                os.rename(name, new, src_dir_fd=source_fd, dst_dir_fd=target_fd)
                 return
-            os.unlink(name, dir_fd=ours)
+            os.unlink(name, dir_fd=source_fd)
 
     def exchange(self, one: str, other: str) -> bool:
-        """Have two entries of any kind change places at once; False, and nothing has happened, where that can't be."""
-        with self._parent(one) as (ours, name), self._parent(other) as (theirs, new):
-            return rename_with(RENAME_EXCHANGE, ours, name, theirs, new)
+        """Exchange two entries of any kind atomically; return False, without any change, if it isn't supported."""
+        with self._parent(one) as (source_fd, name), self._parent(other) as (target_fd, new):
+            return rename_with(RENAME_EXCHANGE, source_fd, name, target_fd, new)
 
     def link(self, path: str, second: str) -> None:
-        """Give a file a second name."""
-        with self._parent(path) as (ours, name), self._parent(second) as (theirs, new):
-            os.link(name, new, src_dir_fd=ours, dst_dir_fd=theirs, follow_symlinks=False)
+        """Give a file a second name (a hard link)."""
+        with self._parent(path) as (source_fd, name), self._parent(second) as (target_fd, new):
+            os.link(name, new, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
 
     def unlink(self, path: str) -> None:
         """Remove a file or a symbolic link."""
@@ -221,7 +221,7 @@ class Root:
             os.rmdir(name, dir_fd=fd)
 
     def remove_if_empty(self, path: str) -> None:
-        """Remove a directory if nothing is in it; raises `OSError` where it should go and the disk fails."""
+        """Remove a directory if it is empty. Raises `OSError` only for a failure of the disk."""
         try:
             self.remove_directory(path)
         except OSError as error:
@@ -229,7 +229,7 @@ class Root:
                 raise
 
     def set_time(self, path: str, mtime_ns: int, content: Digest) -> bool:
-        """Set the time of a file with this content; False where something else is there by now.
+        """Set the time of a file (ns) if it has this content; return False if it has another or is missing.
 
         A file with other content gets the present time.
         """
@@ -239,7 +239,7 @@ class Root:
             return False
         try:
             os.utime(fd, ns=(mtime_ns, mtime_ns))
-            # Looked at after: what somebody writes from now on sets the time itself.
+            # The content is read after the time was set: a later write sets the time itself.
             if digest_file(fd) == content:
                 return True
             os.utime(fd)
@@ -248,18 +248,18 @@ class Root:
             os.close(fd)
 
     def set_mode(self, path: str, mode: int) -> None:
-        """Give a file of ours the permissions of the one that it replaces."""
+        """Give a staged file the permissions of the file that it replaces."""
         with self._parent(path) as (fd, name):
-            # Not a link: it lies in our own staging directory, and was made there exclusively.
+            # It is no link: this run created it in its staging directory with O_EXCL.
             os.chmod(name, mode, dir_fd=fd)
 
     def read_link(self, path: str) -> bytes:
-        """Return the target of a symbolic link, as bytes."""
+        """Return the target of a symbolic link as bytes."""
         with self._parent(path) as (fd, name):
             return os.fsencode(os.readlink(name, dir_fd=fd))
 
     def walk(self, path: str) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield everything below a directory with its status, directories before what is in them."""
+        """Yield all entries below a directory with their status, directories before their content."""
         stack = [path]
         while stack:
             directory = stack.pop()
@@ -270,25 +270,26 @@ class Root:
                 if stat.S_ISDIR(status.st_mode):
                     stack.append(below)
 
-    def is_hollow(self, path: str) -> bool:
-        """Tell whether this is a directory in which there are only directories: no content, however deep."""
+    def is_empty_tree(self, path: str) -> bool:
+        """Tell whether a directory contains only directories, at every depth."""
         try:
             return all(stat.S_ISDIR(status.st_mode) for _, status in self.walk(path))
         except OSError:
             return False
 
-    def remove_hollow(self, path: str) -> None:
-        """Remove a directory in which there are only directories; what somebody makes in it meanwhile stays."""
-        if self.is_hollow(path):
+    def remove_empty_tree(self, path: str) -> None:
+        """Remove a directory that contains only directories; entries that appear meanwhile stay."""
+        if self.is_empty_tree(path):
             for below, _ in reversed(list(self.walk(path))):
                 self.remove_if_empty(below)
             self.remove_if_empty(path)
 
-    def remove_emptied(self, left: str, folders: int = 0) -> None:
-        """Remove the `conversations` directory that something has left, and the conversation's if nothing is in it.
+    def remove_empty_parents(self, left: str, folders: int = 0) -> None:
+        """Remove the empty directories above an entry that was moved or removed.
 
-        And so on upwards (docs/design/formats/jp.md#edge-case-93). ``folders``: in how many an extra lay; git doesn't
-        keep them either.
+        These are a `conversations` directory, then its conversation's directory, and so on upwards
+        (docs/design/formats/jp.md#edge-case-93). ``folders`` is the number of folders between an extra file and its
+        conversation: git doesn't keep empty ones either.
         """
         above = left.rpartition("/")[0]
         for _ in range(folders):
@@ -300,17 +301,17 @@ class Root:
             self.remove_if_empty(above)
             above = above.rpartition("/")[0]
 
-    def remove_walked(self, entries: Sequence[tuple[str, os.stat_result]]) -> None:
-        """Remove what `walk` has yielded, as far as it is as it was then; the rest stays, and the directories above it.
+    def remove_entries(self, entries: Sequence[tuple[str, os.stat_result]]) -> None:
+        """Remove the entries that `walk` has yielded; a changed one stays, with the directories above it.
 
-        Used on our own staging directories alone.
+        Used only on staging directories.
         """
         for path, status in reversed(entries):
             if stat.S_ISDIR(status.st_mode):
                 with contextlib.suppress(OSError):
                     self.remove_directory(path)
-            # Not the change time: it moves with every name that a file with several loses.
-            elif print_of(self.status(path))[:-1] == print_of(status)[:-1]:
+            # Without the ctime: it changes if a file with several names loses one of them.
+            elif fingerprint_of(self.status(path))[:-1] == fingerprint_of(status)[:-1]:
                 self.unlink(path)
 
     def _names(self, path: str) -> list[str]:
@@ -320,9 +321,9 @@ class Root:
     def _parent(self, path: str) -> _Parent:
         """Open the directory that an entry is in, one component after the other."""
         above, _, name = path.rpartition("/")
-        held = self._held.get(above) if above else self._fd
-        if held is not None:
-            return _Parent(held, name, opened=False)
+        pinned = self._pinned.get(above) if above else self._fd
+        if pinned is not None:
+            return _Parent(pinned, name, opened=False)
         fd = self._fd
         for part in above.split("/"):
             try:

@@ -1,6 +1,6 @@
-"""What is at a path, and opening it: a status, a directory's names, a regular file and nothing else.
+"""Status and names at a path, and opening of regular files only.
 
-This module is loaded at every start, and loads next to nothing.
+An error means that nothing is there, or that the system can't tell. Every start loads this module: it imports little.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 _ANYWHERE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
-"""What is said of a path where nothing is, or can be. Any other error tells nothing about what is there."""
+"""Errors that mean that nothing is at a path. Any other error says nothing about the path."""
 
 
 def is_absence(error: OSError) -> bool:
-    """Whether an error says that nothing is at a path, or nothing that is looked for: no directory, but a link."""
+    """Tell whether an error means that nothing is at a path, or no entry of the expected kind."""
     return error.errno in _NOTHING
 
 
 def status_at(path: str, *, follow: bool = True) -> os.stat_result | None:
-    """The status of what is at a path; None where nothing is. Raises `OSError` where that can't be told."""
+    """Return the status at a path, None if nothing is there. Raises `OSError` if the system can't tell."""
     try:
         return os.stat(path, follow_symlinks=follow)
     except OSError as error:
@@ -34,13 +34,13 @@ def status_at(path: str, *, follow: bool = True) -> os.stat_result | None:
 
 
 def is_directory(path: str) -> bool:
-    """Whether a directory is there, or a link to one. Raises `OSError` where that can't be told."""
+    """Tell whether a directory or a link to one is there. Raises `OSError` if the system can't tell."""
     status = status_at(path)
     return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def names_in(path: str) -> list[str]:
-    """The names in a directory, sorted; none where there is no directory. Raises `OSError` where that can't be told."""
+    """Return the sorted names in a directory, none if it is missing. Raises `OSError` if the system can't tell."""
     try:
         return sorted(os.listdir(path))
     except OSError as error:
@@ -49,21 +49,21 @@ def names_in(path: str) -> list[str]:
         raise
 
 
-def upwards(start: str) -> list[str]:
-    """A directory and all that it lies in, the nearest first."""
-    found = [start]
-    while (above := os.path.dirname(found[-1])) != found[-1]:
-        found.append(above)
-    return found
+def with_parents(start: str) -> list[str]:
+    """Return a directory and all of its parents, the nearest first."""
+    directories = [start]
+    while (above := os.path.dirname(directories[-1])) != directories[-1]:
+        directories.append(above)
+    return directories
 
 
 def open_regular(path: str, buffering: int = -1) -> BinaryIO:
-    """Open a file for reading. Raises `OSError`, also where it is no regular file."""
+    """Open a file for reading. Raises `OSError`, also if it is no regular file."""
     return open(path, "rb", buffering=buffering, opener=regular_descriptor)
 
 
 def regular_descriptor(path: str, flags: int, mode: int = 0o600) -> int:
-    """Open a file as `os.open` does, without waiting. Raises `OSError`, also where it is no regular file."""
+    """Open a file as `os.open` does, without waiting for a pipe. Raises `OSError`, also if it is no regular file."""
     fd = os.open(path, flags | _ANYWHERE, mode)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -71,8 +71,8 @@ def regular_descriptor(path: str, flags: int, mode: int = 0o600) -> int:
     return fd
 
 
-def is_other(path: str) -> bool:
-    """Tell whether something is there that is no regular file; a symbolic link is followed. Raises `OSError`."""
+def is_not_regular(path: str) -> bool:
+    """Tell whether an entry other than a regular file is there; a symbolic link is followed. Raises `OSError`."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:

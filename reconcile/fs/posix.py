@@ -1,6 +1,6 @@
-"""What only POSIX systems have, in the one place that knows what happens elsewhere.
+"""System calls that only some systems have, each with the behaviour on the others.
 
-Nothing here is needed to import `reconcile` on another system.
+`reconcile` can be imported on every system.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ O_CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 O_BINARY: int = getattr(os, "O_BINARY", 0)
 
 MOST_PID = 2**31 - 1
-"""The largest number that a process can have; what says another one is no process."""
+"""The largest number of a process. A larger one in a file is invalid."""
 
 
 def sync_file(fd: int) -> None:
-    """Flush one open file to the medium; raises `OSError`.
+    """Flush one open file to the medium. Raises `OSError`.
 
-    On macOS fsync stops at the drive's cache and F_FULLFSYNC doesn't; a file system without it gets fsync.
+    On macOS, fsync only reaches the cache of the drive, so F_FULLFSYNC is used. File systems without it get fsync.
     """
     if sys.platform == "darwin":
         try:
@@ -43,10 +43,10 @@ def sync_file(fd: int) -> None:
 
 
 def find_syncfs() -> Callable[[int], None] | None:
-    """Linux's ``syncfs(2)``, or None on a system without it."""
+    """Return Linux's ``syncfs(2)``, None on a system without it."""
     if sys.platform != "linux":
         return None
-    import ctypes  # here: most runs write less than is worth a syncfs
+    import ctypes  # here: most runs write too little for a syncfs
 
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "syncfs"):
@@ -65,9 +65,9 @@ _NO_SUCH_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
 def rename_with(flag: int, source_fd: int, source: str, target_fd: int, target: str) -> bool:
-    """Linux's ``renameat2(2)`` with one of its flags, relative to two open directories.
+    """Call Linux's ``renameat2(2)`` with one of its flags, relative to two open directories. Raises `OSError`.
 
-    False, and nothing has happened, where the system or the file system has no such rename. Raises `OSError`.
+    Return False, without any change, if the system or the file system doesn't support the flag.
     """
     renameat2 = _find_renameat2()
     if renameat2 is None:
@@ -82,7 +82,7 @@ def rename_with(flag: int, source_fd: int, source: str, target_fd: int, target: 
 
 @functools.cache
 def _find_renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
-    """The C library's function, made to return the error's number; None on a system without it."""
+    """Return a function that calls the C library and returns the error number; None on a system without it."""
     if sys.platform != "linux":
         return None
     import ctypes  # here: most runs change nothing
@@ -99,13 +99,13 @@ def _find_renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
 
 
 def raise_descriptor_limit(needed: int) -> None:
-    """Raise the soft limit of open files to the hard one where ``needed`` more might not fit.
+    """Raise the soft limit of open files to the hard limit if ``needed`` more might not fit.
 
-    A refusal is no error here: opening then fails with EMFILE, which is told where it happens.
+    A refusal is ignored: opening a file then fails with EMFILE, which the caller reports.
     """
     if sys.platform != "win32":
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        spare = 128  # for everything else that is open
+        spare = 128  # for all other open files
         if soft != resource.RLIM_INFINITY and needed + spare > soft:
             try:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -114,7 +114,7 @@ def raise_descriptor_limit(needed: int) -> None:
 
 
 def process_lives(pid: int) -> bool:
-    """Whether a process of this number exists on this machine; True where that can't be told."""
+    """Tell whether a process of this number exists on this machine; True if the system can't tell."""
     if sys.platform == "win32":
         return True  # os.kill(pid, 0) would end it there
     try:
@@ -144,27 +144,27 @@ _NETWORK = (
 
 
 def network_type(path: str) -> str | None:
-    """Return the type of the network file system that a path lies on, where others write without an event here.
+    """Return the type of the network file system that holds a path; None if it is local or if the system can't tell.
 
-    None: it is another kind, or the system doesn't tell (only Linux does).
+    Other machines write to a network file system without an event on this one. Only Linux tells the type.
     """
     try:
         with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
-            return network_type_in(file.read(), os.path.realpath(path))
+            return network_type_of(file.read(), os.path.realpath(path))
     except OSError:
         return None
 
 
-def network_type_in(table: str, path: str) -> str | None:
-    """Return the same from the text of ``mountinfo`` (proc(5)): the longest mount point above the path counts."""
-    import re  # here: only a watcher asks
+def network_type_of(table: str, path: str) -> str | None:
+    """Return the same from the text of ``mountinfo`` (proc(5)). The longest mount point above the path counts."""
+    import re  # here: only a watcher needs it
 
-    found, longest = "", -1
+    mounted, longest = "", -1
     for line in table.splitlines():
         left, _, right = line.partition(" - ")
         fields, kind = left.split(" "), right.split(" ")[0]
         point = re.sub(_ESCAPE, lambda match: chr(int(match[1], 8)), fields[4])
         above = f"{path}/".startswith(f"{point.rstrip('/')}/")
         if above and len(point) >= longest:
-            found, longest = kind, len(point)
-    return found if found.startswith(_NETWORK) else None
+            mounted, longest = kind, len(point)
+    return mounted if mounted.startswith(_NETWORK) else None

@@ -1,4 +1,4 @@
-"""Directories and files that only their owner may read: state, vault, lock (docs/design/run.md#rule-52)."""
+"""Directories and files that only their owner can read: state, vault, locks (docs/design/run.md#rule-52)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ FILE_MODE = 0o600
 
 
 def make_private_directory(path: str) -> None:
-    """Make a directory with all that is missing above it, each 0700; one that exists is left as it is.
-
-    Raises `OSError`.
-    """
+    """Make a directory and its missing parents, each 0700. An existing one keeps its mode. Raises `OSError`."""
     missing = []
     while not os.path.isdir(path):
         missing.append(path)
@@ -23,11 +20,11 @@ def make_private_directory(path: str) -> None:
         if above == path:
             break
         path = above
-    for one in reversed(missing):
+    for directory in reversed(missing):
         try:
-            os.mkdir(one, DIRECTORY_MODE)
+            os.mkdir(directory, DIRECTORY_MODE)
         except FileExistsError:
-            if not os.path.isdir(one):
+            if not os.path.isdir(directory):
                 raise
 
 
@@ -38,20 +35,21 @@ def create_private_file(path: str) -> int:
 
 
 def write_all(fd: int, content: bytes | bytearray | memoryview) -> None:
-    """Write every byte; one write may take only a part. Raises `OSError`."""
+    """Write all bytes: one call of the system may write only a part. Raises `OSError`."""
     written = os.write(fd, content)
     while written < len(content):
         written += os.write(fd, memoryview(content)[written:])
 
 
 def replace_private_file(path: str, *parts: bytes | bytearray | memoryview, flushed: bool = False) -> None:
-    """Put a file of these parts in place at once, 0600: readers see the old content or the new. Raises `OSError`.
+    """Replace a file atomically, 0600: readers see the old content or the new. Raises `OSError`.
 
-    ``flushed``: the content is on the medium before; what only informs need not be. One process at a time may do it.
+    With ``flushed``, the content is on the medium before the rename; a file that only informs doesn't need it. Only one
+    process at a time may replace a file.
     """
     temporary = f"{path}.tmp"
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary)  # a killed process's
+        os.unlink(temporary)  # left by a process that was killed
     fd = create_private_file(temporary)
     try:
         try:

@@ -16,13 +16,13 @@ from reconcile.model.snapshot import Metadata, Stream
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.fs.files import Print
+    from reconcile.fs.files import Fingerprint
     from reconcile.index.stat_cache import Row
     from reconcile.model.format import Format
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Copy, Digest, Place
 
-Files: TypeAlias = "Mapping[str, tuple[Print, Digest]]"
+Files: TypeAlias = "Mapping[str, tuple[Fingerprint, Digest]]"
 """By name, the status and the content with which each was written."""
 
 

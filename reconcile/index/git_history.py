@@ -11,8 +11,8 @@ import hashlib
 from typing import TYPE_CHECKING, TypeAlias
 
 from reconcile.fs.cache_file import load_values, save_values
-from reconcile.fs.git import History, NoAnswerError
-from reconcile.fs.git_state import shallow_end
+from reconcile.fs.git import GitError, History
+from reconcile.fs.git_state import shallow_commits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ class KeptHistory:
         """Return the history of a directory, relative to git's top.
 
         Raises:
-            NoAnswerError: git has none.
+            GitError: git has none.
         """
         tips = git.tips()
         key = _key(git, tips, directory)
@@ -59,9 +59,9 @@ class KeptHistory:
 
 def _key(git: Git, tips: Sequence[str], directory: str) -> _Key:
     try:
-        end = shallow_end(git.top)
+        end = shallow_commits(git.top)
     except OSError:
-        raise NoAnswerError from None
+        raise GitError from None
     return directory, hashlib.sha256("\n".join(tips).encode()).digest(), hashlib.sha256(end).digest()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import marshal
 from typing import TYPE_CHECKING
 
-from reconcile.fs.helper_process import Second
+from reconcile.fs.helper_process import HelperProcess
 from reconcile.index.stat_table import Opened
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def changed_on_both(
     if len(here) + len(there) < WORTH_A_PROCESS:
         return here.changed(one), there.changed(other)
     both = _Both(roots, [(side, portion) for side, sweep in enumerate(sweeps) for portion in sweep.portions()])
-    with Second.begun(both.from_the_end) as child:
-        mine = both.from_the_start(meanwhile if child.is_begun else None)
+    with HelperProcess.start(both.from_the_end) as child:
+        mine = both.from_the_start(meanwhile if child.is_running else None)
         told = child.result()
     # Where it didn't get to the end, this process looks itself.
     theirs = both.except_for(mine) if told is None else marshal.loads(told)  # noqa: S302 - from this very program

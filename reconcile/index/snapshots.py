@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.fs.cache_file import file_of, load_values, save_values
+from reconcile.fs.cache_file import cache_path, load_values, save_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ class LastKnown(NamedTuple):
     @classmethod
     def load(cls, directory: str, checkout: str) -> LastKnown | None:
         """Return what was kept in a state's directory for a checkout."""
-        values = load_values(file_of(directory, _KIND, checkout), _KIND)
+        values = load_values(cache_path(directory, _KIND, checkout), _KIND)
         if values is None:
             return None
         ((key, sides, *others),) = values
@@ -47,4 +47,4 @@ class LastKnown(NamedTuple):
         """Keep it."""
         sides = tuple((identity, dict(paths), foreign) for identity, paths, foreign in self.sides)
         values = (self.key, sides, *self[2:])
-        save_values(file_of(directory, _KIND, checkout), _KIND, values)
+        save_values(cache_path(directory, _KIND, checkout), _KIND, values)

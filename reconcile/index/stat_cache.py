@@ -27,7 +27,7 @@ from reconcile.model.snapshot import Copy, Fault, File, Metadata, ParentKind, Pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reconcile.fs.files import Print
+    from reconcile.fs.files import Fingerprint
     from reconcile.index.rows import Bytes
     from reconcile.model.snapshot import Digest
 
@@ -74,7 +74,7 @@ class Row(NamedTuple):
         """The stream as it was read, without events."""
         return None if self.length < 0 else Stream(self.length, self.last)
 
-    def files(self) -> dict[str, tuple[Print, Digest]]:
+    def files(self) -> dict[str, tuple[Fingerprint, Digest]]:
         """Fingerprint and digest of each file."""
         digests = self.digests.hex()
         pairs = zip(_split(self.names), _PRINT.iter_unpack(self.prints), strict=False)
@@ -201,7 +201,7 @@ def _path(directory: str, root: str) -> str:
     return os.path.join(directory, f"index-{root}")
 
 
-def pack(prints: Mapping[str, Print], names: list[str]) -> bytes | None:
+def pack(prints: Mapping[str, Fingerprint], names: list[str]) -> bytes | None:
     """The fingerprints of ``names`` in one value; None where a number is too odd to be remembered."""
     packer = _PACKERS.get(len(names))
     if packer is None:
@@ -215,12 +215,14 @@ def pack(prints: Mapping[str, Print], names: list[str]) -> bytes | None:
         return None
 
 
-def settled(known: Print, now_ns: int) -> bool:
+def settled(known: Fingerprint, now_ns: int) -> bool:
     """Whether a later write must show in the file's status: both times are strictly in the past."""
     return past(known[1], now_ns) and past(known[3], now_ns)
 
 
-def make_row(files: Mapping[str, tuple[Print, Digest]], metadata: Metadata | None, stream: Stream | None) -> Row | None:
+def make_row(
+    files: Mapping[str, tuple[Fingerprint, Digest]], metadata: Metadata | None, stream: Stream | None
+) -> Row | None:
     """The row of a copy, of the files that may be remembered."""
     names = sorted(files)
     prints = pack({name: files[name][0] for name in names}, names)

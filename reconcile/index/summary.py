@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from reconcile.fs.cache_file import file_of, load_values, save_values
+from reconcile.fs.cache_file import cache_path, load_values, save_values
 from reconcile.index.parallel_stat import changed_on_both
 from reconcile.index.stat_table import KeptSweep
 from reconcile.state.directory import Generation, generation
@@ -79,8 +79,8 @@ class LastAnswer(NamedTuple):
     @classmethod
     def load(cls, directory: str, checkout: str) -> LastAnswer | None:
         """Return what was kept in a state's directory for a checkout."""
-        values = load_values(file_of(directory, _KIND, checkout), _KIND)
-        swept = load_values(file_of(directory, _SWEPT, checkout), _SWEPT)
+        values = load_values(cache_path(directory, _KIND, checkout), _KIND)
+        swept = load_values(cache_path(directory, _SWEPT, checkout), _SWEPT)
         if values is None or swept is None:
             return None
         (asked, known, made_ns, roots, answer, *others), (base, here, there) = values
@@ -96,7 +96,7 @@ class LastAnswer(NamedTuple):
         base = one.key
         if not base or base != other.key or not (one.is_compact and other.is_compact):
             one, other, base = one.merged(), other.merged(), os.urandom(_KEY_BYTES)
-            path = file_of(directory, _SWEPT, checkout)
+            path = cache_path(directory, _SWEPT, checkout)
             save_values(path, _SWEPT, (base, len(one.pieces)), *one.pieces, *other.pieces)
         values = (*self[:4], tuple(self.answer), *self[6:])
-        save_values(file_of(directory, _KIND, checkout), _KIND, values, (base, one.since, other.since))
+        save_values(cache_path(directory, _KIND, checkout), _KIND, values, (base, one.since, other.since))

@@ -13,7 +13,7 @@ from reconcile.adapters.jp.activity import held_locks
 from reconcile.apply.staging_cleanup import STAGING, library_staging, staging_name
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
-from reconcile.fs.files import reason
+from reconcile.fs.files import error_text
 from reconcile.fs.paths import names_in
 from reconcile.model.snapshot import Side
 from reconcile.planning.diagnosis import SEE_TO_IT, Ailment, Finding, diagnose
@@ -130,4 +130,4 @@ def _orphaned_locks(
 
 
 def _unread(place: str, error: OSError, conversation: str | None = None) -> Finding:
-    return Finding(Ailment.UNREADABLE, place, f"it can't be read ({reason(error)})", conversation, (SEE_TO_IT,))
+    return Finding(Ailment.UNREADABLE, place, f"it can't be read ({error_text(error)})", conversation, (SEE_TO_IT,))

@@ -111,7 +111,7 @@ class Node:
     def _words(self, foreign: Foreign) -> str:
         return f"{self.side}:{foreign.path}: {foreign.obstacle}"
 
-    def is_hollow(self) -> bool:
+    def is_empty_tree(self) -> bool:
         """Tell whether no file is known in it, nor in anything below it."""
         return not self.files and not any(node.files for node in self.subtree())
 

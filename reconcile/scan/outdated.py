@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from reconcile.fs.dirfd import Directory
 from reconcile.fs.files import read_files
-from reconcile.fs.git import Git, NoAnswerError
-from reconcile.fs.git_state import top_of
+from reconcile.fs.git import Git, GitError
+from reconcile.fs.git_state import checkout_top
 from reconcile.fs.hashing import digest
 from reconcile.model.baseline import Committed, Outdated
 from reconcile.model.names import CHILDREN
@@ -54,9 +54,9 @@ def outdated_of(
     if not doubts:
         return {}
     try:
-        top = top_of(conversations[Side.WORKSPACE])
+        top = checkout_top(conversations[Side.WORKSPACE])
         return {} if top is None else _Witness(top, conversations, fmt, kept).hear(doubts)
-    except (NoAnswerError, OSError):
+    except (GitError, OSError):
         return {}
 
 
@@ -69,7 +69,7 @@ def committed_of(parted: Sequence[View], conversations: str, fmt: Format, kept: 
         return {}
     places = {view.id: view.workspace.main.path for view in parted if view.workspace.main is not None}
     try:
-        top = top_of(conversations)
+        top = checkout_top(conversations)
         if top is None:
             return {}
         git = Git(top)
@@ -80,7 +80,7 @@ def committed_of(parted: Sequence[View], conversations: str, fmt: Format, kept: 
         if not any(found.values()):
             return {}
         commits = history_of(git, below, fmt, kept)
-    except (NoAnswerError, OSError):
+    except (GitError, OSError):
         return {}
     older = {Order.OLDER: Side.WORKSPACE, Order.NEWER: Side.STORE}
     committed = {}
@@ -215,7 +215,7 @@ def history_of(git: Git, directory: str, fmt: Format, kept: KeptHistory) -> Comm
     (`PARTITION`, by where its metadata lies) which of two partitions it was in before.
 
     Raises:
-        NoAnswerError: git has none.
+        GitError: git has none.
     """
     history = kept.of(git, directory)
     above = "" if directory == "." else f"{directory}/"

@@ -6,7 +6,7 @@ import marshal
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.fs.helper_process import Second, is_possible
+from reconcile.fs.helper_process import HelperProcess, is_possible
 from reconcile.index.stat_cache import Index, is_whole
 from reconcile.index.stat_table import KeptSweep
 from reconcile.model.snapshot import Copy, Partition, Side, Snapshot, Stream
@@ -40,7 +40,7 @@ def scan_both(sides: Mapping[Side, Where], fmt: Format, facts: Facts) -> dict[Si
 
     if not is_possible() or min(_entries(store.conversations), _entries(workspace.conversations)) < WORTH:
         return {side: here(side) for side in Side}
-    with Second.begun(lambda: told(here(Side.WORKSPACE))) as child:
+    with HelperProcess.start(lambda: told(here(Side.WORKSPACE))) as child:
         kept = here(Side.STORE)
         there = heard(Side.WORKSPACE, child.result(), workspace.known, kept)
     # Where it didn't get to the end, this process looks itself.

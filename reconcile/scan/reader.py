@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconcile.fs.dirfd import is_special, kind_of
-from reconcile.fs.files import CHANGING, digest_extra, parsed, print_of, read_files, read_usual, reason
+from reconcile.fs.files import CHANGING, digest_extra, error_text, fingerprint_of, parse_or_fault, read_fast, read_files
 from reconcile.fs.hashing import digest as digest_of
 from reconcile.index.stat_cache import Index, Row, make_row, pack, settled
 from reconcile.index.stat_table import Sweep
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from reconcile.fs.dirfd import Directory
-    from reconcile.fs.files import Print
+    from reconcile.fs.files import Fingerprint
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Digest, Side
     from reconcile.scan.content_cache import Facts
@@ -66,7 +66,7 @@ class Listing(Struct):
     ``faults`` are managed names that are no regular files, by unit.
     """
 
-    prints: dict[str, Print] = field(default_factory=dict)
+    prints: dict[str, Fingerprint] = field(default_factory=dict)
     faults: dict[str, Fault] = field(default_factory=dict)
     children: bool = False
     obstructed: bool = False
@@ -137,7 +137,7 @@ class Reader:
         """The copy that is a single file; raises `OSError`."""
         status = level.stat(name)
         self.sweep.note(spot.path, status, self.now_ns)
-        row, seen = self.known.rows.get(spot.path), {"": print_of(status)}
+        row, seen = self.known.rows.get(spot.path), {"": fingerprint_of(status)}
         if row is not None and row.names == "" and row.content is not None and row.prints == pack(seen, [""]):
             copy = self.known.copies.get(spot.path)
             if copy is None:
@@ -164,8 +164,8 @@ class Reader:
 
     def closed(self, spot: Spot, error: OSError) -> Copy:
         """The copy whose directory can't be looked into."""
-        words = f"a directory that can't be read ({reason(error)})"
-        self.problems.append(Problem(spot.path, f"it can't be read ({reason(error)})"))
+        words = f"a directory that can't be read ({error_text(error)})"
+        self.problems.append(Problem(spot.path, f"it can't be read ({error_text(error)})"))
         metadata = Unreadable(self.fmt.metadata_file, words, "a readable directory")
         stream = Unreadable(self.fmt.stream_files[-1], words, "a readable directory") if self.fmt.stream_files else None
         return Copy(self.side, spot.conversation, spot.path, spot.partition, spot.container, (), metadata, stream)
@@ -194,7 +194,7 @@ class Reader:
                 if not self.fixed and any(part.startswith(".") for part in inside.split("/")):
                     self.note_unread(directory, inside, f"{path}/{inside}", error)
                 else:
-                    self.problems.append(Problem(f"{path}/{inside}", f"it can't be read ({reason(error)})"))
+                    self.problems.append(Problem(f"{path}/{inside}", f"it can't be read ({error_text(error)})"))
         return listing
 
     def _list_one(self, directory: Directory, path: str, prefix: str, listing: Listing) -> list[str]:
@@ -215,7 +215,7 @@ class Reader:
                 unit = units[name] if name in units else self.unit_of(name)
                 if unit is not None:
                     status = entry.stat(follow_symlinks=False)
-                    prints[name] = print_of(status)
+                    prints[name] = fingerprint_of(status)
                     self.sweep.note(f"{path}/{name}", status, self.now_ns)
             else:
                 mode = entry.stat(follow_symlinks=False).st_mode
@@ -235,7 +235,7 @@ class Reader:
         Raises `OSError` where it is gone.
         """
         self.sweep.note(path, above.stat(name), self.now_ns)
-        self.foreign.append(Foreign(path, f"a directory that can't be read ({reason(error)})", special=True))
+        self.foreign.append(Foreign(path, f"a directory that can't be read ({error_text(error)})", special=True))
 
     def _not_ours(self, path: str, mode: int) -> None:
         """Note a link, or what has no content, which keeps its directory from being removed."""
@@ -267,12 +267,12 @@ class Reader:
     def remember(
         self,
         path: str,
-        files: Mapping[str, tuple[Print, Digest | None]],
+        files: Mapping[str, tuple[Fingerprint, Digest | None]],
         metadata: Metadata | Fault | None,
         stream: Stream | Fault | None,
     ) -> None:
         """Put into the new index what may be trusted next time: whole units, at rest and without fault."""
-        known: dict[str, tuple[Print, Digest]] = {}
+        known: dict[str, tuple[Fingerprint, Digest]] = {}
         unsettled: set[str | None] = set()
         for name, (at, digest) in files.items():
             if digest is not None and settled(at, self.now_ns):
@@ -302,7 +302,7 @@ class Work:
         self.listing = listing
         self.row = row
         self.known = row.files() if row is not None else {}
-        self.files: dict[str, tuple[Print, Digest | None]] = {}
+        self.files: dict[str, tuple[Fingerprint, Digest | None]] = {}
 
     def metadata(self) -> Metadata | Fault | None:
         """The metadata unit."""
@@ -318,7 +318,7 @@ class Work:
             return None
         digest = self.files[names[0]][1] or ""
         read = self.reader.fmt.read_metadata
-        return self.reader.facts.metadata(digest, lambda: parsed(names[0], lambda: read(contents[names[0]])))
+        return self.reader.facts.metadata(digest, lambda: parse_or_fault(names[0], lambda: read(contents[names[0]])))
 
     def stream(self, *, events: bool) -> Stream | Fault | None:
         """The stream unit, all of its files at once."""
@@ -357,7 +357,7 @@ class Work:
     def _recall(self, names: list[str]) -> bool:
         """Take the digests of unchanged files from the index; all of them, or none."""
         prints = self.listing.prints
-        found: dict[str, tuple[Print, Digest | None]] = {}
+        found: dict[str, tuple[Fingerprint, Digest | None]] = {}
         for name in names:
             known = self.known.get(name)
             if known is None or known[0] != prints[name]:
@@ -397,10 +397,10 @@ def look_at_usual(reader: Reader, directory: Directory, spot: Spot) -> tuple[Cop
     if listed is None:
         return None
     names, children = listed
-    found = read_usual(directory, names, LARGE)
+    found = read_fast(directory, names, LARGE)
     if found is None:
         return None
-    known: dict[str, tuple[Print, Digest]] = {
+    known: dict[str, tuple[Fingerprint, Digest]] = {
         name: (at, digest_of(content)) for name, (content, at, _) in found.items()
     }
     metadata, stream = _facts(reader, {name: content for name, (content, _, _) in found.items()}, known)
@@ -435,16 +435,16 @@ def _listed(reader: Reader, directory: Directory) -> tuple[list[str], bool] | No
 
 
 def _facts(
-    reader: Reader, contents: Mapping[str, bytes], known: Mapping[str, tuple[Print, Digest]]
+    reader: Reader, contents: Mapping[str, bytes], known: Mapping[str, tuple[Fingerprint, Digest]]
 ) -> tuple[Metadata | Fault | None, Stream | Fault | None]:
     """What both units say."""
     fmt, facts, file = reader.fmt, reader.facts, reader.fmt.metadata_file
     if file not in contents:
         return None, None
-    metadata = facts.metadata(known[file][1], lambda: parsed(file, lambda: fmt.read_metadata(contents[file])))
+    metadata = facts.metadata(known[file][1], lambda: parse_or_fault(file, lambda: fmt.read_metadata(contents[file])))
     of_stream = {name: contents[name] for name in fmt.stream_files if name in contents}
     digests = tuple([known[name][1] if name in known else None for name in fmt.stream_files])
     stream = facts.stream(
-        digests, lambda: parsed(fmt.stream_files[-1], lambda: fmt.read_stream(of_stream, events=False))
+        digests, lambda: parse_or_fault(fmt.stream_files[-1], lambda: fmt.read_stream(of_stream, events=False))
     )
     return metadata, stream

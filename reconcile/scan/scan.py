@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.fs.dirfd import Directory, kind_of
-from reconcile.fs.files import reason
+from reconcile.fs.files import error_text
 from reconcile.index.stat_cache import Index
 from reconcile.index.stat_table import KeptSweep
 from reconcile.model.snapshot import STREAM, Copy, Fault, Problem, Side, Snapshot, Stream, Unreadable
@@ -134,7 +134,7 @@ def _without_root(side: Side, conversations_dir: str, error: OSError) -> Scanned
         return Scanned(missing, Index(), changed=False, read=0)
     except OSError:
         status = None
-    message = f"it can't be read ({reason(error)})"
+    message = f"it can't be read ({error_text(error)})"
     if status is not None and not stat.S_ISDIR(status.st_mode):
         message = f"found {kind_of(status.st_mode)}, expected a directory"
     elif status is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from reconcile.fs.dirfd import Directory, is_special, kind_of
-from reconcile.fs.files import reason
+from reconcile.fs.files import error_text
 from reconcile.model.names import CHILDREN, GIT
 from reconcile.model.snapshot import Copy, Foreign, Partition, Problem, Side, Snapshot, nested_git
 from reconcile.scan.content_cache import Facts
@@ -126,7 +126,7 @@ class Walk:
             self._lost(level.path)
         except OSError as error:
             self._blocked.add(level.owner)
-            self._problems.append(Problem(level.path, f"it can't be read ({reason(error)})"))
+            self._problems.append(Problem(level.path, f"it can't be read ({error_text(error)})"))
 
     def entries_of(self, directory: Directory, level: Level) -> Iterable[os.DirEntry[str]]:  # noqa: ARG002
         """What has to be looked at of a directory of conversations: all that is in it."""

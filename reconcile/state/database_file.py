@@ -8,7 +8,7 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING
 
-from reconcile.fs.paths import is_other, open_regular
+from reconcile.fs.paths import is_not_regular, open_regular
 from reconcile.fs.posix import process_lives
 from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
 from reconcile.state.connection import Live, StateError
@@ -87,7 +87,7 @@ def demand_files(directory: str) -> None:
     for name in _FILES:
         path = os.path.join(directory, name)
         try:
-            found = is_other(path)
+            found = is_not_regular(path)
         except OSError as error:
             raise StateError(f"{path}: could not be read: {error.strerror}", hint="see to its permissions") from error
         if found:

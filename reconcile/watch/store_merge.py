@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from reconcile.errors import ReconcileError
-from reconcile.fs.files import reason
+from reconcile.fs.files import error_text
 from reconcile.model.baseline import LOST
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import ARCHIVE
@@ -78,6 +78,6 @@ def _conversations(directory: str, fmt: Format) -> Iterator[str]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            words = f"{path}: it can't be read ({reason(error)}); what has gone from the store may lie there now"
+            words = f"{path}: it can't be read ({error_text(error)}); what has gone from the store may lie there now"
             raise MergingError(words, "make it readable, or stop the watcher") from None
         yield from (conversation for name in names if (conversation := fmt.id_of(name)) is not None)

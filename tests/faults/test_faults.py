@@ -223,7 +223,7 @@ def test_the_roots_and_the_state_on_different_file_systems(run: Run, monkeypatch
 def test_a_file_that_changes_whenever_it_is_read(world: World) -> None:
     """A file at rest is needed: held until it is."""
     change(world, "copy")
-    target, whole = world.workspace / BAD / "events.json", reading.whole
+    target, whole = world.workspace / BAD / "events.json", reading.read_all
 
     def restless(fd: int, size: int) -> tuple[bytes, int]:
         found = whole(fd, size)
@@ -232,7 +232,7 @@ def test_a_file_that_changes_whenever_it_is_read(world: World) -> None:
         return found
 
     stored = listing(world.store / BAD)
-    with mock.patch.object(streams, "whole", restless):
+    with mock.patch.object(streams, "read_all", restless):
         result = world.run("--workspace", world.project)
     assert result.exit_code == 4, result.output
     assert "changing while it was read" in result.output

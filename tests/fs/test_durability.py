@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.fs.durability import ONE_BY_ONE, Durability, fsync_directory, fsync_file, sync_filesystem
+from reconcile.fs.durability import MAX_SINGLE_FLUSHES, Durability, fsync_directory, fsync_file, sync_filesystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ needs_strace = pytest.mark.skipif(STRACE is None, reason="strace shows what the 
 
 
 @needs_strace
-@pytest.mark.parametrize(("count", "each"), [(3, True), (ONE_BY_ONE, True), (ONE_BY_ONE + 1, False)])
+@pytest.mark.parametrize(("count", "each"), [(3, True), (MAX_SINGLE_FLUSHES, True), (MAX_SINGLE_FLUSHES + 1, False)])
 def test_few_files_one_by_one_and_many_at_once(tmp_path: Path, count: int, each: bool) -> None:
     make(tmp_path, count)
     found = calls(tmp_path, f"Durability().flush_all([f'{{base}}/f{{n}}' for n in range({count})], [base, base])")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork") or (os.cpu_count() or 1)
 
 KILLED = """
 import fcntl, os, signal, sys, time
-from reconcile.fs.helper_process import Second
+from reconcile.fs.helper_process import HelperProcess
 
 lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 high = os.dup2(lock, 900)
@@ -35,7 +35,7 @@ def work():
     time.sleep(float(sys.argv[2]))
     return b"x" * (1 << 20)
 
-with Second.begun(work) as child:
+with HelperProcess.start(work) as child:
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGKILL)
 """

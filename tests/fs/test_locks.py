@@ -16,12 +16,12 @@ import filelock
 import pytest
 
 from reconcile.fs import locks
-from reconcile.fs.locks import LockedError, acquire, own_lock, read_holder
+from reconcile.fs.locks import LockedError, acquire, read_holder, run_lock
 
 PROJECT = Path(__file__).parents[2]
 HOLD = (
-    "import sys\nfrom reconcile.fs.locks import own_lock\n"
-    "with own_lock(sys.argv[1], command='reconcile watch'):\n"
+    "import sys\nfrom reconcile.fs.locks import run_lock\n"
+    "with run_lock(sys.argv[1], command='reconcile watch'):\n"
     "    print('held', flush=True)\n    sys.stdin.readline()"
 )
 
@@ -37,7 +37,7 @@ class Other:
         assert self.process.stdout
         assert self.process.stdout.readline() == "held\n"
 
-    def let_go(self) -> None:
+    def unpin(self) -> None:
         self.process.communicate("\n", timeout=20)
 
     def kill(self) -> None:
@@ -52,9 +52,9 @@ class Other:
 
 FORK = """
 import os, sys
-from reconcile.fs.locks import own_lock
+from reconcile.fs.locks import run_lock
 end = sys.argv[2]
-with own_lock(sys.argv[1], command="reconcile"):
+with run_lock(sys.argv[1], command="reconcile"):
     child = os.fork()
     if child == 0 and end != "left":
         sys.stdin.readline()
@@ -75,7 +75,7 @@ if child != 0:
 
 def is_free(directory: Path) -> bool:
     try:
-        with own_lock(str(directory), command="a"):
+        with run_lock(str(directory), command="a"):
             return True
     except LockedError:
         return False
@@ -90,7 +90,7 @@ def forked(directory: Path, end: str) -> subprocess.Popen[str]:
 
 def test_it_is_said_who_holds_it_and_nothing_remains_said_after(tmp_path: Path) -> None:
     place = tmp_path / "a" / "state"
-    with own_lock(str(place), command="reconcile apply plan.json"):
+    with run_lock(str(place), command="reconcile apply plan.json"):
         assert place.stat().st_mode & 0o777 == 0o700
         assert (place / "lock").stat().st_mode & 0o777 == 0o600
         assert (place / "lock.json").stat().st_mode & 0o777 == 0o600
@@ -106,7 +106,7 @@ def test_who_comes_second_is_told_at_once(tmp_path: Path) -> None:
     other = Other(tmp_path)
     said = json.loads((tmp_path / "lock.json").read_text())
     started = time.monotonic()
-    with pytest.raises(LockedError) as caught, own_lock(str(tmp_path), command="reconcile"):
+    with pytest.raises(LockedError) as caught, run_lock(str(tmp_path), command="reconcile"):
         pytest.fail("two held it")
     assert time.monotonic() - started < 1
     assert caught.value.exit_code == 5
@@ -116,8 +116,8 @@ def test_who_comes_second_is_told_at_once(tmp_path: Path) -> None:
     assert caught.value.hint
     # Who was refused must not take the holder's account away.
     assert json.loads((tmp_path / "lock.json").read_text()) == said
-    other.let_go()
-    with own_lock(str(tmp_path), command="reconcile"):
+    other.unpin()
+    with run_lock(str(tmp_path), command="reconcile"):
         pass
 
 
@@ -126,7 +126,7 @@ def test_waiting_ends_with_the_timeout_or_the_lock(tmp_path: Path) -> None:
     started = time.monotonic()
     with (
         pytest.raises(LockedError, match=r"waited 0\.3 s"),
-        own_lock(str(tmp_path), command="a", timeout=0.3),
+        run_lock(str(tmp_path), command="a", timeout=0.3),
     ):
         pytest.fail("two held it")
     assert time.monotonic() - started >= 0.3
@@ -134,7 +134,7 @@ def test_waiting_ends_with_the_timeout_or_the_lock(tmp_path: Path) -> None:
         [sys.executable, "-c", f"import time, os; time.sleep(0.3); os.kill({other.process.pid}, 9)"]
     ).wait()
     other.process.communicate(timeout=20)
-    with own_lock(str(tmp_path), command="a", timeout=10):
+    with run_lock(str(tmp_path), command="a", timeout=10):
         pass
 
 
@@ -142,16 +142,16 @@ def test_a_killed_holder_leaves_it_free(tmp_path: Path) -> None:
     other = Other(tmp_path)
     other.kill()
     assert read_holder(str(tmp_path)) is not None
-    with own_lock(str(tmp_path), command="mine"):
+    with run_lock(str(tmp_path), command="mine"):
         holder = read_holder(str(tmp_path))
         assert holder is not None
         assert holder.command == "mine"
 
 
 def test_it_goes_with_an_exception_too(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), own_lock(str(tmp_path), command="a"):
+    with pytest.raises(KeyError), run_lock(str(tmp_path), command="a"):
         raise KeyError
-    Other(tmp_path).let_go()
+    Other(tmp_path).unpin()
 
 
 @pytest.mark.parametrize(
@@ -175,18 +175,18 @@ def test_an_unreadable_account_is_none(tmp_path: Path, content: str) -> None:
 def test_who_holds_it_is_told_before_waiting(tmp_path: Path) -> None:
     other = Other(tmp_path)
     told: list[str] = []
-    with pytest.raises(LockedError), own_lock(str(tmp_path), command="a", timeout=0.2, waiting=told.append):
+    with pytest.raises(LockedError), run_lock(str(tmp_path), command="a", timeout=0.2, waiting=told.append):
         pytest.fail("two held it")
     assert told == [str(read_holder(str(tmp_path)))]
-    other.let_go()
-    with own_lock(str(tmp_path), command="a", timeout=10, waiting=told.append):
+    other.unpin()
+    with run_lock(str(tmp_path), command="a", timeout=10, waiting=told.append):
         assert len(told) == 1
 
 
 def test_it_is_the_lock_of_the_library(tmp_path: Path) -> None:
     script = "import filelock, sys\nwith filelock.FileLock(sys.argv[1], timeout=0):\n    pass"
     other = [sys.executable, "-c", script, str(tmp_path / "lock")]
-    with own_lock(str(tmp_path), command="a"):
+    with run_lock(str(tmp_path), command="a"):
         refused = subprocess.run(other, capture_output=True, text=True, check=False)
         assert "filelock._error.Timeout" in refused.stderr
     subprocess.run(other, check=True)
@@ -195,7 +195,7 @@ def test_it_is_the_lock_of_the_library(tmp_path: Path) -> None:
 
 
 def test_nobody_holds_it_twice_in_one_process(tmp_path: Path) -> None:
-    with own_lock(str(tmp_path), command="outer"):
+    with run_lock(str(tmp_path), command="outer"):
         assert not is_free(tmp_path)
         answers: list[bool] = []
         thread = threading.Thread(target=lambda: answers.append(is_free(tmp_path)))
@@ -209,7 +209,7 @@ def test_nobody_holds_it_twice_in_one_process(tmp_path: Path) -> None:
 
 
 def test_another_descriptor_of_the_file_may_be_closed(tmp_path: Path) -> None:
-    with own_lock(str(tmp_path), command="a"):
+    with run_lock(str(tmp_path), command="a"):
         (tmp_path / "lock").open("r+b").close()
         with (tmp_path / "lock").open("r+b") as second:
             assert not locks.try_lock(second.fileno())
@@ -244,12 +244,12 @@ def test_a_forked_copy_holds_it_for_one_that_was_killed(tmp_path: Path) -> None:
     assert process.wait(20) == -signal.SIGKILL
     assert not is_free(tmp_path)
     process.communicate("\n", timeout=20)
-    with own_lock(str(tmp_path), command="a", timeout=20):
+    with run_lock(str(tmp_path), command="a", timeout=20):
         pass
 
 
 def test_a_program_that_is_started_does_not_hold_it(tmp_path: Path) -> None:
-    with own_lock(str(tmp_path), command="a"):
+    with run_lock(str(tmp_path), command="a"):
         program = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
     assert is_free(tmp_path)
     program.communicate(b"\n", timeout=20)
@@ -264,7 +264,7 @@ def test_an_interrupt_releases_it(tmp_path: Path) -> None:
 def test_an_interrupt_waits_until_the_library_is_loaded(tmp_path: Path) -> None:
     script = """
 import importlib.abc, os, signal, sys
-from reconcile.fs.locks import own_lock
+from reconcile.fs.locks import run_lock
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name == "filelock._api":
@@ -273,7 +273,7 @@ def handle(*_):
     print(hasattr(sys.modules["filelock"], "lock_descriptor"))
 signal.signal(signal.SIGINT, handle)
 sys.meta_path.insert(0, Finder())
-with own_lock(sys.argv[1], command="a"):
+with run_lock(sys.argv[1], command="a"):
     pass
 """
     told = subprocess.run(
@@ -286,7 +286,7 @@ def test_an_interrupt_ends_the_wait(tmp_path: Path) -> None:
     script = HOLD.replace(
         "command='reconcile watch'", "command='b', timeout=60, waiting=lambda _: print('w', flush=True)"
     )
-    with own_lock(str(tmp_path), command="a"):
+    with run_lock(str(tmp_path), command="a"):
         process = subprocess.Popen(
             [sys.executable, "-c", script, str(tmp_path)],
             cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -323,7 +323,7 @@ def test_who_waited_for_a_file_that_was_replaced_locks_the_new_one(tmp_path: Pat
 
 def test_a_deleted_file_is_no_lock_any_more(tmp_path: Path) -> None:
     """Not promised, as docs/safety.md says: the lock is the file's, and nobody can find a deleted one."""
-    with own_lock(str(tmp_path), command="a"):
+    with run_lock(str(tmp_path), command="a"):
         (tmp_path / "lock").unlink()
         assert is_free(tmp_path)
 
@@ -338,7 +338,7 @@ def test_something_else_of_its_name_is_an_error_at_once(tmp_path: Path, kind: st
         path.symlink_to("other")
     else:
         path.mkdir()
-    with pytest.raises(OSError, match=str(path)), own_lock(str(tmp_path), command="a", timeout=20):
+    with pytest.raises(OSError, match=str(path)), run_lock(str(tmp_path), command="a", timeout=20):
         pytest.fail("it is no lock")
 
 
@@ -346,7 +346,7 @@ def test_a_file_system_without_locks_is_an_error(tmp_path: Path) -> None:
     with (
         mock.patch.object(locks, "try_lock", side_effect=OSError(38, "Function not implemented")),
         pytest.raises(OSError, match="not implemented"),
-        own_lock(str(tmp_path), command="a", timeout=20),
+        run_lock(str(tmp_path), command="a", timeout=20),
     ):
         pytest.fail("it was not locked")
     assert {path.name for path in tmp_path.iterdir()} == {"lock"}

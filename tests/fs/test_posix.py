@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.fs.posix import network_type, network_type_in
+from reconcile.fs.posix import network_type, network_type_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ TABLE = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
     ],
 )
 def test_the_innermost_mount_counts(path: str, kind: str | None) -> None:
-    assert network_type_in(TABLE, path) == kind
+    assert network_type_of(TABLE, path) == kind
 
 
 def test_a_disk_of_this_machine(tmp_path: Path) -> None:

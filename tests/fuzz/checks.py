@@ -31,7 +31,7 @@ from reconcile.formats import FORMATS, get_format
 from reconcile.formats.jp import times
 from reconcile.formats.jp.format import GREATEST_ID_NUMBER, JpFormat, id_from_number
 from reconcile.formats.plain import PlainFormat
-from reconcile.fs.git_state import git_busy, in_repository
+from reconcile.fs.git_state import git_busy, path_in_repository
 from reconcile.fs.locks import read_holder
 from reconcile.fs.posix import process_lives
 from reconcile.index.stat_cache import Index, make_row
@@ -387,7 +387,7 @@ def git_files(content: bytes) -> None:
     for text in (content, f"gitdir: {worktree}".encode()):
         (linked / ".git").write_bytes(text)
         git_busy(str(linked))
-        assert os.path.isabs(in_repository(str(linked)))
+        assert os.path.isabs(path_in_repository(str(linked)))
 
 
 @check(json_like(seeds.leslie_files), seeds=seeds.leslie_files)

@@ -20,7 +20,7 @@ from tests.support.world import LONG_AGO, SECOND, append, events, make_project, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from reconcile.fs.files import Print
+    from reconcile.fs.files import Fingerprint
     from reconcile.model.snapshot import Digest
     from tests.conftest import Run
     from tests.support.world import World
@@ -170,7 +170,7 @@ def test_a_file_system_with_steps_of_two_seconds(world: World, monkeypatch: pyte
     """FAT: what is written with a time gets another, and still the second run has nothing to do."""
     create = Root.create_file
 
-    def stepwise(root: Root, path: str, chunks: Iterable[bytes], mtime_ns: int) -> tuple[Print, Digest]:
+    def stepwise(root: Root, path: str, chunks: Iterable[bytes], mtime_ns: int) -> tuple[Fingerprint, Digest]:
         return create(root, path, chunks, mtime_ns // (2 * SECOND) * 2 * SECOND)
 
     monkeypatch.setattr(Root, "create_file", stepwise)

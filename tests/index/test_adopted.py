@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconcile.apply.staging import Stage
 from reconcile.formats import get_format
 from reconcile.fs.dirfd import Directory
-from reconcile.fs.files import print_of
+from reconcile.fs.files import fingerprint_of
 from reconcile.fs.hashing import digest
 from reconcile.index.adopted import Files, are_settled, rows_of
 from reconcile.model.plan import Action, Kind
@@ -173,7 +173,9 @@ def test_a_file_is_old_enough_once_a_tick_has_gone_by(world: World) -> None:
 
 def files_of(directory: Path) -> Files:
     return {
-        path.name: (print_of(path.stat()), digest(path.read_bytes())) for path in directory.iterdir() if path.is_file()
+        path.name: (fingerprint_of(path.stat()), digest(path.read_bytes()))
+        for path in directory.iterdir()
+        if path.is_file()
     }
 
 

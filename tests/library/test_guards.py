@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from reconcile.fs.files import Print
+    from reconcile.fs.files import Fingerprint
     from reconcile.model.snapshot import Digest
     from tests.support.world import World
 
@@ -62,7 +62,7 @@ def full_disk(world: World) -> Callable[[], mock._patch[object]]:
     def fill() -> mock._patch[object]:
         create = Root.create_file
 
-        def refused(root: Root, *args: object) -> tuple[Print, Digest]:
+        def refused(root: Root, *args: object) -> tuple[Fingerprint, Digest]:
             if root.path == str(world.workspace):
                 raise OSError(28, "No space left on device", args[0])
             return create(root, *args)  # type: ignore[arg-type]
@@ -575,7 +575,7 @@ def test_what_the_disk_refuses_is_in_the_vault(
     """Where that has room: a scope that ends so can't be asked any more."""
     create = Root.create_file
 
-    def refused(root: Root, *args: object) -> tuple[Print, Digest]:
+    def refused(root: Root, *args: object) -> tuple[Fingerprint, Digest]:
         if root.path == str(world.store):
             raise OSError(5, "Input/output error", args[0])
         return create(root, *args)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconcile.formats import get_format
 from reconcile.fs import git as asking
-from reconcile.fs.git import Git, NoAnswerError
+from reconcile.fs.git import Git, GitError
 from reconcile.fs.hashing import digest
 from reconcile.index import git_history
 from reconcile.index.git_history import KeptHistory
@@ -480,11 +480,11 @@ def test_a_directory_that_is_the_top_itself(repository: Repository) -> None:
 
 
 def test_git_is_given_up_where_it_fails(line: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NoAnswerError):
+    with pytest.raises(GitError):
         Git(str(line.top / "nowhere")).names(["HEAD"])
     program(tmp_path / "git", "true")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(NoAnswerError):
+    with pytest.raises(GitError):
         Git(str(line.top)).tips()
 
 
@@ -573,14 +573,14 @@ def test_a_clone_that_was_deepened_is_asked_again(line: Repository, tmp_path: Pa
 def test_where_a_clone_ends_must_be_known(line: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that can't be read, and a clone that is deepened while git is asked: nothing is kept of that."""
     ends = iter((b"", b"deeper"))
-    monkeypatch.setattr(git_history, "shallow_end", lambda _: next(ends))
+    monkeypatch.setattr(git_history, "shallow_commits", lambda _: next(ends))
     assert line.older(stored="one") is Side.STORE
     assert not line.store.with_name("kept").exists()
 
     def unreadable(_: str) -> bytes:
         raise PermissionError
 
-    monkeypatch.setattr(git_history, "shallow_end", unreadable)
+    monkeypatch.setattr(git_history, "shallow_commits", unreadable)
     assert line.older(stored="one") is None
 
 
@@ -664,7 +664,7 @@ def test_of_no_directory_git_is_not_asked(
     assert committed_of((), str(repository.conversations), JP, repository.kept) == {}
     (tmp_path / "bare").mkdir()
     outside = replace(repository, top=tmp_path / "bare")
-    monkeypatch.setattr(outdated, "top_of", lambda _: None)
+    monkeypatch.setattr(outdated, "checkout_top", lambda _: None)
     assert parted(outside, ".archive/1-a", "1-a") == {}
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconcile.formats import get_format
 from reconcile.fs import helper_process
-from reconcile.fs.helper_process import Second
+from reconcile.fs.helper_process import HelperProcess
 from reconcile.index.stat_cache import Index
 from reconcile.model.snapshot import Side
 from reconcile.scan import parallel as scanning
@@ -140,7 +140,7 @@ def test_a_second_process_ends_with_the_block(tmp_path: Path) -> None:
         return b""
 
     begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), Second.begun(work):
+    with pytest.raises(KeyboardInterrupt), HelperProcess.start(work):
         raise KeyboardInterrupt
     assert time.monotonic() - begun < 30
     with pytest.raises(ChildProcessError):
@@ -154,7 +154,7 @@ def test_beside_other_threads_there_is_no_second_process() -> None:
     other = threading.Thread(target=stop.wait)
     other.start()
     try:
-        with Second.begun(lambda: b"") as child:
+        with HelperProcess.start(lambda: b"") as child:
             assert child.result() is None
     finally:
         stop.set()

@@ -245,7 +245,7 @@ def test_a_parent_that_was_taken_out_is_not_written_back_after_a_kill(world: Wor
     world.reconcile()
     nested = world.workspace / f"{FIRST}-it" / "conversations" / f"{SECOND_ID}-it"
     write_json(nested / "metadata.json", {"title": "It", "last_activated_at": "2026-01-01 00:00:00.0"}, LONG_AGO)
-    killed_before(world, "remove_walked")
+    killed_before(world, "remove_entries")
     assert not nested.exists()
     world.reconcile()
     for side in (world.store, world.workspace):

@@ -35,8 +35,8 @@ NEW = 17500000009
 HOW = [(signal.SIGTERM, 0), (signal.SIGINT, 130)]
 _HOLD = """
 import sys
-from reconcile.fs.locks import own_lock
-with own_lock(sys.argv[1], command="a long one", timeout=30):
+from reconcile.fs.locks import run_lock
+with run_lock(sys.argv[1], command="a long one", timeout=30):
     print("held", flush=True)
     sys.stdin.read()
 """

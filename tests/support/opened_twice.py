@@ -16,7 +16,7 @@ from reconcile.adapters.jp.lost_checkouts import known_checkouts
 from reconcile.adapters.jp.roots import silos_of
 from reconcile.adapters.roots import Request
 from reconcile.errors import ReconcileError
-from reconcile.fs.helper_process import Second
+from reconcile.fs.helper_process import HelperProcess
 from reconcile.state.database import State
 from tests.support.library import mutable, say
 
@@ -79,7 +79,7 @@ def lost(project: str) -> None:
 
 
 def helped(_: str) -> None:
-    with Second.begun(lambda: b"told") as second:
+    with HelperProcess.start(lambda: b"told") as second:
         assert second.result() in (b"told", None)
 
 

@@ -10,7 +10,7 @@ from reconcile.formats.claudesidian.briefing import Agent, Surroundings, VaultFi
 from reconcile.formats.claudesidian.record_files import Kind
 from reconcile.formats.claudesidian.vault import BACKUPS, NEXUS, STATUS, NexusFiles, SplitFiles, VaultFiles
 from reconcile.fs.dirfd import Directory, kind_of
-from reconcile.fs.files import read_each, unreadable, whole
+from reconcile.fs.files import read_all, read_consistently, unreadable
 from reconcile.fs.paths import is_absence
 from reconcile.model.snapshot import Fault
 
@@ -134,7 +134,7 @@ def _content(directory: Directory, name: str) -> Content:
     if status.st_size > _AT_MOST:
         found = f"{status.st_size / 1e6:,.0f} MB, more than the {_AT_MOST / 1e6:,.0f} MB that are read of one file"
         return Fault(name, found, "a smaller file")
-    found_ = read_each(directory, {name: whole})
+    found_ = read_consistently(directory, {name: read_all})
     return found_ if isinstance(found_, Fault) else found_[name][0]
 
 

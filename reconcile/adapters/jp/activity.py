@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 from reconcile.errors import ReconcileError
-from reconcile.fs.files import reason
+from reconcile.fs.files import error_text
 from reconcile.fs.paths import open_regular, status_at
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class SessionsError(ReconcileError):
     """What JP has open can't be told."""
 
     def __init__(self, path: str, error: OSError) -> None:
-        words = f"{path}: it can't be read ({reason(error)}), so that any conversation may be open in a terminal"
+        words = f"{path}: it can't be read ({error_text(error)}), so that any conversation may be open in a terminal"
         super().__init__(words, "make it readable, then run again")
 
 

@@ -25,7 +25,7 @@ from reconcile.formats.leslie.document import (
     read_relations,
 )
 from reconcile.fs.dirfd import Directory, kind_of
-from reconcile.fs.files import read_files, reason
+from reconcile.fs.files import error_text, read_files
 from reconcile.fs.paths import is_absence
 from reconcile.model.snapshot import Fault
 
@@ -62,7 +62,7 @@ def read_leslie(project: str, now_ns: int) -> Found:
         try:
             leslie = root.below(DIRECTORY)
         except OSError as error:
-            found = "a symbolic link" if os.path.islink(place) else reason(error)
+            found = "a symbolic link" if os.path.islink(place) else error_text(error)
             raise LeslieError(
                 f"{place}: found {found}, expected a directory", "put the directory itself there"
             ) from None

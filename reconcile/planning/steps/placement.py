@@ -107,7 +107,7 @@ def _move(board: Board, view: View, step: Step, node: Node, at: tuple[Node | Non
         board.hold(view, WHOLE, Reason.OBSTRUCTED, anchor)
         return
     husk = _husk_at(board, view, node.side, at)
-    waits = _is_inside(node, at) or (husk is not None and not husk.is_hollow())
+    waits = _is_inside(node, at) or (husk is not None and not husk.is_empty_tree())
     if waits or not vacate(board, view, at, node.side):
         board.blocked.append((view, step, node, at))
     else:
@@ -125,7 +125,7 @@ def move_blocked(board: Board) -> None:
         if at[0] is not None and _is_inside(node, at):
             message = f"its new place lies inside itself, in {at[0].path}"
             board.hold(view, WHOLE, Reason.OBSTRUCTED, message)
-        elif husk is not None and not husk.is_hollow():
+        elif husk is not None and not husk.is_empty_tree():
             _hold_for_husk(board, view, husk)
         elif vacate(board, view, at, node.side):
             after = {*board.draft.steps_of(view.id), *(board.draft.users(husk) if husk is not None else ())}
@@ -291,7 +291,7 @@ def _make(board: Board, view: View, step: Step, container: str | None, extras: s
     if husk is not None and any(kept.get(file.name, "") != file.digest for file in husk.files.values()):
         _hold_for_husk(board, view, husk)
         return
-    if husk is None or husk.is_hollow():
+    if husk is None or husk.is_empty_tree():
         node = Node(Side.WORKSPACE, target, partition, name)
         board.draft.create(step, node, puts)
     else:

@@ -52,7 +52,7 @@ class Jp:
         assert self.process.stdout
         self.held = self.process.stdout.readline() == "held\n"
 
-    def let_go(self) -> None:
+    def unpin(self) -> None:
         self.process.communicate("\n", timeout=20)
 
 
@@ -90,7 +90,7 @@ def link_of(name: str) -> str:
 
 def jp_gets(path: Path) -> bool:
     jp = Jp(path)
-    jp.let_go()
+    jp.unpin()
     return jp.held
 
 
@@ -120,7 +120,7 @@ def test_what_jp_holds_is_busy_and_says_who(silo: Path, locks: LockSet) -> None:
         assert str(jp.process.pid) in busy.detail
         assert (silo / "locks" / NAME).read_bytes() == before
     assert names(silo) == [NAME, OTHER]
-    jp.let_go()
+    jp.unpin()
     with locks.acquire([NAME]) as acquired:
         assert acquired.busy == ()
 
@@ -138,7 +138,7 @@ def test_a_holder_that_says_nothing_readable(silo: Path, locks: LockSet, content
     (busy,) = locks.acquire([NAME]).busy
     assert busy.pid is None
     assert "another process" in busy.detail
-    jp.let_go()
+    jp.unpin()
 
 
 def test_a_lock_is_taken_once_by_one_process_too(locks: LockSet, mine: Acquired) -> None:
@@ -291,7 +291,7 @@ def test_a_name_that_another_process_has_by_now_is_lost(silo: Path, mine: Acquir
     mine.release()
     assert (silo / "locks" / NAME).read_bytes() != b""  # JP's account of itself, not ours to empty
     assert names(silo) == [NAME]
-    jp.let_go()
+    jp.unpin()
 
 
 def test_without_the_second_link_a_swept_name_is_lost(silo: Path, mine: Acquired) -> None:
