@@ -30,7 +30,7 @@ MUTANTS_FOR ?= inf
 
 DEMO := fixtures/demo/run
 
-.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage coverage-gate lint format bench clean
+.PHONY: help demo test worlds stories soak walk race faults fuzz mutants coverage coverage-gate lint format map bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -47,6 +47,7 @@ help:
 	@echo 'make mutants   small mistakes in pure modules that no test notices (MODULES="planning.context", MUTANTS_FOR=600 seconds)'
 	@echo 'make lint      style, types and import rules'
 	@echo 'make format    let ruff lay out the code'
+	@echo 'make map       draws the packages and their imports, docs/map.svg'
 	@echo 'make bench     the benchmark, half an hour (ARGS="--only no-op" for a question, ARGS=--growth for 100,000)'
 	@echo 'make clean     remove .venv and everything that was made'
 
@@ -103,6 +104,9 @@ lint: $(VENV)/.installed-dev
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+map: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.support.package_map
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.run $(ARGS)

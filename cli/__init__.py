@@ -1,4 +1,5 @@
-"""The command ``reconcile``. This directory is installed as the package ``reconcile_cli``.
+"""The command ``reconcile``: reads its arguments, asks, runs a pass through the engine, and prints.
 
-Modules in here import each other relatively; nothing else imports them.
+This directory is installed as the package ``reconcile_cli``. Its modules import each other relatively; no other package
+imports them.
 """

@@ -1,4 +1,4 @@
-"""Settings: the configuration file, then the environment, then options (docs/commands.md#configuration).
+"""Settings from the configuration file and the environment (docs/commands.md#configuration).
 
 No setting is read from the project: a pulled repository must not change which files are published or removed.
 """

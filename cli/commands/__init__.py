@@ -1,1 +1,1 @@
-"""The commands, a module each, loaded when they are named."""
+"""The commands. `reconcile_cli.app` imports a module when one of its commands is named."""

@@ -1,1 +1,1 @@
-"""What is printed: text, tables, colours, prompts."""
+"""Printing and asking: text, tables, colours, reports, errors, messages, questions."""

@@ -1,1 +1,1 @@
-"""What commands show without changing anything: listings, status, comparisons, checks."""
+"""Listings, descriptions, comparisons and checks for commands that only show something."""

@@ -1,1 +1,1 @@
-"""A plan as JSON, and its published schema."""
+"""Plans as JSON: writing, reading untrusted files, and the published schema."""
