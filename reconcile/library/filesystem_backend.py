@@ -273,7 +273,7 @@ class FileSystemBackend:
     def _require_sides(self, change: Change) -> None:
         """Check that both sides are the directories that were opened. Raises `PersistError`.
 
-        A missing side must not be created again as an empty store or a ``.jp`` without an id: JP may have merged the
+        A missing side must not be created again as an empty store or a ``.jp`` without an id. JP may have merged the
         store, and another program may have removed the workspace.
         """
         where = self._session.roots

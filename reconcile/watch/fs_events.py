@@ -90,7 +90,7 @@ class EventTarget(NamedTuple):
 def target_of(fmt: Format, path: str) -> EventTarget | None:
     """Return the target of an event's path, relative to the directory of conversations; None for irrelevant events.
 
-    The target of a conversation's own directory is that directory, even if it may be new or gone: scanning the
+    The target of a conversation's own directory is that directory, even if it may be new or gone. Scanning the
     directory around it would cost as much as there are conversations in it.
     """
     if fmt.places is not None:
