@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from reconcile.adapters.roots import Roots
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.state.directory import Generation
@@ -94,22 +94,22 @@ def open_session(roots: Roots, settings: Settings, *, readonly: bool, sound: Gen
     return Session(roots, directory, readonly=readonly, sound=sound, ignore=settings.ignore)
 
 
-def selection(session: Session, look: Look, options: Options) -> dict[str, frozenset[str]]:
+def selection(session: Session, world: WorldState, options: Options) -> dict[str, frozenset[str]]:
     """Resolve the ids of ``--only`` and ``--below``."""
     return {
-        "only": frozenset(find_ids(session, look, options.only)),
-        "below": frozenset(find_ids(session, look, options.below)),
+        "only": frozenset(find_ids(session, world, options.only)),
+        "below": frozenset(find_ids(session, world, options.below)),
     }
 
 
-def find_ids(session: Session, look: Look, texts: Iterable[str]) -> list[str]:
+def find_ids(session: Session, world: WorldState, texts: Iterable[str]) -> list[str]:
     """Return the ids of conversations as users write them: full, decimal, a directory's name, or an unambiguous prefix.
 
     Raises:
         click.UsageError: an id is unknown or ambiguous; the message lists the candidates.
     """
-    copies = (*look.store.copies, *look.workspace.copies)
-    known = {copy.conversation for copy in copies} | set(look.memory.agreed)
+    copies = (*world.store.copies, *world.workspace.copies)
+    known = {copy.conversation for copy in copies} | set(world.baseline.agreed)
     return [_find_id(session, text, known, copies) for text in texts]
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.config import Settings
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy
@@ -86,7 +86,7 @@ def apply(context: click.Context, file: str) -> None:
         with session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)):
             present = _present(session, plan, settings)
             with progress_bar(options, len(present.kept.actions)) as progress:
-                achieved, _ = session.apply(present.kept, present.look, command_line(context), progress)
+                achieved, _ = session.apply(present.kept, present.world, command_line(context), progress)
             outcome = _of_saved(plan, achieved, present)
             _report(options, roots, session, plan, outcome)
         context.exit(exit_code(plan, outcome, options))
@@ -99,7 +99,7 @@ class _Present(Struct, frozen=True):
     ``changes`` says by id what changed for the other actions.
     """
 
-    look: Look
+    world: WorldState
     policy: Policy
     kept: Plan
     saved: Mapping[str, Action]
@@ -107,11 +107,11 @@ class _Present(Struct, frozen=True):
 
 
 def _present(session: Session, plan: Plan, settings: Settings) -> _Present:
-    look = session.look()
+    world = session.look()
     policy, decided = session.surroundings(_as_asked(plan, settings)), _decided_since(session, plan)
-    fresh = plan_as_asked(session, look, policy, plan.now_ns)
+    fresh = plan_as_asked(session, world, policy, plan.now_ns)
     kept, saved = agreeing(plan, fresh, decided)
-    return _Present(look, policy, kept, saved, moved_on(plan, fresh, look, decided))
+    return _Present(world, policy, kept, saved, moved_on(plan, fresh, world, decided))
 
 
 def _report(options: Options, roots: Roots, session: Session, plan: Plan, outcome: Outcome | None) -> None:

@@ -33,9 +33,9 @@ def diff(context: click.Context, conversation: str) -> None:
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
-        look = session.look()
-        (one,) = find_ids(session, look, [conversation])
-        board = session.board(look, policy_of(options, settings, selection(session, look, options)))
+        world = session.look()
+        (one,) = find_ids(session, world, [conversation])
+        board = session.board(world, policy_of(options, settings, selection(session, world, options)))
         view = board.views[one]
         if session.format.places is None:
             comparison = compare(view, *session.contents(view), session.file_names)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from reconcile.engine.session import Session
     from reconcile.inspect.checks import CheckFinding
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.policy import Policy
     from reconcile.planning.diagnosis import Ailment, Finding
 
@@ -66,16 +66,16 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
         _run_checks(context, here)
     if quarantine:
 
-        def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-            return replace(policy, request=Quarantine(tuple(dict.fromkeys(find_ids(session, look, quarantine)))))
+        def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
+            return replace(policy, request=Quarantine(tuple(dict.fromkeys(find_ids(session, world, quarantine)))))
 
         run_pass(context, adjust)
     options = options_of(context)
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
-        look = session.look()
-        findings = examine(session, look, policy_of(options, settings))
+        world = session.look()
+        findings = examine(session, world, policy_of(options, settings))
     if options.json:
         click.echo(
             json.dumps(
@@ -88,10 +88,10 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
     context.exit(ExitCode.HELD if any(finding.ailment.severity != "note" for finding in findings) else ExitCode.DONE)
 
 
-def _request_repairs(wanted: frozenset[str], policy: Policy, session: Session, look: Look) -> Policy:
+def _request_repairs(wanted: frozenset[str], policy: Policy, session: Session, world: WorldState) -> Policy:
     """Add the named repairs to the policy. An unknown name is a `click.UsageError`."""
     places = session.format.places
-    known = {repair.id for repair in places.mend(look.workspace.found, {})} if places is not None else set()
+    known = {repair.id for repair in places.mend(world.workspace.found, {})} if places is not None else set()
     if unknown := sorted(wanted - known):
         raise click.UsageError(
             f"--mend: found nothing called {unknown[0]} to be mended; `reconcile doctor` says what there is"

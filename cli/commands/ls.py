@@ -54,12 +54,12 @@ def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) 
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
-        look = session.look()
-        policy = policy_of(options, settings, selection(session, look, options))
-        board = session.board(look, policy)
+        world = session.look()
+        policy = policy_of(options, settings, selection(session, world, options))
+        board = session.board(world, policy)
         is_tree, wanted = tree and root != "", named(board)
         if root:
-            (top,) = find_ids(session, look, [root])
+            (top,) = find_ids(session, world, [root])
             if top not in board.tree:
                 raise click.UsageError(f"{root!r} isn't live, so nothing is below it")
             rows = tuple(listing.tree(board, top, wanted)) if tree else listing.below(board, top)

@@ -54,12 +54,12 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
     roots = _locate(options, source)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
-        look = session.look()
+        world = session.look()
         records = session.records(None if source is None else os.path.join(cwd, source))
         if source is not None and not records:
             raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
         memories = [session.state.load(record.id) for record in records]
-        look_back = replace(look, memory=remembering(look.memory, memories))
+        look_back = replace(world, baseline=remembering(world.baseline, memories))
         board = session.board(look_back, policy_of(options, settings))
         if everything:
             chosen = tuple(coming(board, absent(board)))
@@ -68,11 +68,11 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
             offered = offers(board, memories)
             chosen, left_out = _chosen(options, offered, board), offered.left_out
         _print_left_out(options, board, left_out)
-        for lost in lost_with_store(session.state, session.project, session.format, look):
+        for lost in lost_with_store(session.state, session.project, session.format, world):
             way = f": {lost.command}" if lost.command else ""
             print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
         policy = _policy(options, settings, chosen, tuple(record.id for record in records))
-        plan = plan_as_asked(session, look, policy)
+        plan = plan_as_asked(session, world, policy)
         if not _confirm(options, roots, session, plan):
             context.exit(exit_code(plan, None, options))
     if roots.workspace_id is not None and plan.policy.git_busy is None:
@@ -83,9 +83,9 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)),
     ):
         passes = Passes(session)
-        look = passes.look()
-        plan = plan_as_asked(session, look, policy)
-        outcome = apply_plan(options, roots, passes, look, plan, command_line(context))
+        world = passes.look()
+        plan = plan_as_asked(session, world, policy)
+        outcome = apply_plan(options, roots, passes, world, plan, command_line(context))
     context.exit(exit_code(plan, outcome, options))
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.policy import Policy
 
 
@@ -74,8 +74,8 @@ def fork(
     now_ns = time.time_ns()
     part = Part(parse_time(start, now_ns), parse_time(end, now_ns), last)
 
-    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        (source,) = find_ids(session, look, [conversation])
+    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
+        (source,) = find_ids(session, world, [conversation])
         return replace(policy, request=Branch(source, part, title, local))
 
     run_pass(context, adjust)
@@ -90,8 +90,8 @@ def gc(context: click.Context) -> None:
     A conversation goes only when everything below it has expired as well, and none of it is open in a terminal of JP's.
     """
 
-    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        return replace(policy, request=Collect(session.open_in_terminals(look)))
+    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
+        return replace(policy, request=Collect(session.open_in_terminals(world)))
 
     run_pass(context, adjust)
 
@@ -108,9 +108,9 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
     leaves with the first run that can take it out. What was committed stays in git's history.
     """
 
-    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        chosen = tuple(dict.fromkeys(find_ids(session, look, ids)))
-        _warn_of_history(session, look, chosen)
+    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
+        chosen = tuple(dict.fromkeys(find_ids(session, world, ids)))
+        _warn_of_history(session, world, chosen)
         return replace(policy, request=Localize(chosen))
 
     run_pass(context, adjust)
@@ -133,8 +133,8 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
     # The user didn't choose what --all finds: only --with-ancestors makes a local ancestor public then.
     ancestors = with_ancestors or (options_of(context).yes and not everything)
 
-    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        chosen = tuple(dict.fromkeys(find_ids(session, look, ids)))
+    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
+        chosen = tuple(dict.fromkeys(find_ids(session, world, ids)))
         return replace(policy, request=Project(chosen, everything, behind, ancestors))
 
     run_pass(context, adjust)
@@ -159,10 +159,10 @@ def resolve(context: click.Context, ids: tuple[str, ...], everything: bool, take
         raise click.UsageError("choose one: --take store, --take workspace, --take both, or --keep")
     decision = Take.KEEP if keep else Take(take or "")
 
-    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        chosen = find_ids(session, look, ids)
+    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
+        chosen = find_ids(session, world, ids)
         if everything:
-            plan = plan_as_asked(session, look, policy)
+            plan = plan_as_asked(session, world, policy)
             chosen = [item.conversation for item in (*plan.held, *plan.aside) if item.conversation]
             if not chosen:
                 nothing = Plan(layout=policy.layout.value, policy=policy)
@@ -184,7 +184,7 @@ def restore(context: click.Context, version: str) -> None:
     vault in turn. A conversation that is gone is made again in the store alone.
     """
 
-    def adjust(policy: Policy, _session: Session, _look: Look) -> Policy:
+    def adjust(policy: Policy, _session: Session, _look: WorldState) -> Policy:
         return replace(policy, request=PutBack(version))
 
     run_pass(context, adjust)
@@ -208,16 +208,16 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
         raise click.UsageError("choose one: --cascade or --promote")
     children = Children.CASCADE if cascade else Children.PROMOTE if promote else Children.REFUSE
 
-    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
+    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
         in_lost_store = {
-            lost.conversation for lost in lost_with_store(session.state, session.project, session.format, look)
+            lost.conversation for lost in lost_with_store(session.state, session.project, session.format, world)
         }
         dropped = {text: id_ for text in ids if (id_ := session.format.parse_id(text)) in in_lost_store}
         if dropped and not session.readonly:
             session.state.lost_no_more(dropped.values())
             session.messages += [f"{text}: it was lost with a store, and is not listed any more" for text in dropped]
-        chosen = find_ids(session, look, [text for text in ids if text not in dropped])
-        _warn_of_history(session, look, chosen)
+        chosen = find_ids(session, world, [text for text in ids if text not in dropped])
+        _warn_of_history(session, world, chosen)
         return replace(policy, request=Remove(tuple(dict.fromkeys(chosen)), children))
 
     run_pass(context, adjust, confirm="Remove them from both sides?")
@@ -234,8 +234,8 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
     if none == (parent is not None):
         raise click.UsageError("choose one: a parent, or --none")
 
-    def adjust(policy: Policy, session: Session, look: Look) -> Policy:
-        child, *parents = find_ids(session, look, [conversation, *([] if parent is None else [parent])])
+    def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
+        child, *parents = find_ids(session, world, [conversation, *([] if parent is None else [parent])])
         return replace(policy, request=Reparent(child, parents[0] if parents else None))
 
     run_pass(context, adjust)
@@ -260,7 +260,7 @@ def undo(context: click.Context, run: str | None) -> None:
 
     options = options_of(context)
 
-    def adjust(policy: Policy, session: Session, _look: Look) -> Policy:
+    def adjust(policy: Policy, session: Session, _look: WorldState) -> Policy:
         undone = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
         steps = step_counts(session.state.journal.steps(undone.id))
         print_message(options, f"undo of {undone.id}, {format_time(undone.started_ns)}: {undone.command} ({steps})")
@@ -270,13 +270,13 @@ def undo(context: click.Context, run: str | None) -> None:
     run_pass(context, adjust, "Undo this run?" if is_interactive(options) else "")
 
 
-def _warn_of_history(session: Session, look: Look, conversations: Collection[str]) -> None:
+def _warn_of_history(session: Session, world: WorldState, conversations: Collection[str]) -> None:
     """Add a message that names the conversations of which git has files, in its index or its last commit."""
     from reconcile.fs.git_state import has_committed
 
     top = session.roots.workspace_conversations
     paths: dict[str, list[str]] = {}
-    for copy in look.workspace.copies:
+    for copy in world.workspace.copies:
         if copy.conversation in conversations:
             paths.setdefault(copy.conversation, []).append(os.path.join(top, copy.path))
     committed = [id_ for id_, its_paths in paths.items() if has_committed(session.roots.project, its_paths)]

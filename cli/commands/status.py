@@ -50,17 +50,17 @@ def status(context: click.Context, conversation: str | None) -> None:
     roots = find_roots(options)
     settings = settings_of(roots)
     with open_session(roots, settings, readonly=True) as session:
-        look = session.look()
-        policy = session.surroundings(policy_of(options, settings, selection(session, look, options)))
-        board, plan = session.board(look, policy), plan_as_asked(session, look, policy)
-        tell_lost(options, session, look, policy)
+        world = session.look()
+        policy = session.surroundings(policy_of(options, settings, selection(session, world, options)))
+        board, plan = session.board(world, policy), plan_as_asked(session, world, policy)
+        tell_lost(options, session, world, policy)
         for message in session.messages:
             print_message(options, message)
         conflicts = frozenset(each.conversation for each in unseen_conflicts(session))
-        empty = empty_directories(look.store, look.workspace)
+        empty = empty_directories(world.store, world.workspace)
         found = standings(board, plan, session.busy(), conflicts, empty)
         if conversation is not None:
-            (one,) = find_ids(session, look, [conversation])
+            (one,) = find_ids(session, world, [conversation])
             standing = next((each for each in found if each.conversation == one), None)
             if standing is None:
                 raise click.UsageError(f"{one} is on neither side any more; `reconcile log` lists what runs did")
@@ -70,7 +70,7 @@ def status(context: click.Context, conversation: str | None) -> None:
             found = tuple(each for each in found if each.conversation in wanted)
         else:
             found += tuple(
-                _lost(each) for each in lost_with_store(session.state, session.project, session.format, look)
+                _lost(each) for each in lost_with_store(session.state, session.project, session.format, world)
             )
         if options.json:
             _dump({"format": "reconcile.status/1", "conversations": [to_builtins(each) for each in found]})

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.config import Settings
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 def run_pass(
     context: click.Context,
-    adjust: Callable[[Policy, Session, Look], Policy] | None = None,
+    adjust: Callable[[Policy, Session, WorldState], Policy] | None = None,
     confirm: str = "",
 ) -> None:
     """Run one pass; ``adjust`` adds a command's own decisions to the policy.
@@ -55,10 +55,10 @@ def run_pass(
     settings = settings_of(roots)
     if options.is_dry:
         with open_session(roots, settings, readonly=True) as session:
-            look = session.look()
-            policy = _policy(options, settings, session, look, adjust)
-            plan = plan_as_asked(session, look, policy)
-            tell_lost(options, session, look, policy)
+            world = session.look()
+            policy = _policy(options, settings, session, world, adjust)
+            plan = plan_as_asked(session, world, policy)
+            tell_lost(options, session, world, policy)
             tell_new_store(options, roots)
             save_plan(options, roots, plan)
             report(options, roots, session.messages, plan, None)
@@ -66,27 +66,27 @@ def run_pass(
     with open_session(roots, settings, readonly=False) as session:
         with session.exclusively(command_line(context), settings.lock_timeout, waiting_callback(options)):
             passes = Passes(session)
-            look = passes.look()
-            policy = _policy(options, settings, session, look, adjust)
-            plan = plan_as_asked(session, look, policy)
-            tell_lost(options, session, look, policy)
+            world = passes.look()
+            policy = _policy(options, settings, session, world, adjust)
+            plan = plan_as_asked(session, world, policy)
+            tell_lost(options, session, world, policy)
             if tell_new_store(options, roots) and is_interactive(options) and plan.actions:
                 confirm = confirm or "Make the store?"
             if is_interactive(options) and any(is_question(item) for item in plan.held):
                 report(options, roots, session.messages, plan, None)
                 policy, before = ask_about(policy, plan.held), policy
-                plan = plan if policy == before else plan_as_asked(session, look, policy)
+                plan = plan if policy == before else plan_as_asked(session, world, policy)
             if confirm and (plan.actions or plan.put_off) and not options.yes:
                 report(options, roots, session.messages, plan, None)
                 confirm_or_exit(options, confirm)
-            outcome = apply_plan(options, roots, passes, look, plan, command_line(context))
+            outcome = apply_plan(options, roots, passes, world, plan, command_line(context))
         context.exit(exit_code(plan, outcome, options))
 
 
-def apply_plan(options: Options, roots: Roots, passes: Passes, look: Look, plan: Plan, command: str) -> Outcome:
+def apply_plan(options: Options, roots: Roots, passes: Passes, world: WorldState, plan: Plan, command: str) -> Outcome:
     """Carry out a plan with progress on long work, and report; ``command`` is what the journal calls it."""
     with progress_bar(options, len(plan.actions)) as progress:
-        outcome = carry_out_whole(passes, look, plan, command, progress)
+        outcome = carry_out_whole(passes, world, plan, command, progress)
     report(options, roots, passes.session.messages, plan, outcome)
     return outcome
 
@@ -95,18 +95,18 @@ def _policy(
     options: Options,
     settings: Settings,
     session: Session,
-    look: Look,
-    adjust: Callable[[Policy, Session, Look], Policy] | None,
+    world: WorldState,
+    adjust: Callable[[Policy, Session, WorldState], Policy] | None,
 ) -> Policy:
-    policy = session.surroundings(policy_of(options, settings, selection(session, look, options)))
+    policy = session.surroundings(policy_of(options, settings, selection(session, world, options)))
     if options.yes:
         policy = replace(policy, accept_bulk=True)
-    return adjust(policy, session, look) if adjust else policy
+    return adjust(policy, session, world) if adjust else policy
 
 
-def tell_lost(options: Options, session: Session, look: Look, policy: Policy) -> None:
+def tell_lost(options: Options, session: Session, world: WorldState, policy: Policy) -> None:
     """Name `recover` where a plain run finds a new ``.jp`` in the place of one that had conversations."""
-    count = 0 if options.quiet or policy.request is not None else session.lost(look, policy)
+    count = 0 if options.quiet or policy.request is not None else session.lost(world, policy)
     if count:
         which = "1 conversation that was" if count == 1 else f"{count} conversations that were"
         session.messages.append(f"this .jp is a new one; {which} in the one before can come back: reconcile recover")

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.apply.outcome import Outcome, Result
-from reconcile.model.baseline import LOST, remembered
+from reconcile.model.baseline import LOST, records_of
 from reconcile.model.snapshot import METADATA, WHOLE, Side
 from reconcile.planning.baseline_update import brought
 from reconcile.planning.rules.tree import stated_alone
@@ -21,7 +21,7 @@ from reconcile.state.vault import Version
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from reconcile.model.baseline import Intent, Look, Memory, Verb, Waiting
+    from reconcile.model.baseline import Baseline, Intent, Verb, Waiting, WorldState
     from reconcile.model.plan import Action, Plan, Preserve
     from reconcile.planning.baseline_update import Changes
     from reconcile.state.database import State
@@ -99,12 +99,12 @@ def _states_parent(action: Action) -> bool:
     return action.target.side is Side.STORE and action.unit in (METADATA, WHOLE) and bool(action.writes)
 
 
-def _parents_at_stake(look: Look, written: set[str]) -> dict[str, str]:
-    unknown = written - look.memory.parents.keys()
-    return stated_alone(look.store, look.workspace, unknown) if unknown else {}
+def _parents_at_stake(world: WorldState, written: set[str]) -> dict[str, str]:
+    unknown = written - world.baseline.parents.keys()
+    return stated_alone(world.store, world.workspace, unknown) if unknown else {}
 
 
-def decided_ahead(plan: Plan, look: Look, run: str) -> Fold:
+def decided_ahead(plan: Plan, world: WorldState, run: str) -> Fold:
     """Return what a plan decides of intents, set-aside states, tombstones and roots, written before its first step."""
     intents = {key: _noticed(intent, run) for key, intent in plan.intents}
     written = {action.conversation for action in plan.actions if _states_parent(action)}
@@ -113,7 +113,7 @@ def decided_ahead(plan: Plan, look: Look, run: str) -> Fold:
         intents=intents,
         asides=dict(plan.asides),
         tombstones=dict(plan.tombstones),
-        store_identity=LOST if plan.store_lost and look.memory.agreed and look.memory.store_identity else None,
+        store_identity=LOST if plan.store_lost and world.baseline.agreed and world.baseline.store_identity else None,
         store_lost=plan.store_lost,
         brought=brought(plan),
         waiting={key: waiting and replace(waiting, run=run, why=_INTERRUPTED) for key, waiting in plan.waiting},
@@ -121,7 +121,7 @@ def decided_ahead(plan: Plan, look: Look, run: str) -> Fold:
         # one, it is known until that is written: else that would look like a change.
         parents={
             **dict.fromkeys(each for each in plan.rooted if each not in written),
-            **_parents_at_stake(look, written),
+            **_parents_at_stake(world, written),
         },
         run=run,
     )
@@ -149,14 +149,14 @@ def learned(changes: Changes, run: str | None) -> Fold:
 
 
 def explained(
-    plan: Plan, outcome: Outcome, memory: Memory, ended: Collection[object]
+    plan: Plan, outcome: Outcome, baseline: Baseline, ended: Collection[object]
 ) -> dict[tuple[str, Verb], Waiting]:
     """Return the requests that a run has recorded and not carried out, each with what was in the way."""
     left = {deed.action.conversation: deed.message for deed in outcome.deeds.values() if deed.result is not Result.DONE}
     held = {item.conversation: item.message for item in plan.held}
     return {
         key: replace(waiting, why=left.get(key[0]) or held.get(key[0]) or held.get(None) or "it could not be done then")
-        for key, waiting in memory.waiting.items()
+        for key, waiting in baseline.waiting.items()
         if waiting.run == outcome.run and key not in ended
     }
 
@@ -170,9 +170,9 @@ def forget_untouched(state: State, run: str, checkout: int | None) -> None:
     if untouched:
         before = state.journal.remembered(run)
         asked = untouched & before.keys()
-        memory = state.load(checkout, asked)
-        recorded = {each for (each, _), waiting in memory.waiting.items() if waiting.run == run}
-        now = remembered(memory, asked - recorded)
+        baseline = state.load(checkout, asked)
+        recorded = {each for (each, _), waiting in baseline.waiting.items() if waiting.run == run}
+        now = records_of(baseline, asked - recorded)
         state.journal.unconcerned(run, [each for each, found in now.items() if found == before[each]])
 
 

@@ -23,7 +23,7 @@ from reconcile.apply.recorder import (
 )
 from reconcile.apply.staging import Stage
 from reconcile.apply.staging_cleanup import clean_staging, is_staged, staging_name
-from reconcile.model.baseline import remembered
+from reconcile.model.baseline import records_of
 from reconcile.model.reasons import Reason
 from reconcile.planning.baseline_update import fold
 from reconcile.planning.filters import left_alone
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from reconcile.apply.outcome import Outcome
     from reconcile.apply.target import Site
     from reconcile.fs.mutations import Root
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Plan, Preserve
     from reconcile.model.snapshot import Digest, Side
     from reconcile.model.units import Rules
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def carry_out(
     site: Site,
     plan: Plan,
-    look: Look,
+    world: WorldState,
     kept: Sequence[Preserve],
     command: str,
     undoes: str | None,
@@ -63,9 +63,9 @@ def carry_out(
     """
     with ExitStack() as stack:
         wanted = {action.target.side for action in plan.actions}
-        roots = site.open_looked_at(stack, look, wanted=wanted)
+        roots = site.open_looked_at(stack, world, wanted=wanted)
         with site.state.together():
-            run = _begin(site, plan, look, command, undoes)
+            run = _begin(site, plan, world, command, undoes)
             if history:
                 site.state.save_fold(site.number, Fold(history=history))
         stage = _stage(site, roots, run, command)
@@ -74,17 +74,17 @@ def carry_out(
         outcome = Executor(stage, site.locks, site.format, Recorder(site.state, run, site.clock), progress).run(plan)
         outcome.run = run
         idle = left_alone(plan, outcome.undone())
-        journal.record_intents(run, site.number, Fold(), remembered(look.memory, idle))
+        journal.record_intents(run, site.number, Fold(), records_of(world.baseline, idle))
         return outcome, _end(site, stage, outcome)
 
 
-def _begin(site: Site, plan: Plan, look: Look, command: str, undoes: str | None) -> str:
+def _begin(site: Site, plan: Plan, world: WorldState, command: str, undoes: str | None) -> str:
     """Write down what will be done, and what must be remembered even if the run ends at once."""
     journal, now = site.state.journal, site.clock()
     run = journal.begin_run(site.number, command, now, summary=json.dumps(plan.summary()), undoes=undoes)
     journal.plan_steps(run, planned_steps(plan), now)
-    journal.remember(run, remembered(look.memory, sorted(plan.concerned), plan.voided))
-    ahead = decided_ahead(plan, look, run).without(site.written_meanwhile())
+    journal.remember(run, records_of(world.baseline, sorted(plan.concerned), plan.voided))
+    ahead = decided_ahead(plan, world, run).without(site.written_meanwhile())
     journal.record_intents(run, site.number, ahead, dict(plan.remembered))
     conflicts = [
         (note.conversation, note.unit) for note in plan.notes if note.reason is Reason.CONFLICT and note.conversation
@@ -143,8 +143,8 @@ def remember(
     site: Site,
     rules: Rules,
     plan: Plan,
-    before: Look,
-    after: Look,
+    before: WorldState,
+    after: WorldState,
     outcome: Outcome,
     whole: Whole | None = None,
 ) -> None:
@@ -153,13 +153,13 @@ def remember(
     What an earlier run has left to rename counts too, which this one need not have been about, and what git has said
     before.
     """
-    renames = after.memory.renames | before.memory.renames
-    memory = replace(after.memory, renames=renames, committed=before.memory.committed)
+    renames = after.baseline.renames | before.baseline.renames
+    baseline = replace(after.baseline, renames=renames, committed=before.baseline.committed)
     idle = left_alone(plan, outcome.undone())
     plan = replace(plan, asides=tuple(each for each in plan.asides if each[0][0] not in idle))
-    changes = learned(fold(after.store, after.workspace, memory, plan, rules, outcome.undone(), whole), outcome.run)
-    if memory.waiting:
-        left = explained(plan, outcome, memory, changes.waiting)
+    changes = learned(fold(after.store, after.workspace, baseline, plan, rules, outcome.undone(), whole), outcome.run)
+    if baseline.waiting:
+        left = explained(plan, outcome, baseline, changes.waiting)
         changes = replace(changes, waiting={**changes.waiting, **left})
     if not changes.empty:
         with site.state.together():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.jp.locks import Locks
     from reconcile.adapters.roots import Roots
     from reconcile.fs.durability import Durability
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
     from reconcile.state.database import State
     from reconcile.state.journal import Mark
@@ -82,7 +82,7 @@ class Site(Struct, frozen=True, kw_only=True):
         paths = {side: path for side in Side if is_directory(path := self.conversations(side))}
         return {side: stack.enter_context(closing(Root(path))) for side, path in paths.items()}
 
-    def open_looked_at(self, stack: ExitStack, look: Look, *, wanted: Collection[Side]) -> dict[Side, Root]:
+    def open_looked_at(self, stack: ExitStack, world: WorldState, *, wanted: Collection[Side]) -> dict[Side, Root]:
         """Open both sides, and make those ``wanted`` that weren't there; JP renames silos, and `rm -rf .jp` takes a
         second. A side that is neither there nor wanted isn't opened.
 
@@ -90,7 +90,7 @@ class Site(Struct, frozen=True, kw_only=True):
             MovedError: a side isn't the directory any more that was looked at.
         """
         roots = {}
-        for side, snapshot in ((Side.STORE, look.store), (Side.WORKSPACE, look.workspace)):
+        for side, snapshot in ((Side.STORE, world.store), (Side.WORKSPACE, world.workspace)):
             path = self.conversations(side)
             if not snapshot.exists and side not in wanted:
                 continue

@@ -22,7 +22,7 @@ from reconcile.planning.requests.undo import plan_undo
 
 if TYPE_CHECKING:
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
 
@@ -37,7 +37,7 @@ class RequestError(ReconcileError):
     exit_code = 4
 
 
-def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int | None = None) -> Plan:
+def plan_as_asked(session: Session, world: WorldState, policy: Policy, now_ns: int | None = None) -> Plan:
     """Return the plan of a run, or of the command that the policy names, in this session's surroundings.
 
     ``now_ns``: as if it were then.
@@ -54,17 +54,17 @@ def plan_as_asked(session: Session, look: Look, policy: Policy, now_ns: int | No
     match policy.request:
         case TakeBack(run):
             past = past_run(session.state, find_run(session.state, run), session.project)
-            return plan_undo(past, look, policy, session.rules, now_ns)
+            return plan_undo(past, world, policy, session.rules, now_ns)
         case PutBack(version):
-            return _restored(session, version, look, policy, now_ns)
+            return _restored(session, version, world, policy, now_ns)
         case Branch() | Quarantine():
-            return _on_a_board(session, policy.request, look, policy, now_ns)
+            return _on_a_board(session, policy.request, world, policy, now_ns)
         case _:
-            return _planned(session, look, policy, now_ns)
+            return _planned(session, world, policy, now_ns)
 
 
-def _on_a_board(session: Session, request: Branch | Quarantine, look: Look, policy: Policy, now_ns: int) -> Plan:
-    board = decide(look.store, look.workspace, look.memory, policy, session.rules, now_ns)
+def _on_a_board(session: Session, request: Branch | Quarantine, world: WorldState, policy: Policy, now_ns: int) -> Plan:
+    board = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
     ids = request.ids if isinstance(request, Quarantine) else (request.id,)
     for unknown in [each for each in ids if each not in board.views]:  # asked for by a saved plan
         raise RequestError(f"{unknown} is on neither side any more")
@@ -77,22 +77,22 @@ def _on_a_board(session: Session, request: Branch | Quarantine, look: Look, poli
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 
 
-def _planned(session: Session, look: Look, policy: Policy, now_ns: int) -> Plan:
-    memory = look.memory
+def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int) -> Plan:
+    baseline = world.baseline
     if isinstance(policy.request, Project) and policy.request.records is not None:
         records = [session.state.load(record) for record in policy.request.records]
-        memory = remembering(memory, records, policy.request.ids)
+        baseline = remembering(baseline, records, policy.request.ids)
     try:
-        return make_plan(look.store, look.workspace, memory, policy, session.rules, now_ns)
+        return make_plan(world.store, world.workspace, baseline, policy, session.rules, now_ns)
     except RefusedError as error:
         raise RequestError(str(error), "\n        ".join(error.hints) or None) from None
 
 
-def _restored(session: Session, version: str, look: Look, policy: Policy, now_ns: int) -> Plan:
+def _restored(session: Session, version: str, world: WorldState, policy: Policy, now_ns: int) -> Plan:
     versions = find_versions(session.state, version, session.format)
     found = kept_units(session.state, session.vault, versions, session.format)
     try:
-        plan = plan_restore(found.units, look.store, look.workspace, look.memory, policy, session.rules, now_ns)
+        plan = plan_restore(found.units, world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
         return replace(plan, notes=found.notes)
     except NoPlaceError as error:
         raise NoVersionError(f"{version}: {error}") from None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconcile.engine.resume import Recalled
     from reconcile.engine.session import Session
     from reconcile.index.snapshots import LastKnown
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Item, Note, Plan
     from reconcile.model.policy import Policy
 
@@ -57,13 +57,13 @@ class OnePass(Struct, frozen=True):
         return outcome
 
 
-def carry_out_whole(passes: Passes, look: Look, plan: Plan, command: str, progress: Progress) -> Outcome:
+def carry_out_whole(passes: Passes, world: WorldState, plan: Plan, command: str, progress: Progress) -> Outcome:
     """Carry out a plan made from a look at everything; keep what is known then, where the next process can use that."""
-    outcome, after = passes.session.apply(plan, look, command, progress)
+    outcome, after = passes.session.apply(plan, world, command, progress)
     if is_ordinary(plan) and len(plan.concerned) <= LOOSE:
         if outcome.run is None and is_kept(passes.session, plan):
             return outcome
-        passes.take_over(plan, look, after, outcome)
+        passes.take_over(plan, world, after, outcome)
         keep(passes, plan, passes.due | _said_of(plan, plan), None)
     return outcome
 

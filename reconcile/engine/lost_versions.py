@@ -12,7 +12,7 @@ from reconcile.fs.paths import is_directory
 from reconcile.state.vault import VersionKind
 
 if TYPE_CHECKING:
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
     from reconcile.state.database import State
 
@@ -26,7 +26,7 @@ class Lost(Struct, frozen=True):
     command: str | None
 
 
-def lost_with_store(state: State, project: str, fmt: Format, look: Look) -> tuple[Lost, ...]:
+def lost_with_store(state: State, project: str, fmt: Format, world: WorldState) -> tuple[Lost, ...]:
     """Return what was lost with a store and is still missed here, in the order of ids.
 
     What was removed on purpose isn't missed. It takes for granted that a run has seen what was in the store: of what
@@ -35,8 +35,8 @@ def lost_with_store(state: State, project: str, fmt: Format, look: Look) -> tupl
     missed = state.lost()
     if not missed:
         return ()
-    there = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
-    found = sorted(missed.keys() - there - look.memory.tombstones.keys(), key=fmt.order)
+    there = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
+    found = sorted(missed.keys() - there - world.baseline.tombstones.keys(), key=fmt.order)
     return tuple(_lost(state, project, fmt, each, missed[each]) for each in found)
 
 

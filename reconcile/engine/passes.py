@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from reconcile.apply.executor import Progress
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import Look, Memory
+    from reconcile.model.baseline import Baseline, WorldState
     from reconcile.model.policy import Policy
     from reconcile.planning.incremental.scope import Part
     from reconcile.state.journal import Mark
@@ -46,7 +46,7 @@ class Pass(Struct, frozen=True):
     """
 
     plan: Plan
-    look: Look
+    world: WorldState
     full: bool
     conversations: frozenset[str]
     moving: frozenset[str] = frozenset()
@@ -84,12 +84,12 @@ class Passes:
             plan_as_asked,  # here: of a part, `Session.plan_part` is all that is needed
         )
 
-        look = self.look()
-        plan = plan_as_asked(self.session, look, policy)
+        world = self.look()
+        plan = plan_as_asked(self.session, world, policy)
         self._open, self._policy = True, policy
-        self._known = Known.seen(look, self.session.rules)
+        self._known = Known.seen(world, self.session.rules)
         about = self._known.conversations()
-        return Pass(without_moving(plan, moving), look, full=True, conversations=about, moving=moving)
+        return Pass(without_moving(plan, moving), world, full=True, conversations=about, moving=moving)
 
     def some(self, policy: Policy, dirty: Mapping[Side, Collection[str]], moving: frozenset[str] = frozenset()) -> Pass:
         """Look at some directories again, and plan what that concerns; about everything where a part can't tell.
@@ -103,22 +103,22 @@ class Passes:
         if not part.conversations:
             return Pass(
                 Plan(layout=policy.layout.value, policy=policy, quiet=True),
-                part.look,
+                part.world,
                 full=False,
                 conversations=frozenset(),
             )
         self._open = True
-        part = replace(part, look=self.session.with_events(part.look))
+        part = replace(part, world=self.session.with_events(part.world))
         plan = without_moving(self.session.plan_part(part, policy), moving)
-        return Pass(plan, part.look, full=False, conversations=part.conversations, moving=moving)
+        return Pass(plan, part.world, full=False, conversations=part.conversations, moving=moving)
 
-    def look(self) -> Look:
+    def look(self) -> WorldState:
         """Look at everything, for a plan that is made of that."""
         self._since = self.session.site.since
         self._others.begin()
         return self.session.look()
 
-    def take_over(self, plan: Plan, before: Look, after: Look, outcome: Outcome) -> None:
+    def take_over(self, plan: Plan, before: WorldState, after: WorldState, outcome: Outcome) -> None:
         """Know what is there after a plan about everything that the session has carried out."""
         self._see(after)
         met = _met(before, after)
@@ -130,12 +130,12 @@ class Passes:
     def apply(self, found: Pass, command: str, progress: Progress = lambda *_: None) -> Outcome:
         """Carry out a pass, look again at what it touched, and remember what was achieved."""
         session, plan = self.session, found.plan
-        outcome, after = Outcome(), found.look
+        outcome, after = Outcome(), found.world
         met: _Taken | None = _NOTHING
         if not plan.quiet:
             outcome, after, met = self._carry_out(found, command, progress)
         # What somebody wrote meanwhile is known by now, and still to be acted on when it is heard of.
-        surprised = surprises(plan, outcome.undone(), found.look, after) if plan.actions else frozenset[str]()
+        surprised = surprises(plan, outcome.undone(), found.world, after) if plan.actions else frozenset[str]()
         surprised |= met.beside(plan.concerned if found.full else _about(found)) if met is not None else frozenset()
         self._due = self._left(found, outcome) | (found.moving & found.conversations) | surprised
         self._open = any(item.conversation is None for item in plan.held)
@@ -223,10 +223,10 @@ class Passes:
         more = self._take_in(others)
         return more and _Taken(taken.changed | more.changed, taken.left | more.left)
 
-    def _remembered(self, conversations: Collection[str]) -> Memory:
+    def _remembered(self, conversations: Collection[str]) -> Baseline:
         return self.session.state.load(self.session.site.number, conversations)
 
-    def _carry_out(self, found: Pass, command: str, progress: Progress) -> tuple[Outcome, Look, _Taken | None]:
+    def _carry_out(self, found: Pass, command: str, progress: Progress) -> tuple[Outcome, WorldState, _Taken | None]:
         """Carry out a pass, and know what is there then, and what is remembered.
 
         Return as well what is another than before. Of conversations that the plan isn't about, that is what somebody
@@ -234,23 +234,23 @@ class Passes:
         """
         session, plan = self.session, found.plan
         if found.full:
-            outcome, after = session.apply(plan, found.look, command, progress)
+            outcome, after = session.apply(plan, found.world, command, progress)
             self._see(after)
-            return outcome, after, _met(found.look, after)
-        outcome = session.carry_out(plan, found.look, command, progress)
+            return outcome, after, _met(found.world, after)
+        outcome = session.carry_out(plan, found.world, command, progress)
         after, met = self._after(found)
-        session.remember(plan, found.look, after, outcome, self.known.whole)
+        session.remember(plan, found.world, after, outcome, self.known.whole)
         conversations = _about(found)
         self.known.relate(conversations, self._remembered(conversations))
         close(session.site, outcome)
         return outcome, after, met
 
-    def _see(self, after: Look) -> None:
+    def _see(self, after: WorldState) -> None:
         """Know both sides as they were looked at, with what is remembered by now."""
-        memory = self.session.state.load(self.session.site.number)
-        self._known = Known.seen(replace(after, memory=memory), self.session.rules)
+        baseline = self.session.state.load(self.session.site.number)
+        self._known = Known.seen(replace(after, baseline=baseline), self.session.rules)
 
-    def _after(self, found: Pass) -> tuple[Look, _Taken | None]:
+    def _after(self, found: Pass) -> tuple[WorldState, _Taken | None]:
         """Look at a part again after a run, and load what is remembered by then; and what was met of its sides.
 
         Of conversations that the pass isn't about, that is what somebody has made, moved or written meanwhile. None: it
@@ -310,7 +310,7 @@ def _touched(plan: Plan) -> dict[Side, set[str]]:
     return touched
 
 
-def _met(before: Look, after: Look) -> _Taken | None:
+def _met(before: WorldState, after: WorldState) -> _Taken | None:
     """Return the conversations of which a copy came, went, or is another.
 
     None: something else is another, too. That is nobody's, or said of a side as a whole.

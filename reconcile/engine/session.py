@@ -25,7 +25,7 @@ from reconcile.fs.hashing import digest
 from reconcile.fs.locks import read_holder, run_lock
 from reconcile.fs.posix import process_lives
 from reconcile.index.adopted import rows_of
-from reconcile.model.baseline import Look
+from reconcile.model.baseline import WorldState
 from reconcile.model.policy import TakeBack
 from reconcile.model.snapshot import Fault, Side, Unreadable
 from reconcile.model.units import Rules
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from reconcile.adapters.roots import Roots
     from reconcile.apply.executor import Progress
     from reconcile.index.git_history import KeptHistory
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy, Request
@@ -130,43 +130,43 @@ class Session:
         """Close the state; more than once does nothing."""
         self.state.close()
 
-    def look(self, touched: Collection[Side] = tuple(Side)) -> Look:
+    def look(self, touched: Collection[Side] = tuple(Side)) -> WorldState:
         """Scan both sides, with the events of the streams that differ.
 
         ``touched`` are those that this run has written to since the last look. Of another one, the status of every path
         tells whether anybody has.
         """
-        memory = self.state.load(self.checkout)
+        baseline = self.state.load(self.checkout)
         found = self.scanner.look(touched)
-        return self.with_events(Look(found[Side.STORE], found[Side.WORKSPACE], memory))
+        return self.with_events(WorldState(found[Side.STORE], found[Side.WORKSPACE], baseline))
 
-    def with_events(self, look: Look) -> Look:
+    def with_events(self, world: WorldState) -> WorldState:
         """Return a look with the events of the streams that differ, the bytes of those that may become one, and what
         git knows of what is in doubt.
         """
-        if differ := needs_events(look.store, look.workspace, self.rules):
-            look = self._inspected(look, differ)
-            look = self._inspected(look, needs_contents(look.store, look.workspace), contents=True)
-        return replace(look, memory=self._with_outdated(look.store, look.workspace, look.memory))
+        if differ := needs_events(world.store, world.workspace, self.rules):
+            world = self._inspected(world, differ)
+            world = self._inspected(world, needs_contents(world.store, world.workspace), contents=True)
+        return replace(world, baseline=self._with_outdated(world.store, world.workspace, world.baseline))
 
-    def _inspected(self, look: Look, ids: Collection[str], *, contents: bool = False) -> Look:
+    def _inspected(self, world: WorldState, ids: Collection[str], *, contents: bool = False) -> WorldState:
         store, workspace = (
             inspect(each, self.site.conversations(each.side), self.format, ids, contents=contents)
-            for each in (look.store, look.workspace)
+            for each in (world.store, world.workspace)
         )
-        return Look(store, workspace, look.memory)
+        return WorldState(store, workspace, world.baseline)
 
-    def _with_outdated(self, store: Snapshot, workspace: Snapshot, memory: Memory) -> Memory:
-        doubts = doubts_of(store, workspace, memory, self.rules)
-        parted = parted_of(store, workspace, memory, self.rules)
+    def _with_outdated(self, store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Baseline:
+        doubts = doubts_of(store, workspace, baseline, self.rules)
+        parted = parted_of(store, workspace, baseline, self.rules)
         if not doubts and not parted:
-            return memory
+            return baseline
         from reconcile.scan.outdated import committed_of, outdated_of  # here: most runs are in no doubt
 
         places = {side: self.site.conversations(side) for side in Side}
         committed = committed_of(parted, places[Side.WORKSPACE], self.format, self._history)
         outdated = outdated_of(doubts, places, self.format, self._history)
-        return replace(memory, outdated=outdated, committed=committed)
+        return replace(baseline, outdated=outdated, committed=committed)
 
     @cached_property
     def _history(self) -> KeptHistory:
@@ -181,14 +181,20 @@ class Session:
 
     def plan_part(self, part: Part, policy: Policy) -> Plan:
         """Plan what a plain run would plan of a part."""
-        look = part.look
+        world = part.world
         return make_plan(
-            look.store, look.workspace, look.memory, self.surroundings(policy), self.rules, self._clock(), part.whole
+            world.store,
+            world.workspace,
+            world.baseline,
+            self.surroundings(policy),
+            self.rules,
+            self._clock(),
+            part.whole,
         )
 
-    def board(self, look: Look, policy: Policy) -> Board:
+    def board(self, world: WorldState, policy: Policy) -> Board:
         """Decide without planning: what `status` and `ls` show."""
-        return decide(look.store, look.workspace, look.memory, policy, self.rules, self._clock())
+        return decide(world.store, world.workspace, world.baseline, policy, self.rules, self._clock())
 
     def busy(self) -> dict[str, str]:
         """Return the conversations whose lock another process holds, with who it is."""
@@ -200,9 +206,9 @@ class Session:
                 found[conversation] = f"held by process {pid}"
         return found
 
-    def open_in_terminals(self, look: Look) -> tuple[str, ...]:
+    def open_in_terminals(self, world: WorldState) -> tuple[str, ...]:
         """Return the conversations that JP has open in a terminal."""
-        known = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
+        known = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
         return active_conversations(self.roots.store, known, self.format.parse_id)
 
     def records(self, source: str | None) -> tuple[Checkout, ...]:
@@ -211,18 +217,20 @@ class Session:
         found = [each for each in self.state.checkouts() if each.project == project]
         return tuple(sorted(found, key=lambda each: each.id != self.checkout))
 
-    def lost(self, look: Look, policy: Policy) -> int:
+    def lost(self, world: WorldState, policy: Policy) -> int:
         """Tell how many conversations `recover` would offer that earlier checkouts at this path had.
 
         0 once anything was in sync in this one.
         """
-        earlier = [each.id for each in self.records(None) if each.id != self.checkout] if not look.memory.agreed else []
+        earlier = (
+            [each.id for each in self.records(None) if each.id != self.checkout] if not world.baseline.agreed else []
+        )
         if not earlier:
             return 0
         from reconcile.planning.requests.recover import offers, remembering
 
-        records = [look.memory, *map(self.state.load, earlier)]
-        board = self.board(replace(look, memory=remembering(look.memory, records)), policy)
+        records = [world.baseline, *map(self.state.load, earlier)]
+        board = self.board(replace(world, baseline=remembering(world.baseline, records)), policy)
         return sum(len(group.conversations) for group in offers(board, records).groups if group.known)
 
     @property
@@ -305,30 +313,32 @@ class Session:
             return False
         return not self.busy().keys().isdisjoint(step.conversation for step in self.state.journal.steps(run.id))
 
-    def apply(self, plan: Plan, look: Look, command: str, progress: Progress = lambda *_: None) -> tuple[Outcome, Look]:
-        """Carry out a plan made from ``look``, and remember what was achieved. Return that, and what is there then.
+    def apply(
+        self, plan: Plan, world: WorldState, command: str, progress: Progress = lambda *_: None
+    ) -> tuple[Outcome, WorldState]:
+        """Carry out a plan made from ``world``, and remember what was achieved. Return that, and what is there then.
 
         A plan with nothing to do, on sides that are known, writes nothing at all.
         """
-        outcome, after = Outcome(), look
+        outcome, after = Outcome(), world
         if not plan.quiet:
-            plan = replace(plan, store_lost=has_lost_all(look.store, look.memory, self.format))
+            plan = replace(plan, store_lost=has_lost_all(world.store, world.baseline, self.format))
             missed = self.state.lost()
-            outcome = self.carry_out(plan, look, command, progress)
+            outcome = self.carry_out(plan, world, command, progress)
             if plan.actions:
-                copies = (*look.store.copies, *look.workspace.copies)
+                copies = (*world.store.copies, *world.workspace.copies)
                 self.scanner.know(rows_of(outcome.made, plan.actions, copies, self.format))
                 after = self.look({action.target.side for action in plan.actions})
             else:
-                after = replace(look, memory=self.state.load(self.site.number))
-            self.remember(plan, look, after, outcome)
+                after = replace(world, baseline=self.state.load(self.site.number))
+            self.remember(plan, world, after, outcome)
             self._tell_lost(missed, after)
         self.scanner.save()
         if not plan.quiet:
             close(self.site, outcome)
         return outcome, after
 
-    def _tell_lost(self, missed: Mapping[str, str | None], after: Look) -> None:
+    def _tell_lost(self, missed: Mapping[str, str | None], after: WorldState) -> None:
         """Name what was lost with the store, once; what is there again is missed no more."""
         if not (now := self.state.lost()):
             return
@@ -346,14 +356,14 @@ class Session:
         if len(new) > _NAMED:
             self.messages.append(f"lost with the store: {len(new) - _NAMED} more; reconcile status lists them")
 
-    def carry_out(self, plan: Plan, look: Look, command: str, progress: Progress) -> Outcome:
-        """Carry out a plan made from ``look``; the run stays open until what was achieved is remembered."""
+    def carry_out(self, plan: Plan, world: WorldState, command: str, progress: Progress) -> Outcome:
+        """Carry out a plan made from ``world``; the run stays open until what was achieved is remembered."""
         kept = [v for v in plan.preserve if not self.state.versions.has(v.digest, v.conversation, v.unit)]
         if not plan.concerned and not kept:
             return Outcome()
         request = plan.policy.request
         undoes = self._undoes(request) if request is not None else None
-        outcome, left = carry_out(self.site, plan, look, kept, command, undoes, progress)
+        outcome, left = carry_out(self.site, plan, world, kept, command, undoes, progress)
         self.messages += [left] if left else []
         return outcome
 
@@ -363,6 +373,8 @@ class Session:
 
         return find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
 
-    def remember(self, plan: Plan, before: Look, after: Look, outcome: Outcome, whole: Whole | None = None) -> None:
+    def remember(
+        self, plan: Plan, before: WorldState, after: WorldState, outcome: Outcome, whole: Whole | None = None
+    ) -> None:
         """Remember what was achieved: see `reconcile.apply.run.remember`."""
         remember(self.site, self.rules, plan, before, after, outcome, whole)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
     Piece = tuple[bytes, bytes]
-    Look = Callable[[Sequence[str]], bytes]
+    WorldState = Callable[[Sequence[str]], bytes]
 
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
@@ -65,7 +65,7 @@ class Portion(NamedTuple):
     piece: Piece
     outdated: Container[bytes]
 
-    def changed(self, look: Look | None) -> list[str]:
+    def changed(self, look: WorldState | None) -> list[str]:
         """Return the paths that have another status now."""
         found = _differing(self.piece, look)
         return [name for name in found if os.fsencode(name) not in self.outdated]
@@ -170,7 +170,7 @@ def _joined(prints: Mapping[bytes, bytes]) -> Piece:
     return b"\0".join(prints), b"".join(prints.values())
 
 
-def _differing(piece: Piece, look: Look | None) -> list[str]:
+def _differing(piece: Piece, look: WorldState | None) -> list[str]:
     """Return the names that have other numbers now."""
     names, before = os.fsdecode(piece[0]).split("\0"), piece[1]
     now = look(names) if look is not None else b""
@@ -188,7 +188,7 @@ class Opened:
         self._root = root
         self._fd: int | None = None
 
-    def __enter__(self) -> Look | None:
+    def __enter__(self) -> WorldState | None:
         """Open it."""
         if not _BY_DESCRIPTOR:
             prefix = self._root + os.sep

@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from reconcile.engine.session import Session
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
 
 _LOCKS = "locks"
 
 
-def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]:
+def examine(session: Session, world: WorldState, policy: Policy) -> tuple[Finding, ...]:
     """Return all findings by kind and place. It writes nothing and takes no lock."""
-    board = session.board(look, policy)
+    board = session.board(world, policy)
     roots = session.roots
     sides = (
-        (Side.STORE, roots.store_conversations, look.store.copies),
-        (Side.WORKSPACE, roots.workspace_conversations, look.workspace.copies),
+        (Side.STORE, roots.store_conversations, world.store.copies),
+        (Side.WORKSPACE, roots.workspace_conversations, world.workspace.copies),
     )
-    known = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
+    known = {copy.conversation for copy in (*world.store.copies, *world.workspace.copies)}
     # Runs leave the lock files of conversations that they remove: JP's own cleanup deletes them
     # (docs/design/formats/jp.md#lock-files).
     known |= session.state.journal.concerned_since("").keys()
@@ -51,9 +51,9 @@ def examine(session: Session, look: Look, policy: Policy) -> tuple[Finding, ...]
     strays += _orphaned_locks((roots.store, roots.workspace), known, session.format.parse_id)
     lost = [
         Finding(Ailment.LOST, gone.conversation, gone.left, gone.conversation, (gone.command,) if gone.command else ())
-        for gone in lost_with_store(session.state, session.project, session.format, look)
+        for gone in lost_with_store(session.state, session.project, session.format, world)
     ]
-    diagnosed = diagnose(board, plan_as_asked(session, look, policy), look.store, look.workspace)
+    diagnosed = diagnose(board, plan_as_asked(session, world, policy), world.store, world.workspace)
     order = list(Ailment)
     findings = (*diagnosed, *_not_among(diagnosed, strays), *lost)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.ailment)))

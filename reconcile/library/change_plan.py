@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reconcile.library.backend import Change
     from reconcile.library.shared_index import PlanningBasis
     from reconcile.library.values import Contents
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
     from reconcile.model.plan import Action, Plan
     from reconcile.model.policy import Policy
@@ -56,11 +56,16 @@ def has_moves(plan: Plan) -> bool:
 def plan_conversation(basis: PlanningBasis, conversation: str, policy: Policy, rules: Rules, now_ns: int) -> Plan:
     """Return the plan of a run that is limited to one conversation."""
     world, alone = basis.world, replace(policy, only=frozenset({conversation}))
-    return make_plan(world.store, world.workspace, world.memory, alone, rules, now_ns, basis.whole)
+    return make_plan(world.store, world.workspace, world.baseline, alone, rules, now_ns, basis.whole)
 
 
 def plan_change(
-    basis: PlanningBasis, change: Change, policy: Policy, rules: Rules, now_ns: int, with_events: Callable[[Look], Look]
+    basis: PlanningBasis,
+    change: Change,
+    policy: Policy,
+    rules: Rules,
+    now_ns: int,
+    with_events: Callable[[WorldState], WorldState],
 ) -> ChangePlan:
     """Return the plan that writes a change to the store and copies it to the workspace.
 
@@ -101,11 +106,11 @@ def stated_parent(contents: Contents, fmt: Format) -> str | None:
     return None if isinstance(metadata, Fault) else metadata.parent.id
 
 
-def store_copy(world: Look, conversation: str, rules: Rules) -> Copy | None:
+def store_copy(world: WorldState, conversation: str, rules: Rules) -> Copy | None:
     """Return the store's copy that a run would keep; None if the store has no copy."""
     if not any(copy.conversation == conversation for copy in world.store.copies):
         return None
-    views = views_of(world.store, world.workspace, world.memory, rules, (conversation,))
+    views = views_of(world.store, world.workspace, world.baseline, rules, (conversation,))
     return views[conversation].store.main
 
 
@@ -174,10 +179,10 @@ def _step(change: Change, title: str | None, unit: str, events: tuple[int, int] 
 
 
 def _written_versions(
-    after: Copy, writes: list[Action], world: Look, rules: Rules
+    after: Copy, writes: list[Action], world: WorldState, rules: Rules
 ) -> dict[tuple[str, str], tuple[Digest, ...]]:
     """Return the digests of the written units: the planner then knows that a shortened stream is no damage."""
-    known = world.memory.parents.get(after.conversation)
+    known = world.baseline.parents.get(after.conversation)
     units = units_of(after, rules, known)
     written = {METADATA, STREAM} if any(action.unit == WHOLE for action in writes) else {a.unit for a in writes}
     return {
@@ -186,33 +191,33 @@ def _written_versions(
 
 
 def _after_write(
-    world: Look,
+    world: WorldState,
     after: Copy,
     history: Mapping[tuple[str, str], tuple[Digest, ...]],
     intents: Mapping[str, Intent],
     renames: AbstractSet[tuple[Side, str]],
     rules: Rules,
-) -> Look:
+) -> WorldState:
     """Return the world state after the store has been written.
 
     ``renames`` are conversations whose directory gets the name of its new title even without a baseline, as JP's next
     write would rename it.
     """
-    memory = world.memory
-    known = {key: (*(d for d in memory.history.get(key, ()) if d not in new), *new) for key, new in history.items()}
+    baseline = world.baseline
+    known = {key: (*(d for d in baseline.history.get(key, ()) if d not in new), *new) for key, new in history.items()}
     copies = sorted(_copies_after(world, after), key=lambda copy: (rules.format.order(copy.conversation), copy.path))
     return replace(
         world,
         store=replace(world.store, copies=tuple(copies)),
-        memory=replace(
-            memory,
-            history={**memory.history, **known},
-            intents={**memory.intents, **intents},
-            renames=memory.renames | renames,
+        baseline=replace(
+            baseline,
+            history={**baseline.history, **known},
+            intents={**baseline.intents, **intents},
+            renames=baseline.renames | renames,
         ),
     )
 
 
-def _copies_after(world: Look, after: Copy) -> Iterator[Copy]:
+def _copies_after(world: WorldState, after: Copy) -> Iterator[Copy]:
     yield after
     yield from (copy for copy in world.store.copies if copy.path != after.path)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from reconcile.library.backend import Change, Removal
     from reconcile.library.shared_index import PlanningBasis, SharedIndex
     from reconcile.library.values import Contents
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Plan
     from reconcile.model.snapshot import Copy, Digest
 
@@ -192,7 +192,7 @@ class FileSystemBackend:
             world = self._index.refresh()
             policy = replace(self._index.current_policy(), request=Remove((conversation,), how))
             try:
-                plan = make_plan(world.store, world.workspace, world.memory, policy, rules, self._clock_ns())
+                plan = make_plan(world.store, world.workspace, world.baseline, policy, rules, self._clock_ns())
             except RefusedError as error:
                 children = self._index.tree.children_of(conversation)
                 if children and removal.strategy is None:
@@ -208,7 +208,7 @@ class FileSystemBackend:
             raise PersistError(f"{conversation} stays: {words[0] if words else 'it could not be removed'}")
         return self._messages(plan, outcome)
 
-    def _apply_whole(self, plan: Plan, world: Look, lease: Lease) -> Outcome:
+    def _apply_whole(self, plan: Plan, world: WorldState, lease: Lease) -> Outcome:
         """Apply a plan of all conversations, and update the baseline."""
         with self._pool.lend(lease) as site:
             outcome, _ = self._carry_out(site, plan, world)
@@ -241,7 +241,7 @@ class FileSystemBackend:
 
     @staticmethod
     def _carry_out(
-        site: Site, plan: Plan, world: Look, history: Mapping[tuple[str, str], tuple[Digest, ...]] | None = None
+        site: Site, plan: Plan, world: WorldState, history: Mapping[tuple[str, str], tuple[Digest, ...]] | None = None
     ) -> tuple[Outcome, bool]:
         kept = [v for v in plan.preserve if not site.state.versions.has(v.digest, v.conversation, v.unit)]
         if not plan.concerned and not kept:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from reconcile.engine.session import Session
     from reconcile.library.values import Contents
-    from reconcile.model.baseline import Look, Memory
+    from reconcile.model.baseline import Baseline, WorldState
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy
     from reconcile.planning.incremental.side_index import KnownSide
@@ -47,7 +47,7 @@ class PlanningBasis(Struct, frozen=True):
     ``clean``: it equals the baseline. ``complete``: both sides were scanned as a whole.
     """
 
-    world: Look
+    world: WorldState
     whole: Whole
     clean: bool
     complete: bool
@@ -69,7 +69,7 @@ class SharedIndex:
         self._mutex, self._scan_mutex = threading.RLock(), threading.RLock()
         self._scans_begun = self._scans_done = 0
         """The number of full scans that have begun, and the number of the last one that has ended."""
-        self._world: Look
+        self._world: WorldState
         self._snapshots: Known
         self._tree: Tree
         self._rescanned: set[str] = set()
@@ -84,7 +84,7 @@ class SharedIndex:
             self._state.close()
             raise
 
-    def refresh(self) -> Look:
+    def refresh(self) -> WorldState:
         """Return the result of a full scan that began after this call; another thread may have done the scan.
 
         Raises:
@@ -107,19 +107,19 @@ class SharedIndex:
                 self._adopt(world, known, tree)
             return world
 
-    def _scan(self) -> Look:
+    def _scan(self) -> WorldState:
         world = self.session.look()
         for snapshot in (world.store, world.workspace):
             if any(not problem.path for problem in snapshot.problems):
                 refuse_link(self.session.site.conversations(snapshot.side))
         return world
 
-    def _build_tree(self, world: Look) -> Tree:
+    def _build_tree(self, world: WorldState) -> Tree:
         rules = self.session.rules
-        board = decide(world.store, world.workspace, world.memory, self.policy, rules, time.time_ns())
+        board = decide(world.store, world.workspace, world.baseline, self.policy, rules, time.time_ns())
         return Tree({id_: board.parentage[id_].parent for id_ in board.tree.walk()}, rules.format.order)
 
-    def _adopt(self, world: Look, known: Known, tree: Tree) -> None:
+    def _adopt(self, world: WorldState, known: Known, tree: Tree) -> None:
         """Replace the index by the result of a full scan, with the changes that were made during the scan."""
         for conversation in self._rescanned:
             for side in Side:
@@ -160,9 +160,9 @@ class SharedIndex:
                 closure = self._snapshots.above(conversation) | self._above(parent)
                 world = self._snapshots.look(closure, self._load_memory(closure))
                 suffices = self._snapshots.suffices() and all(
-                    self._differs_in_content_only(id_, world.memory) for id_ in closure
+                    self._differs_in_content_only(id_, world.baseline) for id_ in closure
                 )
-                is_clean = all(self._is_clean(id_, world.memory) for id_ in closure)
+                is_clean = all(self._is_clean(id_, world.baseline) for id_ in closure)
                 whole = self._snapshots.whole
             if suffices:
                 return PlanningBasis(
@@ -176,12 +176,12 @@ class SharedIndex:
         with self._mutex:
             closure = self._snapshots.around(conversation) | self._above(parent)
             world, whole = self._snapshots.look(closure, self._load_memory(closure)), self._snapshots.whole
-            is_clean = all(self._is_clean(id_, world.memory) for id_ in self._snapshots.above(conversation))
+            is_clean = all(self._is_clean(id_, world.baseline) for id_ in self._snapshots.above(conversation))
         return PlanningBasis(self.session.with_events(world), whole, is_clean, complete=True)
 
     def refresh_after(
         self, conversation: str, new_directories: Mapping[Side, Sequence[str]], *, complete: bool
-    ) -> Look:
+    ) -> WorldState:
         """Rescan after a plan of one conversation was applied.
 
         ``new_directories`` are those that the plan has created. ``complete``: the plan moved directories.
@@ -209,26 +209,26 @@ class SharedIndex:
     def _above(self, parent: str | None) -> frozenset[str]:
         return frozenset() if parent is None else self._snapshots.above(parent)
 
-    def _load_memory(self, conversations: Collection[str]) -> Memory:
+    def _load_memory(self, conversations: Collection[str]) -> Baseline:
         return self._state.load(self.session.checkout, conversations)
 
-    def _is_clean(self, conversation: str, memory: Memory) -> bool:
+    def _is_clean(self, conversation: str, baseline: Baseline) -> bool:
         kept, here = (side.of(conversation) for side in self._snapshots.sides.values())
-        settled = is_settled(conversation, kept, here, memory, self.session.rules)
-        return settled and not any(self._awaits_rename(copy, memory) for copy in (*kept, *here))
+        settled = is_settled(conversation, kept, here, baseline, self.session.rules)
+        return settled and not any(self._awaits_rename(copy, baseline) for copy in (*kept, *here))
 
-    def _awaits_rename(self, copy: Copy, memory: Memory) -> bool:
+    def _awaits_rename(self, copy: Copy, baseline: Baseline) -> bool:
         """Return whether a killed run left the directory with the name of an earlier title."""
-        if (copy.side, copy.conversation) not in memory.renames or not isinstance(copy.metadata, Metadata):
+        if (copy.side, copy.conversation) not in baseline.renames or not isinstance(copy.metadata, Metadata):
             return False
         return copy.dirname != self.session.format.dirname(copy.conversation, copy.metadata.title)
 
-    def _differs_in_content_only(self, conversation: str, memory: Memory) -> bool:
+    def _differs_in_content_only(self, conversation: str, baseline: Baseline) -> bool:
         """Return whether nothing but the content can differ from the baseline."""
-        if self._is_clean(conversation, memory):
+        if self._is_clean(conversation, baseline):
             return True
         kept, here = (side.of(conversation) for side in self._snapshots.sides.values())
-        agreed = memory.agreed.get(conversation)
+        agreed = baseline.agreed.get(conversation)
         return len(kept) == len(here) == 1 and agreed is not None and here[0].path == agreed.place
 
     def _has_appeared(self, conversation: str) -> bool:

@@ -51,7 +51,7 @@ class Intent(Struct, frozen=True):
         return self.kind is IntentKind.REMOVED or self.waits_for is not None
 
 
-class Agreed(Struct, frozen=True):
+class BaselineEntry(Struct, frozen=True):
     """The baseline of one conversation in one checkout: the content that both sides had last.
 
     ``units`` maps unit names to digests. ``parent`` is the parent that the metadata states. ``container`` is the
@@ -136,7 +136,7 @@ class Waiting(Struct, frozen=True):
     why: str = ""
 
 
-class Memory(Struct, frozen=True):
+class Baseline(Struct, frozen=True):
     """Everything remembered that a plan depends on.
 
     ``checkout_known``: this checkout was reconciled before; ``layout`` is the one it was last written with.
@@ -155,7 +155,7 @@ class Memory(Struct, frozen=True):
     checkout_known: bool = False
     layout: str | None = None
     store_identity: str | None = None
-    agreed: Mapping[str, Agreed] = field(default_factory=dict)
+    agreed: Mapping[str, BaselineEntry] = field(default_factory=dict)
     intents: Mapping[str, Intent] = field(default_factory=dict)
     history: Mapping[tuple[str, str], tuple[Digest, ...]] = field(default_factory=dict)
     parents: Mapping[str, str | None] = field(default_factory=dict)
@@ -184,13 +184,13 @@ class Memory(Struct, frozen=True):
         return last in {events for _, _, events in files}
 
 
-class Remembered(Struct, frozen=True, kw_only=True):
+class ConversationRecord(Struct, frozen=True, kw_only=True):
     """The records of one conversation in one checkout, except its history: an undo restores them.
 
     ``parent_known`` distinguishes a known root from an unknown conversation. ``asides`` are by unit.
     """
 
-    agreed: Agreed | None = None
+    agreed: BaselineEntry | None = None
     intent: Intent | None = None
     parent: str | None = None
     parent_known: bool = False
@@ -198,27 +198,29 @@ class Remembered(Struct, frozen=True, kw_only=True):
     asides: Mapping[str, AsideRecord] = field(default_factory=dict)
 
 
-def remembered(memory: Memory, conversations: Iterable[str], voided: Collection[str] = ()) -> dict[str, Remembered]:
+def records_of(
+    baseline: Baseline, conversations: Iterable[str], voided: Collection[str] = ()
+) -> dict[str, ConversationRecord]:
     """Return the records of conversations by id; those of ``voided`` are without baseline, as their store was lost."""
     asides: dict[str, dict[str, AsideRecord]] = {}
-    for (conversation, unit), record in memory.asides.items():
+    for (conversation, unit), record in baseline.asides.items():
         asides.setdefault(conversation, {})[unit] = record
     return {
-        conversation: Remembered(
-            agreed=memory.agreed.get(conversation) if conversation not in voided else None,
-            intent=memory.intents.get(conversation),
-            parent=memory.parents.get(conversation),
-            parent_known=conversation in memory.parents,
-            tombstone=memory.tombstones.get(conversation, frozenset()),
+        conversation: ConversationRecord(
+            agreed=baseline.agreed.get(conversation) if conversation not in voided else None,
+            intent=baseline.intents.get(conversation),
+            parent=baseline.parents.get(conversation),
+            parent_known=conversation in baseline.parents,
+            tombstone=baseline.tombstones.get(conversation, frozenset()),
             asides=asides.get(conversation, {}),
         )
         for conversation in conversations
     }
 
 
-class Look(Struct, frozen=True):
+class WorldState(Struct, frozen=True):
     """Both sides and the memory at one moment."""
 
     store: Snapshot
     workspace: Snapshot
-    memory: Memory
+    baseline: Baseline

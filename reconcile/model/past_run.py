@@ -12,7 +12,7 @@ from reconcile.model.snapshot import File
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from reconcile.model.baseline import Remembered
+    from reconcile.model.baseline import ConversationRecord
     from reconcile.model.plan import Action
     from reconcile.model.snapshot import Digest, Place
 
@@ -40,7 +40,7 @@ class PastRun(Struct, frozen=True):
     id: str
     steps: tuple[Action, ...]
     kept: Mapping[Place, tuple[Kept, ...]] = field(default_factory=dict)
-    remembered: Mapping[str, Remembered] = field(default_factory=dict)
+    remembered: Mapping[str, ConversationRecord] = field(default_factory=dict)
     since: Since = field(default_factory=lambda: Since({}, frozenset()))
     is_undo: bool = False
 

@@ -13,7 +13,7 @@ from reconcile.model.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.model.baseline import AsideRecord, Intent, Remembered, Verb, Waiting
+    from reconcile.model.baseline import AsideRecord, ConversationRecord, Intent, Verb, Waiting
     from reconcile.model.reasons import Reason
     from reconcile.model.snapshot import Digest, Place
 
@@ -194,7 +194,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Whether both sides equal the baseline: nothing to do, and nothing to record."""
     rooted: tuple[str, ...] = ()
     """Conversations that lose their parent on purpose; an absent key alone would not state that."""
-    remembered: tuple[tuple[str, Remembered], ...] = ()
+    remembered: tuple[tuple[str, ConversationRecord], ...] = ()
     """For an undo: the records from before the undone run, which become valid again."""
     about: frozenset[str] | None = None
     """The conversations of a limited plan, including those that it changes along; None: all."""

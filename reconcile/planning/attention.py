@@ -170,7 +170,7 @@ def _report_unit(board: Board, view: View, verdict: Verdict) -> None:
             f"{verdict.unit}: {verdict.noted.words}; the store's is in the vault, and `reconcile undo` brings it back"
         )
         board.note(view.id, verdict.noted, message, verdict.unit)
-    if board.memory.asides.get((view.id, verdict.unit)) != verdict.record:
+    if board.baseline.asides.get((view.id, verdict.unit)) != verdict.record:
         board.asides[view.id, verdict.unit] = verdict.record
 
 
@@ -227,7 +227,7 @@ def _report_parted(board: Board, view: View) -> None:
         message = f"git has it {here} here, and the store {there}; each stays as it is"
         ways = (f"reconcile resolve {view.id} --take {side}" for side in Side)
         board.set_aside(view, WHOLE, Reason.DISPLACED, message, *ways)
-    if board.memory.asides.get((view.id, PLACE)) != record:
+    if board.baseline.asides.get((view.id, PLACE)) != record:
         board.asides[view.id, PLACE] = record
 
 
@@ -249,7 +249,7 @@ def _remember(board: Board, view: View) -> None:
     if view.local and (view.intent is None or view.intent.kind is not IntentKind.LOCAL):
         board.intents[view.id] = Intent(IntentKind.LOCAL)
     for key in [(view.id, unit) for unit in (METADATA, STREAM)]:
-        if key in board.memory.asides and key[1] not in board.verdicts.get(view.id, {}):
+        if key in board.baseline.asides and key[1] not in board.verdicts.get(view.id, {}):
             board.asides[key] = None
 
 
@@ -294,7 +294,7 @@ def report_sides(board: Board, store: Snapshot, workspace: Snapshot) -> None:
 
 def _note_replaced(board: Board, store: Snapshot) -> None:
     """Say it once: of a store that isn't there it is remembered that it was lost, until there is one again."""
-    if board.memory.store_identity != LOST:
+    if board.baseline.store_identity != LOST:
         board.note(None, Reason.STORE_REPLACED, Reason.STORE_REPLACED.words)
     elif store.exists:
         message = "the store was lost since the last run here; what it lacks does not count as removed"

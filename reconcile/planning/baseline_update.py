@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconcile.model.baseline import LOST, Agreed, Intent, IntentKind, Verb
+from reconcile.model.baseline import LOST, BaselineEntry, Intent, IntentKind, Verb
 from reconcile.model.plan import Kind
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Metadata, ParentKind, Place, Side, joined
@@ -19,7 +19,7 @@ from reconcile.planning.rules.views import PLACE, views_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from reconcile.model.baseline import AsideRecord, Memory, Waiting
+    from reconcile.model.baseline import AsideRecord, Baseline, Waiting
     from reconcile.model.plan import Action, Plan
     from reconcile.model.snapshot import Copy, Digest, Snapshot
     from reconcile.model.units import Rules
@@ -35,7 +35,7 @@ class Changes(Struct):
     ``history`` holds, per id and unit, the digest that becomes the newest entry.
     """
 
-    agreed: dict[str, Agreed | None] = field(default_factory=dict)
+    agreed: dict[str, BaselineEntry | None] = field(default_factory=dict)
     history: dict[tuple[str, str], Digest] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)
     intents: dict[str, Intent | None] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Changes(Struct):
 def fold(
     store: Snapshot,
     workspace: Snapshot,
-    memory: Memory,
+    baseline: Baseline,
     plan: Plan,
     rules: Rules,
     undone: Collection[str] = (),
@@ -64,21 +64,21 @@ def fold(
     ids of actions that were not carried out after all: what they were for is still due, and not agreed on.
     ``whole`` is given where the scans and the memory are those of a part.
     """
-    sides = (whole or look_at_whole(store, workspace, memory, rules.format)).sides
-    run = _run_of(plan, undone, memory, (store, workspace), rules, sides)
+    sides = (whole or look_at_whole(store, workspace, baseline, rules.format)).sides
+    run = _run_of(plan, undone, baseline, (store, workspace), rules, sides)
     changes = Changes(intents=dict(plan.intents), asides=dict(plan.asides), tombstones=dict(plan.tombstones))
-    touched = {action.conversation for action in plan.actions} | memory.tombstones.keys()
+    touched = {action.conversation for action in plan.actions} | baseline.tombstones.keys()
     there = {copy.conversation for copy in (*store.copies, *workspace.copies)}
-    found = unsettled(store, workspace, memory, rules) | (touched & there)
+    found = unsettled(store, workspace, baseline, rules) | (touched & there)
     others = {each for each in found if not _is_about(plan, each)}
     left = _fold_alike(store, workspace, found - others, run, changes)
     buried = {conversation for conversation, digests in plan.tombstones if digests}
-    for view in views_of(store, workspace, memory, rules, left | others, places=dict(plan.places)).values():
+    for view in views_of(store, workspace, baseline, rules, left | others, places=dict(plan.places)).values():
         if view.id in others:
             _fold_other(view, run, changes)
         elif _is_gone(view, buried):
             # What is still due may be due because this one is gone.
-            if not undone and (_may_forget(view, plan, sides) or view.id in memory.tombstones):
+            if not undone and (_may_forget(view, plan, sides) or view.id in baseline.tombstones):
                 changes.agreed[view.id] = None
                 if view.intent is not None and view.intent.kind is not IntentKind.LOCAL:
                     changes.intents[view.id] = None
@@ -86,11 +86,11 @@ def fold(
             _fold_one(view, run, changes)
     saved = {copy.conversation for copy in store.copies}
     changes.agreed |= {conversation: None for conversation in plan.voided if conversation not in saved}
-    _fold_whole(store, memory, plan, sides, changes)
-    _fold_partitions(memory, plan, undone, changes)
-    if memory.waiting:
+    _fold_whole(store, baseline, plan, sides, changes)
+    _fold_partitions(baseline, plan, undone, changes)
+    if baseline.waiting:
         _fold_requests((store, workspace), run, plan, sides, changes)
-    changes.intents = {key: intent for key, intent in changes.intents.items() if memory.intents.get(key) != intent}
+    changes.intents = {key: intent for key, intent in changes.intents.items() if baseline.intents.get(key) != intent}
     return changes
 
 
@@ -105,14 +105,14 @@ def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, 
     """End the requests that are carried out; a decision of `resolve` waits only while something of it was put off."""
     from reconcile.planning.requests.edits import is_due, is_unseen  # here: most runs find no request that waits
 
-    memory, rules = run.memory, run.rules
-    there = {copy.conversation for snapshot in snapshots for copy in snapshot.copies}.union(memory.agreed)
-    views = views_of(*snapshots, memory, rules, {each for each, _ in memory.waiting if each in there})
+    baseline, rules = run.baseline, run.rules
+    there = {copy.conversation for snapshot in snapshots for copy in snapshot.copies}.union(baseline.agreed)
+    views = views_of(*snapshots, baseline, rules, {each for each, _ in baseline.waiting if each in there})
     put_off = plan.put_off.union(conversation for conversation, _ in run.unwritten)
     ended: dict[tuple[str, Verb], Waiting | None] = {}
-    for (conversation, verb), waiting in memory.waiting.items():
+    for (conversation, verb), waiting in baseline.waiting.items():
         view = views.get(conversation)
-        parent = changes.parents.get(conversation, memory.parents.get(conversation))
+        parent = changes.parents.get(conversation, baseline.parents.get(conversation))
         due = view is not None and is_due(view, verb, waiting, parent, sides, rules)
         if due and view is not None and verb is Verb.RESOLVE and _is_about(plan, conversation):
             due = conversation in put_off or is_unseen(view, sides)
@@ -126,16 +126,16 @@ def _is_about(plan: Plan, conversation: str) -> bool:
     return (plan.about is None or conversation in plan.about) and conversation not in plan.moving
 
 
-def _fold_partitions(memory: Memory, plan: Plan, undone: Collection[str], changes: Changes) -> None:
+def _fold_partitions(baseline: Baseline, plan: Plan, undone: Collection[str], changes: Changes) -> None:
     """Remember which commits' partition the store's has replaced: where git puts that back, it is an older one."""
     for action in plan.actions:
-        found = memory.committed.get(action.conversation)
+        found = baseline.committed.get(action.conversation)
         moved = action.kind in (Kind.ARCHIVE, Kind.UNARCHIVE) and action.id not in undone
         if moved and found is not None and action.source == Place(Side.WORKSPACE, found.place):
             changes.history[action.conversation, PLACE] = found.since
 
 
-def _fold_whole(store: Snapshot, memory: Memory, plan: Plan, sides: Sides, changes: Changes) -> None:
+def _fold_whole(store: Snapshot, baseline: Baseline, plan: Plan, sides: Sides, changes: Changes) -> None:
     """Remember what concerns a side as a whole; a limited run has not carried it out for the others.
 
     A store that is lost still, is lost for every checkout. One that was renewed is known once nothing was left out, and
@@ -143,12 +143,12 @@ def _fold_whole(store: Snapshot, memory: Memory, plan: Plan, sides: Sides, chang
     """
     changes.store_lost = sides.store_emptied or plan.store_lost
     whole = plan.about is None and not (sides.store_renewed and (plan.moving or sides.workspace_emptied))
-    if whole or memory.store_identity is None or sides.store_emptied:
-        known = memory.store_identity is not None
+    if whole or baseline.store_identity is None or sides.store_emptied:
+        known = baseline.store_identity is not None
         identity = store.identity if store.exists and not sides.store_emptied else LOST if known else None
-        if identity != memory.store_identity:
+        if identity != baseline.store_identity:
             changes.store_identity = identity
-    if memory.layout != plan.layout and plan.about is None:
+    if baseline.layout != plan.layout and plan.about is None:
         changes.layout = plan.layout
 
 
@@ -164,7 +164,7 @@ def _fold_other(view: View, run: _Run, changes: Changes) -> None:
 
 def _remember_parent(view: View, run: _Run, changes: Changes) -> str | None:
     parent = _parent(view, run)
-    if run.memory.parents.get(view.id) != parent:
+    if run.baseline.parents.get(view.id) != parent:
         changes.parents[view.id] = parent
     return parent
 
@@ -238,7 +238,7 @@ def _may_forget(view: View, plan: Plan, sides: Sides) -> bool:
 class _Run(Struct, frozen=True, kw_only=True):
     """What the fold of one conversation depends on besides its view; all but the first two are the plan's."""
 
-    memory: Memory
+    baseline: Baseline
     rules: Rules
     displaced: frozenset[str]
     places_none: bool
@@ -266,25 +266,25 @@ class _Run(Struct, frozen=True, kw_only=True):
         """The conversations of which what the run has left undone, or still has to, says more than that both sides are
         equal.
         """
-        return frozenset([key for key, _ in self.unwritten] + [key for _, key in self.memory.renames])
+        return frozenset([key for key, _ in self.unwritten] + [key for _, key in self.baseline.renames])
 
     def becomes_newest(self, conversation: str, unit: str, digest: Digest) -> bool:
         """Tell whether a content that both sides hold is a new version, or an old one that this run has chosen.
 
         An old version that somebody else put on both sides stays old: the history goes on from the newest one.
         """
-        known = self.memory.history.get((conversation, unit), ())
+        known = self.baseline.history.get((conversation, unit), ())
         chosen = not self.chosen.isdisjoint({(conversation, unit), (conversation, WHOLE)})
         return digest not in known or (chosen and known[-1] != digest)
 
 
 def _run_of(
-    plan: Plan, undone: Collection[str], memory: Memory, snapshots: Sequence[Snapshot], rules: Rules, sides: Sides
+    plan: Plan, undone: Collection[str], baseline: Baseline, snapshots: Sequence[Snapshot], rules: Rules, sides: Sides
 ) -> _Run:
     store, workspace = snapshots
     left = [action for action in plan.actions if action.id in undone]
     return _Run(
-        memory=memory,
+        baseline=baseline,
         rules=rules,
         displaced=plan.displaced,
         places_none=plan.policy.request is not None and plan.policy.tree_edit is None,
@@ -313,12 +313,12 @@ def _fold_alike(
         ours, theirs = kept.get(conversation, ()), here.get(conversation, ())
         agreed = None
         if len(ours) == len(theirs) == 1 and conversation not in special:
-            agreed = adoption(*ours, *theirs, run.memory, run.rules)
+            agreed = adoption(*ours, *theirs, run.baseline, run.rules)
         if agreed is None:
             left.add(conversation)
             continue
         changes.agreed[conversation] = agreed
-        if run.memory.parents.get(conversation) != agreed.parent:
+        if run.baseline.parents.get(conversation) != agreed.parent:
             changes.parents[conversation] = agreed.parent
         for unit, digest in agreed.units.items():
             if run.becomes_newest(conversation, unit, digest):
@@ -331,11 +331,11 @@ def _fold_one(view: View, run: _Run, changes: Changes) -> None:
     parent = _remember_parent(view, run, changes)
     legacy = _remember_legacy(view, changes)
     workspace = view.workspace.main
-    if view.id in run.memory.tombstones:
+    if view.id in run.baseline.tombstones:
         changes.tombstones[view.id] = None
     for name in (METADATA, STREAM):
         digest = view.store.digest(name)
-        known = run.memory.history.get((view.id, name), ())
+        known = run.baseline.history.get((view.id, name), ())
         if digest is not None and (view.id, name) in run.kept and known and known[-1] != digest:
             changes.history[view.id, name] = digest
     if workspace is None:
@@ -368,7 +368,7 @@ def _remember_saved(view: View, run: _Run, changes: Changes) -> None:
         changes.agreed[view.id] = replace(view.agreed, units={**view.agreed.units, **saved})
 
 
-def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes: Changes) -> Agreed | None:
+def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes: Changes) -> BaselineEntry | None:
     """Return the new baseline: units that both hold equal, and what follows from equal metadata."""
     assert view.store.main is not None  # noqa: S101 - the caller asked
     ours, theirs = units_of(view.store.main, run.rules, None), units_of(workspace, run.rules, None)
@@ -398,7 +398,7 @@ def _agreed(view: View, workspace: Copy, parent: str | None, run: _Run, changes:
         return None
     in_sync = METADATA in ours and METADATA in theirs and ours[METADATA].digest == theirs[METADATA].digest
     elsewhere = run.places_none or view.id in run.displaced
-    return Agreed(
+    return BaselineEntry(
         units=units,
         parent=parent if in_sync or before is None else before.parent,
         title=_title(view, workspace, run) if before is None or in_sync else before.title,
@@ -415,7 +415,7 @@ def _title(view: View, workspace: Copy, run: _Run) -> str | None:
     unnamed = [copy.side for copy in (view.store.main, workspace) if copy.dirname != name]
     if view.agreed is None or METADATA not in view.agreed.units:
         # A first run that was cut short before a rename may be followed by one that isn't about it.
-        due = view.id in run.unmoved or any((side, view.id) in run.memory.renames for side in unnamed)
+        due = view.id in run.unmoved or any((side, view.id) in run.baseline.renames for side in unnamed)
         return None if due else title
     return view.agreed.title if unnamed else title
 

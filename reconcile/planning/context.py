@@ -22,7 +22,7 @@ from reconcile.planning.rules.presence import Goal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.model.baseline import AsideRecord, Intent, Memory, Verb
+    from reconcile.model.baseline import AsideRecord, Baseline, Intent, Verb
     from reconcile.model.format import Mended
     from reconcile.model.options import Take
     from reconcile.model.policy import Policy
@@ -77,12 +77,12 @@ class Edits(Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
     dropped: frozenset[tuple[str, Verb]] = frozenset()
 
-    def remembering(self, memory: Memory) -> Memory:
+    def remembering(self, baseline: Baseline) -> Baseline:
         """Return what is remembered as if the intents held already; what leaves is saved whatever was set aside."""
-        kept = {key: intent for key, intent in memory.intents.items() if key not in self.intents}
+        kept = {key: intent for key, intent in baseline.intents.items() if key not in self.intents}
         changed = {key: intent for key, intent in self.intents.items() if intent is not None}
-        asides = {key: record for key, record in memory.asides.items() if key[0] not in self.leaving}
-        return replace(memory, intents=kept | changed, asides=asides)
+        asides = {key: record for key, record in baseline.asides.items() if key[0] not in self.leaving}
+        return replace(baseline, intents=kept | changed, asides=asides)
 
     def joining(self, policy: Policy) -> Policy:
         """Return the policy of a plain run that carries them out besides everything else."""
@@ -99,7 +99,7 @@ class Board(Struct, kw_only=True):
     """Decisions by conversation, the virtual sides, and the plan in the making."""
 
     views: dict[str, View]
-    memory: Memory
+    baseline: Baseline
     policy: Policy
     rules: Rules
     sides: Sides
@@ -173,7 +173,7 @@ class Board(Struct, kw_only=True):
             return main.dirname
         name = self.rules.format.dirname(view.id, final.title)
         # A first run that was cut short between a new title and the name that goes with it.
-        due = not known and (main.side, view.id) in self.memory.renames
+        due = not known and (main.side, view.id) in self.baseline.renames
         return name if due or any(title != final.title for title in before) else main.dirname
 
     def free_id(self, taken: set[str]) -> str:

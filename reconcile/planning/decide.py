@@ -27,7 +27,7 @@ from reconcile.planning.steps.derived import as_mended, due_first, rebuild_first
 from reconcile.planning.steps.placement import choose_directories
 
 if TYPE_CHECKING:
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Snapshot
     from reconcile.model.units import Rules, Unit
@@ -40,7 +40,7 @@ _LEADS = {Take.STORE: Lead.STORE, Take.WORKSPACE: Lead.WORKSPACE, Take.KEEP: Lea
 def decide(
     store: Snapshot,
     workspace: Snapshot,
-    memory: Memory,
+    baseline: Baseline,
     policy: Policy,
     rules: Rules,
     now_ns: int,
@@ -54,20 +54,22 @@ def decide(
     edits = edits or Edits()
     found, mended = workspace, due_first(workspace, policy, rules)
     workspace = as_mended(workspace, mended, rules, now_ns) if mended else workspace
-    whole = whole or look_at_whole(store, workspace, memory, rules.format)
+    whole = whole or look_at_whole(store, workspace, baseline, rules.format)
     if _recovers(policy):
         whole = replace(whole, sides=replace(whole.sides, workspace_emptied=False))
-    before, memory = memory, edits.remembering(memory)
+    before, baseline = baseline, edits.remembering(baseline)
     if mended:  # what was made right isn't old, even where it was so before
         right = {each.path for each in mended}
-        memory = replace(memory, history={key: each for key, each in memory.history.items() if key[0] not in right})
-    views = views_of(store, workspace, memory, rules, leaving=edits.leaving)
+        baseline = replace(
+            baseline, history={key: each for key, each in baseline.history.items() if key[0] not in right}
+        )
+    views = views_of(store, workspace, baseline, rules, leaving=edits.leaving)
     decided = ((each, _LEADS.get(take)) for each, take in policy.decisions.items() if each in views)
     views |= {each: replace(views[each], lead=lead) for each, lead in decided if lead and views[each].is_parted}
     nodes = {Side.STORE: nodes_of(store), Side.WORKSPACE: nodes_of(workspace)}
     board = Board(
         views=views,
-        memory=memory,
+        baseline=baseline,
         policy=policy,
         rules=rules,
         sides=whole.sides,
@@ -79,7 +81,7 @@ def decide(
         mended=mended,
         held=list(edits.held),
         notes=list(edits.notes),
-        asides={key: None for key in before.asides if key not in memory.asides},
+        asides={key: None for key in before.asides if key not in baseline.asides},
     )
     rebuild_first(board, found)
     for view in views.values():
@@ -107,16 +109,16 @@ def _decide_one(board: Board, view: View) -> None:
     presence = _presence(board, view)
     board.presences[view.id] = presence
     if presence.goal is Goal.SYNC:
-        verdicts = decide_units(view, board.memory, board.policy, board.sides)
+        verdicts = decide_units(view, board.baseline, board.policy, board.sides)
         if older := {verdict.unit for verdict in verdicts if verdict.outcome is Outcome.BEHIND}:
             view = board.views[view.id] = without_speakers(view, older)
-            verdicts = decide_units(view, board.memory, board.policy, board.sides)
+            verdicts = decide_units(view, board.baseline, board.policy, board.sides)
         verdicts = tuple(_with_metadata(view, verdict) for verdict in verdicts)
         if any(v.unit == STREAM and v.outcome is Outcome.BEHIND for v in verdicts):
             verdicts = tuple(_waiting(verdict) for verdict in verdicts)
         board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     elif view.workspace.main is None:
-        verdicts = decide_carried(view, board.memory, board.policy)
+        verdicts = decide_carried(view, board.baseline, board.policy)
         board.verdicts[view.id] = {verdict.unit: verdict for verdict in verdicts}
     metadata = board.verdicts.get(view.id, {}).get(METADATA)
     board.parentage[view.id] = decide_parent(view, metadata)
@@ -136,7 +138,7 @@ def _recovers(policy: Policy) -> bool:
 
 
 def _presence(board: Board, view: View) -> Presence:
-    presence = decide_presence(view, board.views, board.memory, board.policy, board.sides)
+    presence = decide_presence(view, board.views, board.baseline, board.policy, board.sides)
     if view.id in board.edits.deleted:
         return Presence(Goal.REMOVE, presence.case, "removed", board.edits.deleted[view.id])
     if presence.goal in (Goal.IMPORT, Goal.PROJECT, Goal.WAIT) and lacking(view, board.policy):

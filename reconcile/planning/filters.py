@@ -274,7 +274,7 @@ def left_alone(plan: Plan, undone: Collection[str]) -> frozenset[str]:
 
 def leave_undone(board: Board, actions: list[Action], store: Snapshot, workspace: Snapshot) -> list[Action]:
     """Leave out what would do again what was undone; records that no longer hold are released."""
-    records = {key[0]: record for key, record in board.memory.asides.items() if key[1] == WHOLE}
+    records = {key[0]: record for key, record in board.baseline.asides.items() if key[1] == WHOLE}
     if not records:
         return actions
     refused = {key for key in records if key in board.views and lacking(board.views[key], board.policy)}

@@ -37,7 +37,7 @@ from reconcile.planning.steps.removal import doomed_copies, inhabitants, remove
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest, Snapshot
     from reconcile.model.units import Rules
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 def make_plan(
     store: Snapshot,
     workspace: Snapshot,
-    memory: Memory,
+    baseline: Baseline,
     policy: Policy,
     rules: Rules,
     now_ns: int,
@@ -63,30 +63,30 @@ def make_plan(
     Raises:
         RefusedError: what a command asks for can't be.
     """
-    quiet = quiet_plan(store, workspace, memory, policy, rules) if policy.request is None else None
+    quiet = quiet_plan(store, workspace, baseline, policy, rules) if policy.request is None else None
     if quiet is not None and not (rules.format.places and due_first(workspace, policy, rules)):
         return replace(quiet, policy=policy, now_ns=now_ns)
     plain = policy.request is None and whole is None and rules.format.places is None
-    if plain and (found := projection_of(store, workspace, memory, policy, rules, now_ns)) is not None:
+    if plain and (found := projection_of(store, workspace, baseline, policy, rules, now_ns)) is not None:
         return found
-    remaining = remaining_of(store, workspace, memory, policy, rules) if plain else None
+    remaining = remaining_of(store, workspace, baseline, policy, rules) if plain else None
     if remaining is not None:
-        part = remaining.store, remaining.workspace, remaining.memory
+        part = remaining.store, remaining.workspace, remaining.baseline
         return remaining.joined(plan_by_rules(*part, policy, rules, now_ns, remaining.whole))
-    return plan_by_rules(store, workspace, memory, policy, rules, now_ns, whole)
+    return plan_by_rules(store, workspace, baseline, policy, rules, now_ns, whole)
 
 
 def plan_by_rules(
     store: Snapshot,
     workspace: Snapshot,
-    memory: Memory,
+    baseline: Baseline,
     policy: Policy,
     rules: Rules,
     now_ns: int,
     whole: Whole | None = None,
 ) -> Plan:
     """Return the same plan, with nothing taken for granted at a glance."""
-    decided = partial(decide, store, workspace, memory, rules=rules, now_ns=now_ns, whole=whole)
+    decided = partial(decide, store, workspace, baseline, rules=rules, now_ns=now_ns, whole=whole)
     written = partial(_written, store=store, workspace=workspace)
     unasked = board = decided(policy)
     if (request := policy.tree_edit) is not None:
@@ -98,7 +98,7 @@ def plan_by_rules(
         board = decided(edits.deciding(asked), edits=edits)
         if (fewer := keeping_parents(board)) is not None:
             board = decided(fewer.deciding(asked), edits=fewer)
-    elif memory.waiting and not _is_limited_by_command(policy):
+    elif baseline.waiting and not _is_limited_by_command(policy):
         from reconcile.planning.requests.edits import unfinished  # here: most runs find no request that waits
         from reconcile.planning.requests.remove import keeping_parents
 
@@ -110,7 +110,7 @@ def plan_by_rules(
         if policy.decisions:
             unasked = decided(replace(policy, only=frozenset(), decisions={}))
         board.due = due(written(unasked))
-    if not (memory.waiting or policy.request or policy.decisions):
+    if not (baseline.waiting or policy.request or policy.decisions):
         return replace(written(board), policy=policy)
     from reconcile.planning.requests.edits import asked_for, recorded
 

@@ -18,7 +18,7 @@ _REMOVALS = (Kind.REMOVE, Kind.REMOVE_STALE)
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Action, Expect, Item, Plan, Write
     from reconcile.model.snapshot import File, Place, Side
 
@@ -58,13 +58,13 @@ def _to_be_applied_again(item: Item) -> Item:
     return replace(item, message=f"{Reason.GIT_BUSY.words}; apply the plan again at its end")
 
 
-def moved_on(saved: Plan, fresh: Plan, look: Look, decided: Collection[str] = ()) -> dict[str, str]:
+def moved_on(saved: Plan, fresh: Plan, world: WorldState, decided: Collection[str] = ()) -> dict[str, str]:
     """Say of each saved action in what way the present isn't what it was made for: it is done already, its own files
     changed, something else would come before it, or the other files of its conversation changed.
     """
     present = {
         replace(copy.place, path=joined(copy.path, file.name)): file
-        for snapshot in (look.store, look.workspace)
+        for snapshot in (world.store, world.workspace)
         for copy in snapshot.copies
         for file in copy.files
     }

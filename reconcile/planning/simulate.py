@@ -17,7 +17,7 @@ from reconcile.model.snapshot import WHOLE, Place, Side, joined
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.plan import Action, Plan
     from reconcile.model.snapshot import Digest, Snapshot
 
@@ -61,7 +61,7 @@ def simulate(plan: Plan, before: Listing) -> Listing:
     return tree.listing()
 
 
-def surprises(plan: Plan, undone: Collection[str], before: Look, after: Look) -> frozenset[str]:
+def surprises(plan: Plan, undone: Collection[str], before: WorldState, after: WorldState) -> frozenset[str]:
     """Return the conversations of which something is another than the plan leads to: somebody else wrote meanwhile.
 
     ``undone`` are the ids of actions that were not carried out.

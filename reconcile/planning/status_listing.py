@@ -57,7 +57,7 @@ def standings(
     items |= {item.conversation: item for item in plan.held}
     requests: dict[str, str] = {
         conversation: words_for(conversation, verb, waiting)
-        for (conversation, verb), waiting in board.memory.waiting.items()
+        for (conversation, verb), waiting in board.baseline.waiting.items()
     }
     hollow: dict[str, list[str]] = {}
     for copy in empty:

@@ -1,4 +1,4 @@
-"""`model.baseline.Memory` in the state's tables: read in bulk, written by change (docs/design/run.md#rule-52)."""
+"""`model.baseline.Baseline` in the state's tables: read in bulk, written by change (docs/design/run.md#rule-52)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import (
     LOST,
-    Agreed,
     AsideKind,
     AsideRecord,
+    Baseline,
+    BaselineEntry,
+    ConversationRecord,
     Intent,
     IntentKind,
-    Memory,
-    Remembered,
     Verb,
     Waiting,
 )
@@ -44,7 +44,7 @@ class Fold(Struct, frozen=True, kw_only=True):
     one of ``brought`` was agreed on in another checkout: they are saved into a store that lacks them.
     """
 
-    agreed: Mapping[str, Agreed | None] = field(default_factory=dict)
+    agreed: Mapping[str, BaselineEntry | None] = field(default_factory=dict)
     history: Mapping[tuple[str, str], tuple[Digest, ...]] = field(default_factory=dict)
     parents: Mapping[str, str | None] = field(default_factory=dict)
     intents: Mapping[str, Intent | None] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Fold(Struct, frozen=True, kw_only=True):
         return not (any(changes) or lost) and self.store_identity is None and self.layout is None
 
 
-def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None = None) -> Memory:
+def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None = None) -> Baseline:
     """All that is remembered for one checkout; with None only what belongs to the store as a whole.
 
     ``only``: of these conversations alone, of a few at a cost that the others have no part in.
@@ -111,7 +111,7 @@ def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[
         "SELECT conversation, unit, kind, store, workspace FROM aside WHERE checkout = ?",
         checkout,
     )
-    return Memory(
+    return Baseline(
         checkout_known=layout is not None or bool(agreed),
         layout=layout,
         store_identity=store_identity,
@@ -186,14 +186,14 @@ def _fews(conversations: Iterable[str]) -> Iterator[list[str]]:
 
 def _load_agreed(
     connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None
-) -> dict[str, Agreed]:
+) -> dict[str, BaselineEntry]:
     units: dict[str, dict[str, Digest]] = {}
     sql = "SELECT conversation, unit, digest FROM agreed_unit WHERE checkout = ?"
     for conversation, unit, digest in _about(connection, only, sql, checkout):
         units.setdefault(conversation, {})[unit] = digest
     sql = "SELECT conversation, parent, title, container, place FROM agreed WHERE checkout = ?"
     rows = _about(connection, only, sql, checkout)
-    return {row[0]: Agreed(units.get(row[0], {}), row[1], row[2], row[3], row[4]) for row in rows}
+    return {row[0]: BaselineEntry(units.get(row[0], {}), row[1], row[2], row[3], row[4]) for row in rows}
 
 
 def load_intents(
@@ -302,7 +302,7 @@ def newest_change(connection: sqlite3.Connection) -> int:
     return int(number)
 
 
-def put_back(connection: sqlite3.Connection, checkout: int, again: Mapping[str, Remembered]) -> None:
+def put_back(connection: sqlite3.Connection, checkout: int, again: Mapping[str, ConversationRecord]) -> None:
     """Have what was remembered of some conversations hold again, within the caller's transaction."""
     for table in ("parent", "tombstone"):
         connection.executemany(f"DELETE FROM {table} WHERE conversation = ?", encoded((key,) for key in again))  # noqa: S608
@@ -318,7 +318,7 @@ def put_back(connection: sqlite3.Connection, checkout: int, again: Mapping[str, 
     save(connection, checkout, fold)
 
 
-def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[str, Agreed | None]) -> None:
+def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[str, BaselineEntry | None]) -> None:
     gone = [(checkout, conversation) for conversation, now in agreed.items() if now is None]
     connection.executemany("DELETE FROM agreed WHERE checkout = ? AND conversation = ?", encoded(gone))
     # In order, here and below: the pages of a table are filled and written one after the other.

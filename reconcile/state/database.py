@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.state.directory import Generation
 
 __all__ = ["Checkout", "Conflict", "Fold", "State", "StateError"]
@@ -160,7 +160,7 @@ class State:
         with transaction(self._connection, self._path):
             self._connection.execute("DELETE FROM checkout WHERE id = ?", (checkout,))
 
-    def load(self, checkout: int | None, only: Collection[str] | None = None) -> Memory:
+    def load(self, checkout: int | None, only: Collection[str] | None = None) -> Baseline:
         """All that is remembered for this checkout; with None only what belongs to the store as a whole.
 
         ``only``: of these conversations alone, of a few at a cost that the others have no part in.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Remembered
+from reconcile.model.baseline import AsideKind, AsideRecord, BaselineEntry, ConversationRecord, Intent, IntentKind
 from reconcile.state import baseline_table
 from reconcile.state.connection import as_json, encoded, encoding, select
 from reconcile.state.schema import LIBRARY, state_errors, transaction
@@ -109,7 +109,7 @@ class Journal:
             self._connection.executemany("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", encoded([row]))
         return run
 
-    def remember(self, run: str, before: Mapping[str, Remembered]) -> None:
+    def remember(self, run: str, before: Mapping[str, ConversationRecord]) -> None:
         """Write down what is remembered of the conversations that a run concerns, before it changes any of it."""
         with transaction(self._connection, self._path):
             self._connection.executemany(
@@ -117,7 +117,7 @@ class Journal:
                 encoding((run, key, as_json(each)) for key, each in before.items()),
             )
 
-    def remembered(self, run: str) -> dict[str, Remembered]:
+    def remembered(self, run: str) -> dict[str, ConversationRecord]:
         """Return what was remembered before a run."""
         sql = "SELECT conversation, content FROM remembered WHERE run = ?"
         with state_errors(self._path):
@@ -155,7 +155,7 @@ class Journal:
             return frozenset(row[0] for row in select(self._connection, sql, (now_ns,)))
 
     def record_intents(
-        self, run: str, checkout: int, fold: baseline_table.Fold, again: Mapping[str, Remembered] | None = None
+        self, run: str, checkout: int, fold: baseline_table.Fold, again: Mapping[str, ConversationRecord] | None = None
     ) -> None:
         """Write a plan's intents, asides and tombstones, ahead of its actions. Undo finds the old intents.
 
@@ -307,11 +307,11 @@ def _intent_to_json(intent: Intent | None) -> str | None:
     return None if intent is None else as_json(intent)
 
 
-def _remembered_from_json(text: str) -> Remembered:
+def _remembered_from_json(text: str) -> ConversationRecord:
     found = json.loads(text)
     agreed, intent = found["agreed"], found["intent"]
-    return Remembered(
-        agreed=None if agreed is None else Agreed(**agreed),
+    return ConversationRecord(
+        agreed=None if agreed is None else BaselineEntry(**agreed),
         intent=None if intent is None else _intent_of(intent),
         parent=found["parent"],
         parent_known=found["parent_known"],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconcile.adapters.roots import Roots
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from reconcile.model.format import Format
 
 
@@ -37,17 +37,17 @@ class LostError(ReconcileError):
     exit_code = 4
 
 
-def refuse_lost(look: Look, roots: Roots, fmt: Format) -> None:
+def refuse_lost(world: WorldState, roots: Roots, fmt: Format) -> None:
     """Raise an error while the store is lost: until it is back, or a command has filled it.
 
     Raises:
         LostError: the store is lost.
     """
-    store, memory = look.store, look.memory
+    store, baseline = world.store, world.baseline
     there = {copy.conversation for copy in store.copies}
-    lacking = memory.agreed.keys() - there - memory.tombstones.keys()
-    replaced = memory.store_identity not in (None, LOST, store.identity)
-    if not lacking or not (replaced or has_lost_all(store, memory, fmt)):
+    lacking = baseline.agreed.keys() - there - baseline.tombstones.keys()
+    replaced = baseline.store_identity not in (None, LOST, store.identity)
+    if not lacking or not (replaced or has_lost_all(store, baseline, fmt)):
         return
     found = "another directory" if store.copies else "an empty directory" if store.exists else "nothing"
     raise LostError(
@@ -56,13 +56,15 @@ def refuse_lost(look: Look, roots: Roots, fmt: Format) -> None:
     )
 
 
-def refuse_merging(look: Look, roots: Roots, fmt: Format) -> None:
+def refuse_merging(world: WorldState, roots: Roots, fmt: Format) -> None:
     """Raise an error while JP merges the store into another one.
 
     Raises:
         MergingError: conversations of the store are in the other one.
     """
-    gone = look.memory.agreed.keys() - {copy.conversation for copy in look.store.copies} if roots.siblings else set()
+    gone = (
+        world.baseline.agreed.keys() - {copy.conversation for copy in world.store.copies} if roots.siblings else set()
+    )
     for sibling in roots.siblings if gone else ():
         if not gone.isdisjoint(_conversations(os.path.join(sibling, CHILDREN), fmt)):
             raise MergingError(

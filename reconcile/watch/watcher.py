@@ -278,8 +278,8 @@ class WatchLoop:
         """Check that both sides are still the same directories, and that both send events."""
         if (roots := self._target.find()) != self._session.roots:
             raise MovedError(f"{roots.store}: it is another one now")
-        refuse_merging(run.look, roots, self._session.format)
-        refuse_lost(run.look, roots, self._session.format)
+        refuse_merging(run.world, roots, self._session.format)
+        refuse_lost(run.world, roots, self._session.format)
         if self._polling_until is None:
             self._listen(self._listener.check)
 
@@ -323,7 +323,7 @@ class WatchLoop:
 
 def _directories_of(run: Pass, conversation: str) -> Directories:
     """Return the directories of a conversation."""
-    snapshots = (run.look.store, run.look.workspace)
+    snapshots = (run.world.store, run.world.workspace)
     return {
         snapshot.side: {copy.path for copy in snapshot.copies if copy.conversation == conversation}
         for snapshot in snapshots

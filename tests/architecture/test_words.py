@@ -49,34 +49,31 @@ OLD_NAMES: dict[str, str] = {
     "cli": "look onwards told worded",
     "cli/commands": "asked board called each found look standing tell",
     "reconcile/adapters": "found leftovers look",
-    "reconcile/apply": "asked asking deed found halves hear look looked memory",
-    "reconcile/engine": "asked board each found look loose memory met recalled remembered tell usual",
+    "reconcile/apply": "asked asking deed found halves hear look looked",
+    "reconcile/engine": "asked board each found look loose met recalled remembered tell usual",
     "reconcile/formats": "alike called each found leftovers look made memory mend mended mine tell theirs torn",
     "reconcile/fs": "given",
     "reconcile/index": "asked found look looked looks made settled sweep",
-    "reconcile/inspect": "board look theirs",
+    "reconcile/inspect": "board theirs",
     "reconcile/library": "memory spot",
-    "reconcile/model": "agreed found look memory mended remembered",
+    "reconcile/model": "found mended",
     "reconcile/planning": (
         "agreed alike asked asking board doomed each found joining kin look looked made memory mended "
         "remembered settled spot standing torn unsettled whereabouts"
     ),
     "reconcile/scan": "each found hear heard look looks relook spot sweep swept told usual",
     "reconcile/state": "agreed anew found made memory remembered standing tell",
-    "reconcile/watch": "look",
 }
 """By package, the old words that names still have."""
 
 HARD_TO_READ: set[str] = {
     "cli",
     "cli/commands",
-    "cli/output",
     "reconcile/adapters",
     "reconcile/apply",
     "reconcile/engine",
     "reconcile/formats",
     "reconcile/index",
-    "reconcile/inspect",
     "reconcile/planning",
     "reconcile/scan",
     "reconcile/serialization",

@@ -110,9 +110,9 @@ def test_nothing_that_a_title_or_a_name_brings_acts_on_the_terminal() -> None:
 def test_ancestors_are_shown_above_what_is_done_below_them() -> None:
     parent = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
     child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
-    memory = agreed_on(parent, f"1-a/conversations/{child}")
+    baseline = agreed_on(parent, f"1-a/conversations/{child}")
     workspace = here(parent, f"1-a/conversations/{child.replace('[1]', '[1 2]')}")
-    shown = lines(plan_of(stored(parent, child), workspace, memory))
+    shown = lines(plan_of(stored(parent, child), workspace, baseline))
     assert [line.split()[0] for line in shown if line] == ["A", "B", "copy"]
     assert [len(line) - len(line.lstrip()) for line in shown if line] == [0, 2, 4]
 

@@ -105,7 +105,7 @@ def test_a_part_is_about_what_lies_above_and_below(it: Watched) -> None:
     found = taken_up(it, NAMES[1])
     assert not found.full
     assert found.conversations == {IDS[0], IDS[1]}
-    assert {copy.conversation for copy in found.look.store.copies} == {IDS[0], IDS[1]}
+    assert {copy.conversation for copy in found.world.store.copies} == {IDS[0], IDS[1]}
 
 
 def test_a_removal_is_believed_after_a_look_at_everything(it: Watched) -> None:
@@ -168,7 +168,7 @@ def test_after_another_process_has_been_at_work_here_everything_is_looked_at(it:
         session.apply(plan_as_asked(session, look, policy), look, "local")
     found = taken_up(it)
     assert (found.full, kinds(found)) == (True, [])
-    assert found.look.memory.intents[IDS[5]].kind is IntentKind.LOCAL
+    assert found.world.baseline.intents[IDS[5]].kind is IntentKind.LOCAL
     assert not taken_up(it).full
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pytest
 
     from reconcile import Workspace
-    from reconcile.model.baseline import Look
+    from reconcile.model.baseline import WorldState
     from tests.support.world import World
 
 
@@ -34,7 +34,7 @@ def test_what_a_pass_saw_before_is_not_remembered(
     append(directory(world.store, THIRD), 1, "s", LONG_AGO + SECOND)
     looked = Session.look
 
-    def late(session: Session, *args: object) -> Look:
+    def late(session: Session, *args: object) -> WorldState:
         found = looked(session, *args)  # type: ignore[arg-type]
         with mutable(workspace) as mut:
             say(mut, "hello")
@@ -49,8 +49,8 @@ def test_what_a_pass_saw_before_is_not_remembered(
         now = session.look()
         (copy,) = (each for each in now.store.copies if each.conversation == f"jp-c{FIRST}")
         digests = {file.digest for file in copy.files}
-        assert set(now.memory.agreed[f"jp-c{FIRST}"].units["stream"].split("+")) <= digests
-        assert now.memory.history[f"jp-c{FIRST}", "stream"][-1] == now.memory.agreed[f"jp-c{FIRST}"].units["stream"]
+        assert set(now.baseline.agreed[f"jp-c{FIRST}"].units["stream"].split("+")) <= digests
+        assert now.baseline.history[f"jp-c{FIRST}", "stream"][-1] == now.baseline.agreed[f"jp-c{FIRST}"].units["stream"]
     check(world)
 
 

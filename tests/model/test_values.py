@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory, Remembered, remembered
+from reconcile.model.baseline import (
+    AsideKind,
+    AsideRecord,
+    Baseline,
+    ConversationRecord,
+    Intent,
+    IntentKind,
+    records_of,
+)
 from reconcile.model.format import Part
 from reconcile.model.snapshot import METADATA, STREAM
 from tests.support.building import agreed_on, here, plan_of, stored
@@ -15,11 +23,11 @@ B, C, D = (A.replace("1-a", f"{number}-x") for number in (2, 3, 4))
 
 
 def test_a_summary_counts_states_steps_and_what_is_left() -> None:
-    memory = agreed_on(A, B, C, D)
+    baseline = agreed_on(A, B, C, D)
     newer = [each.replace("stream 09:00 [1]", "stream 10:00 [1 2]") for each in (A, B)]
     broken = '3-x/events.json  09:00 "["'
     behind = D.replace("stream 09:00 [1]", "stream 09:30 []")
-    found = plan_of(stored(A, B, C, D), here(*newer, C, broken, behind), memory).summary()
+    found = plan_of(stored(A, B, C, D), here(*newer, C, broken, behind), baseline).summary()
     assert found == {"changing": 2, "open": 2, "copy": 2, "age": 1, "held": 1, "aside": 1} | {
         "changing": found["changing"],
         "open": found["open"],
@@ -34,16 +42,16 @@ def test_a_part_is_whole_where_nothing_limits_it() -> None:
 
 def test_everything_that_is_remembered_of_a_conversation_and_nothing_of_others() -> None:
     kept, undone = AsideRecord(AsideKind.KEPT, "a", "b"), AsideRecord(AsideKind.UNDONE, "c", "d")
-    memory = replace(
+    baseline = replace(
         agreed_on(A, B),
         intents={"jp-c1": Intent(IntentKind.PROJECTED)},
         parents={"jp-c1": "jp-c2", "jp-c2": None},
         tombstones={"jp-c1": frozenset({"x"})},
         asides={("jp-c1", METADATA): kept, ("jp-c1", STREAM): undone, ("jp-c2", STREAM): kept},
     )
-    assert remembered(memory, ["jp-c1"]) == {
-        "jp-c1": Remembered(
-            agreed=memory.agreed["jp-c1"],
+    assert records_of(baseline, ["jp-c1"]) == {
+        "jp-c1": ConversationRecord(
+            agreed=baseline.agreed["jp-c1"],
             intent=Intent(IntentKind.PROJECTED),
             parent="jp-c2",
             parent_known=True,
@@ -51,8 +59,8 @@ def test_everything_that_is_remembered_of_a_conversation_and_nothing_of_others()
             asides={METADATA: kept, STREAM: undone},
         )
     }
-    assert remembered(memory, ["jp-c2"])["jp-c2"].parent_known
-    assert remembered(Memory(), ["jp-c2"]) == {"jp-c2": Remembered()}
+    assert records_of(baseline, ["jp-c2"])["jp-c2"].parent_known
+    assert records_of(Baseline(), ["jp-c2"]) == {"jp-c2": ConversationRecord()}
 
 
 HISTORY = ("old", "b1+e1", "b2+e1", "b2+e2")
@@ -73,10 +81,10 @@ SUPERSEDED = {
 
 @pytest.mark.parametrize(("digest", "old"), SUPERSEDED.values(), ids=SUPERSEDED)
 def test_an_older_version_is_known_by_its_events_whatever_lies_beside_them(digest: str | None, old: bool) -> None:
-    memory = Memory(history={("jp-c1", STREAM): HISTORY})
-    assert memory.superseded("jp-c1", STREAM, digest) is old
-    assert not memory.superseded("jp-c2", STREAM, digest)
-    assert not memory.superseded("jp-c1", METADATA, digest)
+    baseline = Baseline(history={("jp-c1", STREAM): HISTORY})
+    assert baseline.superseded("jp-c1", STREAM, digest) is old
+    assert not baseline.superseded("jp-c2", STREAM, digest)
+    assert not baseline.superseded("jp-c1", METADATA, digest)
 
 
 def test_a_wish_is_a_projection_that_nothing_led_to() -> None:

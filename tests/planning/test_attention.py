@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.options import Diverged, Take
 from reconcile.model.policy import Children, Localize, Policy, Project, Remove
 from reconcile.model.reasons import Reason
@@ -25,8 +25,8 @@ TAKE_STORE, TAKE_WORKSPACE = "reconcile resolve jp-c1 --take store", "reconcile 
 Said = tuple[str, Reason, str, tuple[str, ...]]
 
 
-def plan(store: list[str], workspace: list[str], memory: Memory = KNOWN, policy: Policy | None = None) -> Plan:
-    return plan_of(stored(*store, Z), here(*workspace, Z), memory, policy)
+def plan(store: list[str], workspace: list[str], baseline: Baseline = KNOWN, policy: Policy | None = None) -> Plan:
+    return plan_of(stored(*store, Z), here(*workspace, Z), baseline, policy)
 
 
 def said(items: tuple[Item, ...]) -> list[Said]:
@@ -146,22 +146,22 @@ def test_of_a_new_one_every_broken_unit_is_named_in_their_order() -> None:
 def test_what_was_kept_is_remembered_once_and_until_a_side_changes() -> None:
     note = '1-a/NOTE.md  09:00 "{}"'
     ours, theirs = A.replace('"A"', '"B"'), A.replace('"A"', '"C"')
-    memory = agreed_on(A, note.format("x"), Z)
+    baseline = agreed_on(A, note.format("x"), Z)
     sides = [ours, note.format("y")], [theirs, note.format("z")]
     view = view_of(stored(*sides[0]), here(*sides[1]))
     kept = {
         ("jp-c1", unit): AsideRecord(AsideKind.KEPT, view.store.raw(unit), view.workspace.raw(unit))
         for unit in (METADATA, "extra:NOTE.md")
     }
-    asked = plan(*sides, memory, Policy(decisions={"jp-c1": Take.KEEP}))
+    asked = plan(*sides, baseline, Policy(decisions={"jp-c1": Take.KEEP}))
     assert dict(asked.asides) == kept
     assert [each[3] for each in said(asked.aside)] == [(TAKE_STORE, TAKE_WORKSPACE)] * 2
-    memory = replace(memory, asides=kept)
-    assert plan(*sides, memory).asides == ()
-    changed = plan(sides[0], [A.replace('"A"', '"D"'), note.format("w")], memory)
+    baseline = replace(baseline, asides=kept)
+    assert plan(*sides, baseline).asides == ()
+    changed = plan(sides[0], [A.replace('"A"', '"D"'), note.format("w")], baseline)
     assert dict(changed.asides) == dict.fromkeys(kept)
-    assert dict(plan([A], [A], memory).asides)["jp-c1", METADATA] is None
-    assert dict(plan([A], [], memory).asides) == {("jp-c1", METADATA): None}
+    assert dict(plan([A], [A], baseline).asides)["jp-c1", METADATA] is None
+    assert dict(plan([A], [], baseline).asides) == {("jp-c1", METADATA): None}
 
 
 def test_what_diverged_and_is_to_be_asked_about() -> None:
@@ -209,10 +209,10 @@ def test_what_is_foreign_goes_with_the_directory_that_it_is_in_and_else_stays() 
     note = '1-a/NOTE.md  09:00 "x"'
 
     def of(
-        store: list[str], workspace: list[str], memory: Memory, policy: Policy | None = None
+        store: list[str], workspace: list[str], baseline: Baseline, policy: Policy | None = None
     ) -> list[tuple[Side, Reason]]:
         sides = replace(stored(*store, Z), foreign=foreign), replace(here(*workspace, Z), foreign=foreign)
-        found = plan_of(*sides, memory, policy).notes
+        found = plan_of(*sides, baseline, policy).notes
         return [(Side(each.message.partition(":")[0]), each.reason) for each in found if ":1-a/" in each.message]
 
     stays = [(Side.STORE, Reason.FOREIGN), (Side.WORKSPACE, Reason.FOREIGN)]

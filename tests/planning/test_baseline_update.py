@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import LOST, Agreed, AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
+from reconcile.model.baseline import (
+    LOST,
+    AsideKind,
+    AsideRecord,
+    Baseline,
+    BaselineEntry,
+    Committed,
+    Intent,
+    IntentKind,
+)
 from reconcile.model.plan import Action, Kind, Plan, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Problem, Side, Snapshot
@@ -20,8 +29,8 @@ TWO = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
 PLAN = Plan(layout="nested")
 
 
-def folded(store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan = PLAN) -> Changes:
-    return fold(store, workspace, memory, plan, RULES)
+def folded(store: Snapshot, workspace: Snapshot, baseline: Baseline, plan: Plan = PLAN) -> Changes:
+    return fold(store, workspace, baseline, plan, RULES)
 
 
 def digest_of(line: str, unit: str) -> str:
@@ -36,7 +45,7 @@ def test_after_a_run_without_changes_there_is_nothing_to_remember() -> None:
 
 def test_a_first_run_remembers_what_both_sides_hold_equal() -> None:
     nested = f"1-a/conversations/{TWO}"
-    changes = folded(stored(ONE, TWO), here(ONE, nested), Memory())
+    changes = folded(stored(ONE, TWO), here(ONE, nested), Baseline())
     agreed = changes.agreed["jp-c2"]
     assert agreed is not None
     assert agreed.units == {METADATA: digest_of(TWO, METADATA), STREAM: digest_of(TWO, STREAM)}
@@ -48,8 +57,8 @@ def test_a_first_run_remembers_what_both_sides_hold_equal() -> None:
 
 
 def test_a_unit_that_still_differs_leaves_the_baseline_as_it_was() -> None:
-    memory = agreed_on(ONE)
-    changes = folded(stored(ONE), here(ONE.replace("[1]", "[1 2]")), memory)
+    baseline = agreed_on(ONE)
+    changes = folded(stored(ONE), here(ONE.replace("[1]", "[1 2]")), baseline)
     assert changes == Changes()
 
 
@@ -65,7 +74,7 @@ def test_a_unit_that_is_equal_is_adopted_though_another_one_differs() -> None:
 
 def test_one_directory_of_two_is_no_agreement_where_the_other_speaks() -> None:
     store = stored(ONE, "1-c  metadata 08:00  stream 11:00 [1 2]")
-    changes = folded(store, here(ONE), Memory())
+    changes = folded(store, here(ONE), Baseline())
     agreed = changes.agreed["jp-c1"]
     assert agreed is not None
     assert set(agreed.units) == {METADATA}
@@ -79,35 +88,35 @@ def test_nor_while_another_directory_of_the_workspace_speaks() -> None:
 
 
 def test_nothing_in_common_is_no_baseline() -> None:
-    changes = folded(stored(ONE), here('1-a  metadata 09:00 title "C"  stream 09:00 [2]'), Memory())
+    changes = folded(stored(ONE), here('1-a  metadata 09:00 title "C"  stream 09:00 [2]'), Baseline())
     assert changes.agreed == {}
 
 
 def test_the_store_alone_has_a_parent_and_no_baseline() -> None:
-    changes = folded(stored(TWO), here(), Memory())
+    changes = folded(stored(TWO), here(), Baseline())
     assert (changes.parents, changes.agreed) == ({"jp-c2": "jp-c1"}, {})
 
 
 def test_what_is_in_the_workspace_alone_is_not_remembered() -> None:
-    assert replace(folded(stored(), here(ONE), Memory()), store_identity=None, layout=None) == Changes()
+    assert replace(folded(stored(), here(ONE), Baseline()), store_identity=None, layout=None) == Changes()
 
 
 def test_a_title_is_agreed_on_once_the_directories_have_its_name() -> None:
-    memory = agreed_on(ONE)
+    baseline = agreed_on(ONE)
     retitled = ONE.replace('"A"', '"C"')
-    held = folded(stored(retitled), here(retitled), memory).agreed["jp-c1"]
+    held = folded(stored(retitled), here(retitled), baseline).agreed["jp-c1"]
     renamed = retitled.replace("1-a", "1-c")
-    done = folded(stored(renamed), here(renamed), memory).agreed["jp-c1"]
+    done = folded(stored(renamed), here(renamed), baseline).agreed["jp-c1"]
     assert held is not None
     assert done is not None
     assert (held.title, done.title) == ("A", "C")
 
 
 def test_a_displaced_directory_keeps_its_agreed_container() -> None:
-    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")
     edited = TWO.replace("[1]", "[1 2]")
     for plan, container in ((PLAN, None), (replace(PLAN, displaced=frozenset({"jp-c2"})), "jp-c1")):
-        agreed = folded(stored(ONE, edited), here(ONE, edited), memory, plan).agreed["jp-c2"]
+        agreed = folded(stored(ONE, edited), here(ONE, edited), baseline, plan).agreed["jp-c2"]
         assert agreed is not None
         assert (agreed.container, agreed.place) == (container, "2-b")
 
@@ -115,56 +124,56 @@ def test_a_displaced_directory_keeps_its_agreed_container() -> None:
 def test_of_two_directories_the_one_that_the_plan_keeps_is_remembered() -> None:
     workspace = here(ONE, ONE.replace("1-a", "1-z"))
     for plan, place in ((PLAN, "1-a"), (replace(PLAN, places=(("jp-c1", "1-z"),)), "1-z")):
-        agreed = folded(stored(ONE), workspace, Memory(), plan).agreed["jp-c1"]
+        agreed = folded(stored(ONE), workspace, Baseline(), plan).agreed["jp-c1"]
         assert agreed is not None
         assert agreed.place == place
 
 
 def test_gone_on_both_sides_is_forgotten() -> None:
-    memory = replace(agreed_on(ONE, TWO), intents={"jp-c1": Intent(IntentKind.REMOVED)})
-    changes = folded(stored(TWO), here(TWO), memory)
+    baseline = replace(agreed_on(ONE, TWO), intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    changes = folded(stored(TWO), here(TWO), baseline)
     assert changes.agreed["jp-c1"] is None
     assert changes.intents == {"jp-c1": None}
 
 
 def test_that_it_is_local_is_not_forgotten() -> None:
-    memory = replace(agreed_on(ONE, TWO), intents={"jp-c1": Intent(IntentKind.LOCAL)})
-    assert folded(stored(TWO), here(TWO), memory).intents == {}
+    baseline = replace(agreed_on(ONE, TWO), intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert folded(stored(TWO), here(TWO), baseline).intents == {}
 
 
 def test_of_what_was_removed_but_for_an_archived_copy_nothing_is_remembered() -> None:
     beside = TWO.replace(" parent 1", "")
-    memory = agreed_on(ONE, beside)
+    baseline = agreed_on(ONE, beside)
     archived, live = stored(f".archive/{ONE}", beside), stored(ONE, beside)
     removed = replace(PLAN, tombstones=(("jp-c1", ("x",)),))
-    assert folded(archived, here(beside), memory, removed).agreed == {"jp-c1": None}
+    assert folded(archived, here(beside), baseline, removed).agreed == {"jp-c1": None}
     for store, plan in ((archived, PLAN), (archived, replace(PLAN, tombstones=(("jp-c1", ()),))), (live, removed)):
-        assert "jp-c1" not in folded(store, here(beside), memory, plan).agreed
+        assert "jp-c1" not in folded(store, here(beside), baseline, plan).agreed
 
 
 def test_nothing_is_forgotten_of_what_was_not_seen() -> None:
-    memory = agreed_on(ONE, TWO)
+    baseline = agreed_on(ONE, TWO)
     hidden = replace(here(TWO), problems=(Problem("1-a", "denied"),))
     trashed = stored(TWO, f".trash/{ONE}")
     part = replace(PLAN, about=frozenset({"jp-c1"}))
-    assert "jp-c1" not in folded(stored(TWO), hidden, memory).agreed
-    assert "jp-c1" not in folded(trashed, here(TWO), memory).agreed
-    assert "jp-c1" not in folded(stored(TWO), here(TWO), memory, part).agreed
+    assert "jp-c1" not in folded(stored(TWO), hidden, baseline).agreed
+    assert "jp-c1" not in folded(trashed, here(TWO), baseline).agreed
+    assert "jp-c1" not in folded(stored(TWO), here(TWO), baseline, part).agreed
 
 
 def test_an_intent_ends_when_the_directory_is_back() -> None:
-    memory = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.REMOVED)})
-    assert folded(stored(ONE), here(ONE), memory).intents == {"jp-c1": None}
+    baseline = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    assert folded(stored(ONE), here(ONE), baseline).intents == {"jp-c1": None}
 
 
 def test_local_sticks() -> None:
-    memory = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.LOCAL)})
-    assert folded(stored(ONE), here(ONE), memory).intents == {}
+    baseline = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert folded(stored(ONE), here(ONE), baseline).intents == {}
 
 
 def test_what_the_store_calls_local_is_remembered_as_that() -> None:
     local = ONE.replace('"A"', '"A" local')
-    assert folded(stored(local), here(local), Memory()).intents == {"jp-c1": Intent(IntentKind.LOCAL)}
+    assert folded(stored(local), here(local), Baseline()).intents == {"jp-c1": Intent(IntentKind.LOCAL)}
 
 
 def test_what_the_plan_has_decided_is_remembered_and_what_is_known_already_is_not() -> None:
@@ -176,30 +185,30 @@ def test_what_the_plan_has_decided_is_remembered_and_what_is_known_already_is_no
         asides=((("jp-c1", STREAM), record),),
         tombstones=(("jp-c9", ("x",)),),
     )
-    memory = replace(agreed_on(ONE), intents={"jp-c2": projected})
-    changes = folded(stored(ONE), here(), memory, plan)
+    baseline = replace(agreed_on(ONE), intents={"jp-c2": projected})
+    changes = folded(stored(ONE), here(), baseline, plan)
     assert changes.intents == {"jp-c1": removed}
     assert changes.asides == {("jp-c1", STREAM): record}
     assert changes.tombstones == {"jp-c9": ("x",)}
 
 
 def test_a_parent_that_jp_has_stripped_is_still_the_parent() -> None:
-    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")
     stripped = TWO.replace(" parent 1", "")
-    assert folded(stored(ONE, stripped), here(ONE), memory).parents == {}
+    assert folded(stored(ONE, stripped), here(ONE), baseline).parents == {}
 
 
 def test_a_parent_that_was_taken_away_on_purpose_is_none() -> None:
-    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")
     stripped = TWO.replace(" parent 1", "")
     plan = replace(PLAN, rooted=("jp-c2",))
-    assert folded(stored(ONE, stripped), here(ONE), memory, plan).parents == {"jp-c2": None}
+    assert folded(stored(ONE, stripped), here(ONE), baseline, plan).parents == {"jp-c2": None}
 
 
 def test_a_parent_that_cannot_be_read_is_still_the_parent() -> None:
-    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")
     for broken in (TWO.replace("parent 1", "parent raw true"), '2-b/metadata.json  09:00 "{"'):
-        assert folded(stored(ONE, broken), here(ONE), memory).parents == {}
+        assert folded(stored(ONE, broken), here(ONE), baseline).parents == {}
 
 
 def test_another_store_and_another_layout_are_remembered() -> None:
@@ -217,10 +226,10 @@ def test_another_store_and_another_layout_are_remembered() -> None:
 GONE = Snapshot(Side.STORE, exists=False, identity="", copies=())
 EMPTY = stored()
 MISSED = replace(agreed_on(ONE), store_identity=LOST)
-LOSSES: dict[str, tuple[Snapshot, Memory, frozenset[str] | None, tuple[str | None, bool]]] = {
+LOSSES: dict[str, tuple[Snapshot, Baseline, frozenset[str] | None, tuple[str | None, bool]]] = {
     "it isn't there": (GONE, agreed_on(ONE), None, (LOST, True)),
-    "it isn't there, and nothing was agreed on": (GONE, Memory(store_identity="store:0"), None, (LOST, False)),
-    "it wasn't there before": (GONE, Memory(), None, (None, False)),
+    "it isn't there, and nothing was agreed on": (GONE, Baseline(store_identity="store:0"), None, (LOST, False)),
+    "it wasn't there before": (GONE, Baseline(), None, (None, False)),
     "it is empty": (EMPTY, agreed_on(ONE), None, (LOST, True)),
     "it is empty, of which a part of the plan knows": (EMPTY, agreed_on(ONE), frozenset({"jp-c1"}), (LOST, True)),
     "it was lost, and is refilled": (stored(ONE), MISSED, None, ("store:0", False)),
@@ -228,11 +237,11 @@ LOSSES: dict[str, tuple[Snapshot, Memory, frozenset[str] | None, tuple[str | Non
 }
 
 
-@pytest.mark.parametrize(("store", "memory", "about", "expected"), LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize(("store", "baseline", "about", "expected"), LOSSES.values(), ids=LOSSES)
 def test_what_is_remembered_of_a_lost_store(
-    store: Snapshot, memory: Memory, about: frozenset[str] | None, expected: tuple[str | None, bool]
+    store: Snapshot, baseline: Baseline, about: frozenset[str] | None, expected: tuple[str | None, bool]
 ) -> None:
-    changes = folded(store, here(ONE), memory, replace(PLAN, about=about))
+    changes = folded(store, here(ONE), baseline, replace(PLAN, about=about))
     assert (changes.store_identity, changes.store_lost) == expected
 
 
@@ -244,9 +253,9 @@ def test_another_store_is_not_known_as_long_as_something_was_left_out() -> None:
 
 def test_what_another_store_lacks_is_not_agreed_on_any_more() -> None:
     noted = '1-a/NOTE.md  09:00 "x"'
-    memory = agreed_on(ONE, noted)
-    assert folded(stored(ONE), here(ONE, noted), memory).agreed == {}
-    changes = folded(seen(Side.STORE, [ONE], identity="store:1"), here(ONE, noted), memory)
+    baseline = agreed_on(ONE, noted)
+    assert folded(stored(ONE), here(ONE, noted), baseline).agreed == {}
+    changes = folded(seen(Side.STORE, [ONE], identity="store:1"), here(ONE, noted), baseline)
     (agreed,) = changes.agreed.values()
     assert agreed is not None
     assert agreed.units.keys() == {METADATA, STREAM}
@@ -257,12 +266,12 @@ def test_what_another_store_lacks_is_not_agreed_on_any_more() -> None:
 )
 def test_an_old_version_that_the_store_lacked_does_not_become_the_newest(reason: Reason, newest: str) -> None:
     """Another checkout has the newer one, and saves it when it sees that the store has the old one."""
-    memory = agreed_on(ONE)
-    digest = memory.agreed["jp-c1"].units[STREAM]
-    memory = replace(memory, agreed={}, history={("jp-c1", STREAM): (digest, "new")})
+    baseline = agreed_on(ONE)
+    digest = baseline.agreed["jp-c1"].units[STREAM]
+    baseline = replace(baseline, agreed={}, history={("jp-c1", STREAM): (digest, "new")})
     at = Place(Side.STORE, "1-a")
     action = Action(id="1", kind=Kind.COPY, conversation="jp-c1", title=None, unit=WHOLE, reason=reason, target=at)
-    changes = folded(stored(ONE), here(ONE), memory, replace(PLAN, actions=(action,)))
+    changes = folded(stored(ONE), here(ONE), baseline, replace(PLAN, actions=(action,)))
     assert changes.history.get(("jp-c1", STREAM)) == (None if newest == "new" else digest)
 
 
@@ -274,16 +283,16 @@ def test_what_a_plan_brings_to_the_store() -> None:
 
 def test_a_rename_that_was_not_done_is_still_due_also_where_there_was_no_baseline() -> None:
     store, workspace = stored(ONE.replace("1-a", "1-old")), here(ONE)
-    plan = plan_of(store, workspace, Memory(renames=frozenset({(Side.STORE, "jp-c1")})))
+    plan = plan_of(store, workspace, Baseline(renames=frozenset({(Side.STORE, "jp-c1")})))
     (action,) = plan.actions
     assert action.kind is Kind.MOVE
     for undone, title in (((), "A"), ((action.id,), None)):
-        agreed = fold(store, workspace, Memory(), plan, RULES, undone).agreed["jp-c1"]
+        agreed = fold(store, workspace, Baseline(), plan, RULES, undone).agreed["jp-c1"]
         assert agreed is not None
         assert agreed.title == title
     elsewhere = replace(plan, actions=(), places=())
     for found, title in ((store, None), (stored(ONE), "A")):
-        agreed = fold(found, workspace, Memory(renames=frozenset({(Side.STORE, "jp-c1")})), elsewhere, RULES).agreed[
+        agreed = fold(found, workspace, Baseline(renames=frozenset({(Side.STORE, "jp-c1")})), elsewhere, RULES).agreed[
             "jp-c1"
         ]
         assert agreed is not None
@@ -296,30 +305,30 @@ def test_a_duplicate_that_was_not_replaced_keeps_its_unit_open() -> None:
     store, workspace = stored(ONE), here(ONE, *duplicate)
     action = next(each for each in plan_of(store, workspace).actions if each.unit == STREAM)
     plan = replace(PLAN, actions=(action,), places=(("jp-c1", "1-a"),))
-    agreed = fold(store, workspace, Memory(), plan, RULES, (action.id,)).agreed["jp-c1"]
+    agreed = fold(store, workspace, Baseline(), plan, RULES, (action.id,)).agreed["jp-c1"]
     assert agreed is not None
     assert set(agreed.units) == {METADATA}
 
 
 def test_a_duplicate_that_could_not_be_removed_keeps_the_conversation_open() -> None:
     edited, duplicate = ONE.replace("[1]", "[1 2x]"), "1-x  stream 08:00 [1 2y]"
-    store, workspace, memory = stored(edited), here(edited, duplicate), agreed_on(ONE)
-    plan = plan_of(store, workspace, memory)
+    store, workspace, baseline = stored(edited), here(edited, duplicate), agreed_on(ONE)
+    plan = plan_of(store, workspace, baseline)
     (removal,) = (action for action in plan.actions if action.kind is Kind.REMOVE_STALE)
-    assert "jp-c1" in fold(store, workspace, memory, plan, RULES).agreed
-    assert "jp-c1" not in fold(store, workspace, memory, plan, RULES, (removal.id,)).agreed
+    assert "jp-c1" in fold(store, workspace, baseline, plan, RULES).agreed
+    assert "jp-c1" not in fold(store, workspace, baseline, plan, RULES, (removal.id,)).agreed
 
 
 def test_nothing_is_forgotten_while_something_is_due() -> None:
     nested = f"1-a/conversations/{TWO}"
     five = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
-    memory = agreed_on(ONE, nested, five)
+    baseline = agreed_on(ONE, nested, five)
     store, workspace = stored(TWO, five), here(five)
-    plan = plan_of(store, workspace, memory)
+    plan = plan_of(store, workspace, baseline)
     (action,) = plan.actions
     assert action.kind is Kind.PROJECT
-    assert fold(store, workspace, memory, plan, RULES).agreed["jp-c1"] is None
-    assert "jp-c1" not in fold(store, workspace, memory, plan, RULES, (action.id,)).agreed
+    assert fold(store, workspace, baseline, plan, RULES).agreed["jp-c1"] is None
+    assert "jp-c1" not in fold(store, workspace, baseline, plan, RULES, (action.id,)).agreed
 
 
 def did(kind: Kind, unit: str, side: Side = Side.STORE, kept: tuple[str | None, ...] = (), number: str = "1") -> Action:
@@ -421,9 +430,9 @@ def test_what_is_as_it_was_agreed_on_is_looked_at_where_the_run_concerned_it() -
 
 def test_what_is_gone_and_was_removed_on_purpose_is_forgotten_by_a_run_over_a_part_too() -> None:
     other = '8-h  metadata 09:00 title "H"  stream 09:00 [1]'
-    memory = replace(agreed_on(ONE, other), tombstones={"jp-c1": frozenset({"x"})})
+    baseline = replace(agreed_on(ONE, other), tombstones={"jp-c1": frozenset({"x"})})
     part = replace(PLAN, about=frozenset({"jp-c1"}))
-    assert folded(stored(other), here(other), memory, part).agreed == {"jp-c1": None}
+    assert folded(stored(other), here(other), baseline, part).agreed == {"jp-c1": None}
 
 
 def test_a_baseline_ends_with_the_store_that_it_spoke_of_unless_it_was_saved_anew() -> None:
@@ -434,11 +443,11 @@ def test_a_baseline_ends_with_the_store_that_it_spoke_of_unless_it_was_saved_ane
 
 def test_only_a_run_over_everything_settles_the_layout() -> None:
     part = replace(PLAN, about=frozenset({"jp-c1"}))
-    assert folded(stored(ONE), here(ONE), Memory(), part).layout is None
+    assert folded(stored(ONE), here(ONE), Baseline(), part).layout is None
 
 
-def undone(action: Action, store: Snapshot, workspace: Snapshot, memory: Memory) -> Agreed:
-    changes = fold(store, workspace, memory, planned(action), RULES, undone=("1",))
+def undone(action: Action, store: Snapshot, workspace: Snapshot, baseline: Baseline) -> BaselineEntry:
+    changes = fold(store, workspace, baseline, planned(action), RULES, undone=("1",))
     agreed = changes.agreed["jp-c1"]
     assert agreed is not None
     return agreed
@@ -446,28 +455,28 @@ def undone(action: Action, store: Snapshot, workspace: Snapshot, memory: Memory)
 
 def test_a_title_is_not_agreed_on_where_the_move_was_not_carried_out() -> None:
     for kind, title in ((Kind.MOVE, None), (Kind.AGE, "A")):
-        assert undone(did(kind, WHOLE, Side.WORKSPACE), stored(ONE), here(ONE), Memory()).title == title
+        assert undone(did(kind, WHOLE, Side.WORKSPACE), stored(ONE), here(ONE), Baseline()).title == title
 
 
 def test_a_unit_that_was_not_written_leaves_the_others_to_be_agreed_on() -> None:
-    assert undone(did(Kind.COPY, METADATA), stored(ONE), here(ONE), Memory()).units == {STREAM: DIGEST[STREAM]}
+    assert undone(did(Kind.COPY, METADATA), stored(ONE), here(ONE), Baseline()).units == {STREAM: DIGEST[STREAM]}
 
 
 def test_nothing_of_what_was_agreed_on_is_left_and_nothing_is_said_of_it() -> None:
     agreed = replace(KNOWN.agreed["jp-c1"], units={"extra:GONE.md": "x"})
-    memory = replace(KNOWN, agreed={"jp-c1": agreed})
-    changes = folded(stored(ONE), here('1-a  metadata 09:00 title "C"  stream 09:00 [2]'), memory)
+    baseline = replace(KNOWN, agreed={"jp-c1": agreed})
+    changes = folded(stored(ONE), here('1-a  metadata 09:00 title "C"  stream 09:00 [2]'), baseline)
     assert changes.agreed == {}
 
 
 def test_an_extra_that_is_not_in_the_workspace_is_no_part_of_the_baseline_any_more() -> None:
     """It is the store's alone from then on, and never put back with the conversation."""
     note = '1-a/NOTE.md  09:00 "x"'
-    memory = agreed_on(ONE)
-    agreed = replace(memory.agreed["jp-c1"], units={**DIGEST, "extra:NOTE.md": "x", "extra:GONE.md": "y"})
-    memory = replace(memory, agreed={"jp-c1": agreed})
+    baseline = agreed_on(ONE)
+    agreed = replace(baseline.agreed["jp-c1"], units={**DIGEST, "extra:NOTE.md": "x", "extra:GONE.md": "y"})
+    baseline = replace(baseline, agreed={"jp-c1": agreed})
     for store, workspace, left in (((ONE, note), (ONE,), {}), ((ONE,), (ONE, note), {"extra:NOTE.md": "x"})):
-        found = folded(stored(*store), here(*workspace), memory).agreed["jp-c1"]
+        found = folded(stored(*store), here(*workspace), baseline).agreed["jp-c1"]
         assert found is not None
         assert found.units == {**DIGEST, **left}
 
@@ -485,7 +494,7 @@ def test_a_file_that_the_workspace_lost_is_still_agreed_on_and_one_that_both_los
 def test_a_directory_that_stays_with_another_content_is_no_agreement() -> None:
     newer = ONE.replace("09:00 [1]", "10:00 [1 2]")
     plan = replace(PLAN, places=(("jp-c1", "1-z"),))
-    changes = folded(stored(newer), here(newer, ONE.replace("1-a", "1-z")), Memory(), plan)
+    changes = folded(stored(newer), here(newer, ONE.replace("1-a", "1-z")), Baseline(), plan)
     agreed = changes.agreed["jp-c1"]
     assert agreed is not None
     assert (agreed.place, set(agreed.units)) == ("1-z", {METADATA})
@@ -494,7 +503,7 @@ def test_a_directory_that_stays_with_another_content_is_no_agreement() -> None:
 def test_what_cannot_be_read_on_either_side_is_not_equal() -> None:
     note = '1-a/NOTE.md  09:00 "x"'
     sides = unreadable(stored(ONE, note), "1-a/NOTE.md"), unreadable(here(ONE, note), "1-a/NOTE.md")
-    agreed = folded(*sides, Memory()).agreed["jp-c1"]
+    agreed = folded(*sides, Baseline()).agreed["jp-c1"]
     assert agreed is not None
     assert agreed.units == DIGEST
 
@@ -532,7 +541,7 @@ def test_a_new_parent_is_agreed_on_once_both_sides_state_it() -> None:
 def test_a_displaced_directory_of_which_nothing_was_known_is_where_it_is() -> None:
     plan = replace(PLAN, displaced=frozenset({"jp-c2"}))
     nested = f"1-a/conversations/{TWO}"
-    agreed = folded(stored(ONE, TWO), here(ONE, nested), Memory(), plan).agreed["jp-c2"]
+    agreed = folded(stored(ONE, TWO), here(ONE, nested), Baseline(), plan).agreed["jp-c2"]
     assert agreed is not None
     assert agreed.container == "jp-c1"
     moved = here(TWO, f"2-b/conversations/{ONE}")
@@ -546,10 +555,10 @@ def test_what_was_projected_was_the_same_on_both_sides_whatever_the_store_has_by
     first, second = ONE.replace('"A"', '"A" v=1'), ONE.replace('"A"', '"A" v=2')
     plan = plan_of(stored(first), here(ONE), agreed_on(ONE))
     assert [action.kind for action in plan.actions] == [Kind.PROJECT]
-    memory = agreed_on(ONE)
+    baseline = agreed_on(ONE)
     for undone, there, known in (((), first, first), ((), second, second), (("1",), first, ONE), ((), ONE, ONE)):
-        changes = fold(stored(second), here(there), memory, plan, RULES, undone)
-        agreed = changes.agreed.get("jp-c1", memory.agreed["jp-c1"])
+        changes = fold(stored(second), here(there), baseline, plan, RULES, undone)
+        agreed = changes.agreed.get("jp-c1", baseline.agreed["jp-c1"])
         assert agreed is not None
         assert agreed.units[METADATA] == agreed_on(known).agreed["jp-c1"].units[METADATA]
 
@@ -557,12 +566,12 @@ def test_what_was_projected_was_the_same_on_both_sides_whatever_the_store_has_by
 def test_what_was_copied_was_the_same_on_both_sides_whatever_the_workspace_has_by_now() -> None:
     """Else it would be taken for an edit when git brings it back."""
     first, second = ONE.replace('"A"', '"A" v=1'), ONE.replace('"A"', '"A" v=2')
-    memory = agreed_on(ONE)
-    plan = plan_of(stored(ONE), here(first), memory)
+    baseline = agreed_on(ONE)
+    plan = plan_of(stored(ONE), here(first), baseline)
     assert [action.kind for action in plan.actions] == [Kind.COPY]
     for undone, kept, known in (((), first, first), ((), second, ONE), (("1",), first, ONE)):
-        changes = fold(stored(kept), here(ONE), memory, plan, RULES, undone)
-        agreed = changes.agreed.get("jp-c1", memory.agreed["jp-c1"])
+        changes = fold(stored(kept), here(ONE), baseline, plan, RULES, undone)
+        agreed = changes.agreed.get("jp-c1", baseline.agreed["jp-c1"])
         assert agreed is not None
         assert agreed.units[METADATA] == digest_of(known, METADATA)
         history = {} if known == ONE else {("jp-c1", METADATA): digest_of(first, METADATA)}
@@ -571,7 +580,7 @@ def test_what_was_copied_was_the_same_on_both_sides_whatever_the_workspace_has_b
 
 def test_what_is_equal_without_a_parent_in_another_ones_directory_is_looked_at_closer() -> None:
     orphan = TWO.replace(" parent 1", "")
-    agreed = folded(stored(ONE, orphan), here(ONE, f"1-a/conversations/{orphan}"), Memory()).agreed["jp-c2"]
+    agreed = folded(stored(ONE, orphan), here(ONE, f"1-a/conversations/{orphan}"), Baseline()).agreed["jp-c2"]
     assert agreed is not None
     assert (agreed.parent, agreed.container) == (None, "jp-c1")
 
@@ -586,21 +595,21 @@ def test_of_what_a_run_was_not_about_only_that_is_remembered_which_may_be_stripp
         agreed = changes.agreed.get("jp-c2")
         assert changes.parents == {"jp-c2": "jp-c9"}
         assert (agreed and (agreed.place, agreed.container, agreed.parent)) == (place and (place, "jp-c1", "jp-c1"))
-    new = folded(stored(ONE, edited), here(ONE, TWO), Memory(), replace(PLAN, about=frozenset({"jp-c1"})))
+    new = folded(stored(ONE, edited), here(ONE, TWO), Baseline(), replace(PLAN, about=frozenset({"jp-c1"})))
     assert {*new.agreed, *new.parents} == {"jp-c1"}, "which of both parents holds isn't known"
     private = ONE.replace('title "A"', 'title "A" local')
-    legacy = folded(stored(private), here(), Memory(), replace(PLAN, about=frozenset({"jp-c2"})))
+    legacy = folded(stored(private), here(), Baseline(), replace(PLAN, about=frozenset({"jp-c2"})))
     assert legacy.intents == {"jp-c1": Intent(IntentKind.LOCAL)}
-    left = folded(stored(ONE, TWO), here(ONE, TWO), Memory(), replace(PLAN, moving=frozenset({"jp-c2"})))
+    left = folded(stored(ONE, TWO), here(ONE, TWO), Baseline(), replace(PLAN, moving=frozenset({"jp-c2"})))
     assert left.agreed.keys() == {"jp-c1"}
 
 
 def test_a_part_is_judged_by_what_is_known_of_the_sides_as_wholes() -> None:
     """What is gone on both sides looks like a workspace that was emptied where nothing else is part of it."""
-    memory = agreed_on(ONE)
-    assert not folded(stored(), here(), memory).agreed
+    baseline = agreed_on(ONE)
+    assert not folded(stored(), here(), baseline).agreed
     whole = Whole(Sides(store_emptied=False, store_replaced=False, workspace_emptied=False), 1)
-    assert fold(stored(), here(), memory, PLAN, RULES, whole=whole).agreed == {"jp-c1": None}
+    assert fold(stored(), here(), baseline, PLAN, RULES, whole=whole).agreed == {"jp-c1": None}
 
 
 def carrying(*conversations: str) -> Plan:
@@ -645,8 +654,8 @@ def test_the_parent_of_what_only_the_store_has_is_remembered_by_every_run() -> N
 
 
 def test_what_is_local_stays_so_with_all_that_is_known_of_that() -> None:
-    memory = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.LOCAL, run="r1")})
-    assert not folded(stored(ONE), here(ONE), memory).intents
+    baseline = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.LOCAL, run="r1")})
+    assert not folded(stored(ONE), here(ONE), baseline).intents
 
 
 def test_the_directory_that_the_plan_left_speaks_for_the_workspace() -> None:
@@ -660,21 +669,21 @@ def test_the_directory_that_the_plan_left_speaks_for_the_workspace() -> None:
 
 
 def test_some_files_of_what_was_removed_leave_the_decision_as_it_is() -> None:
-    memory = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    baseline = replace(agreed_on(ONE), intents={"jp-c1": Intent(IntentKind.REMOVED)})
     for part in ('1-a  metadata 09:00 title "A"', "1-a  stream 09:00 [1]"):
-        assert folded(stored(ONE), here(part), memory).intents == {}
-    assert folded(stored(ONE), here(ONE), memory).intents == {"jp-c1": None}
+        assert folded(stored(ONE), here(part), baseline).intents == {}
+    assert folded(stored(ONE), here(ONE), baseline).intents == {"jp-c1": None}
 
 
 def test_the_commits_whose_partition_the_store_has_replaced_are_remembered() -> None:
     line = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
     archived = line.replace("1-a", ".archive/1-a")
     for place, since in (("1-a", "c1"), ("9-z", None)):
-        memory = replace(agreed_on(line), committed={"jp-c1": Committed(place, None, "c1")})
-        plan = plan_of(stored(archived), here(line), memory)
+        baseline = replace(agreed_on(line), committed={"jp-c1": Committed(place, None, "c1")})
+        plan = plan_of(stored(archived), here(line), baseline)
         (action,) = plan.actions
-        done = fold(stored(archived), here(archived), memory, plan, RULES)
+        done = fold(stored(archived), here(archived), baseline, plan, RULES)
         assert done.history.get(("jp-c1", PLACE)) == since
-        assert ("jp-c1", PLACE) not in fold(stored(archived), here(line), memory, plan, RULES, [action.id]).history
-    edited = plan_of(stored(line), here(line.replace("[1]", "[1 2]")), memory)
-    assert ("jp-c1", PLACE) not in fold(stored(line), here(line), memory, edited, RULES).history
+        assert ("jp-c1", PLACE) not in fold(stored(archived), here(line), baseline, plan, RULES, [action.id]).history
+    edited = plan_of(stored(line), here(line.replace("[1]", "[1 2]")), baseline)
+    assert ("jp-c1", PLACE) not in fold(stored(line), here(line), baseline, edited, RULES).history

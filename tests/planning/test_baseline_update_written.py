@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Agreed, Memory
+from reconcile.model.baseline import Baseline, BaselineEntry
 from reconcile.model.plan import Action, Kind, Plan, Write
 from reconcile.model.policy import Localize, Policy, Project, TakeBack
 from reconcile.model.reasons import Reason
@@ -26,7 +26,7 @@ def units(line: str) -> dict[str, str]:
     return dict(agreed_on(line).agreed["jp-c1"].units)
 
 
-def agreed(changes: Changes, conversation: str = "jp-c1") -> Agreed:
+def agreed(changes: Changes, conversation: str = "jp-c1") -> BaselineEntry:
     found = changes.agreed[conversation]
     assert found is not None
     return found
@@ -51,14 +51,14 @@ def test_what_was_written_as_a_whole_was_the_same_unless_it_was_left_undone(
     plan: Plan, store: str, workspace: str
 ) -> None:
     sides = stored(store), here(workspace)
-    assert agreed(fold(*sides, Memory(), plan, RULES)).units == units(FIRST)
-    left = agreed(fold(*sides, Memory(), plan, RULES, undone=("1",))).units
+    assert agreed(fold(*sides, Baseline(), plan, RULES)).units == units(FIRST)
+    left = agreed(fold(*sides, Baseline(), plan, RULES, undone=("1",))).units
     assert left == {STREAM: units(FIRST)[STREAM]}
 
 
 def test_what_is_only_in_part_as_it_was_written_is_not() -> None:
     sides = stored(FIRST.replace("[1]", "[1 2]")), here(FIRST.replace("[1]", "[1 3]"))
-    assert agreed(fold(*sides, Memory(), imported(), RULES)).units.keys() == {METADATA}
+    assert agreed(fold(*sides, Baseline(), imported(), RULES)).units.keys() == {METADATA}
 
 
 @pytest.mark.parametrize("plan", [imported(), projected()], ids=["copy", "project"])
@@ -66,7 +66,7 @@ def test_nor_what_nobody_can_read(plan: Plan) -> None:
     note = '1-a/NOTE.md  09:00 "x"'
     store, workspace = stored(FIRST, note), here(FIRST, note)
     for sides in ((unreadable(store, "1-a/NOTE.md"), workspace), (store, unreadable(workspace, "1-a/NOTE.md"))):
-        assert agreed(fold(*sides, Memory(), plan, RULES)).units == units(FIRST)
+        assert agreed(fold(*sides, Baseline(), plan, RULES)).units == units(FIRST)
 
 
 def copied(*sources: Side | None) -> Plan:
@@ -102,7 +102,7 @@ def test_nor_of_what_was_written_what_nobody_can_read_whole_by_now() -> None:
         (imported(), stored(FIRST), unreadable(here(FIRST), "1-a/events.json")),
         (copied(Side.WORKSPACE, Side.WORKSPACE), unreadable(stored(FIRST), "1-a/base_config.json"), here(FIRST)),
     ):
-        assert agreed(fold(store, workspace, Memory(), plan, RULES)).units.keys() == {METADATA}
+        assert agreed(fold(store, workspace, Baseline(), plan, RULES)).units.keys() == {METADATA}
 
 
 @pytest.mark.parametrize(
@@ -151,17 +151,17 @@ def test_only_a_plan_of_the_planner_says_where_a_directory_belongs(
     request_: Localize | TakeBack | None, container: str | None
 ) -> None:
     edited = TWO.replace("[1]", "[1 2]")
-    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")
     plan = replace(PLAN, policy=Policy(request=request_))
-    assert agreed(fold(stored(ONE, edited), here(ONE, edited), memory, plan, RULES), "jp-c2").container == container
+    assert agreed(fold(stored(ONE, edited), here(ONE, edited), baseline, plan, RULES), "jp-c2").container == container
 
 
 def test_where_only_the_stream_was_agreed_on_the_title_is_agreed_on_with_the_metadata() -> None:
     """No rename is due: nothing was named by an older title."""
     line = f"1-old{ONE[3:]}"
     before = replace(KNOWN.agreed["jp-c1"], units={STREAM: units(ONE)[STREAM]}, title=None, place="1-old")
-    memory = replace(KNOWN, agreed={"jp-c1": before})
-    assert agreed(fold(stored(line), here(line), memory, PLAN, RULES)).title == "A"
+    baseline = replace(KNOWN, agreed={"jp-c1": before})
+    assert agreed(fold(stored(line), here(line), baseline, PLAN, RULES)).title == "A"
 
 
 @pytest.fixture
@@ -179,28 +179,33 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 NESTED = f"1-a/conversations/{TWO}"
-CLOSER: dict[str, tuple[Snapshot, Snapshot, Memory, tuple[str, ...], set[str]]] = {
-    "nothing": (stored(ONE, TWO), here(ONE, NESTED), Memory(), (), set()),
-    "not equal": (stored(FIRST, TWO), here(ONE, NESTED), Memory(), (), {"jp-c1"}),
-    "left undone": (stored(ONE, TWO), here(ONE, NESTED), Memory(), ("1",), {"jp-c1"}),
+CLOSER: dict[str, tuple[Snapshot, Snapshot, Baseline, tuple[str, ...], set[str]]] = {
+    "nothing": (stored(ONE, TWO), here(ONE, NESTED), Baseline(), (), set()),
+    "not equal": (stored(FIRST, TWO), here(ONE, NESTED), Baseline(), (), {"jp-c1"}),
+    "left undone": (stored(ONE, TWO), here(ONE, NESTED), Baseline(), ("1",), {"jp-c1"}),
     "a rename": (
         stored(ONE, TWO),
         here(ONE, NESTED),
-        Memory(renames=frozenset({(Side.STORE, "jp-c2")})),
+        Baseline(renames=frozenset({(Side.STORE, "jp-c2")})),
         (),
         {"jp-c2"},
     ),
-    "twice in the store": (stored(ONE, f"1-b{ONE[3:]}"), here(), Memory(), (), {"jp-c1"}),
-    "twice in the workspace": (stored(), here(ONE, f"1-b{ONE[3:]}"), Memory(), (), {"jp-c1"}),
-    "three directories": (stored(ONE), here(ONE, f"1-b{ONE[3:]}"), Memory(), (), {"jp-c1"}),
+    "twice in the store": (stored(ONE, f"1-b{ONE[3:]}"), here(), Baseline(), (), {"jp-c1"}),
+    "twice in the workspace": (stored(), here(ONE, f"1-b{ONE[3:]}"), Baseline(), (), {"jp-c1"}),
+    "three directories": (stored(ONE), here(ONE, f"1-b{ONE[3:]}"), Baseline(), (), {"jp-c1"}),
 }
 
 
-@pytest.mark.parametrize(("store", "workspace", "memory", "undone", "closer"), CLOSER.values(), ids=CLOSER)
+@pytest.mark.parametrize(("store", "workspace", "baseline", "undone", "closer"), CLOSER.values(), ids=CLOSER)
 def test_what_is_equal_is_remembered_at_a_glance(
-    store: Snapshot, workspace: Snapshot, memory: Memory, undone: tuple[str, ...], closer: set[str], looked_at: set[str]
+    store: Snapshot,
+    workspace: Snapshot,
+    baseline: Baseline,
+    undone: tuple[str, ...],
+    closer: set[str],
+    looked_at: set[str],
 ) -> None:
-    changes = fold(store, workspace, memory, copied(Side.WORKSPACE), RULES, undone)
+    changes = fold(store, workspace, baseline, copied(Side.WORKSPACE), RULES, undone)
     assert looked_at == closer
     there = [{copy.conversation for copy in side.copies} for side in (store, workspace)]
     assert changes.agreed.keys() == there[0] & there[1]

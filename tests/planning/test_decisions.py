@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.options import Take
 from reconcile.model.policy import Children, Policy, Project, Remove
 from reconcile.model.reasons import Reason
@@ -38,9 +38,9 @@ def at(path: str, line: str) -> str:
 
 
 def verdicts(
-    store: list[str], workspace: list[str], memory: Memory, policy: Policy | None = None
+    store: list[str], workspace: list[str], baseline: Baseline, policy: Policy | None = None
 ) -> dict[str, Verdict]:
-    return board_of(stored(*store, Z), here(*workspace, Z), memory, policy).verdicts.get("jp-c1", {})
+    return board_of(stored(*store, Z), here(*workspace, Z), baseline, policy).verdicts.get("jp-c1", {})
 
 
 def outcomes(found: dict[str, Verdict]) -> dict[str, Outcome]:
@@ -64,8 +64,8 @@ def test_metadata_that_is_behind_keeps_nothing_else_waiting() -> None:
     older = A.replace('"A"', '"Old"')
     digest = view_of(stored(older), here()).store.digest(METADATA) or ""
     now = view_of(stored(A), here()).store.digest(METADATA) or ""
-    memory = replace(KNOWN, history={**KNOWN.history, ("jp-c1", METADATA): (digest, now)})
-    found = verdicts([A], [older.replace("[1]", "[1 2]")], memory)
+    baseline = replace(KNOWN, history={**KNOWN.history, ("jp-c1", METADATA): (digest, now)})
+    found = verdicts([A], [older.replace("[1]", "[1 2]")], baseline)
     assert outcomes(found) == {METADATA: Outcome.BEHIND, STREAM: Outcome.TO_STORE}
 
 
@@ -110,17 +110,17 @@ LACKING = {
 def test_what_a_side_lacks_is_not_taken_from_it(
     store: list[str], workspace: list[str], intents: dict[str, Intent], take: Take, goal: Goal
 ) -> None:
-    memory = replace(KNOWN, intents=intents)
-    board = board_of(stored(*store, Z), here(*workspace, Z), memory, Policy(decisions={"jp-c1": take}))
+    baseline = replace(KNOWN, intents=intents)
+    board = board_of(stored(*store, Z), here(*workspace, Z), baseline, Policy(decisions={"jp-c1": take}))
     assert board.presences["jp-c1"].goal is goal
 
 
 def test_what_would_wait_is_not_remembered_to_wait_where_it_was_decided_otherwise() -> None:
     child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
-    memory = agreed_on(A, f"1-a/conversations/{child}", Z)
+    baseline = agreed_on(A, f"1-a/conversations/{child}", Z)
     sides = stored(A, child, Z), here(Z)
-    assert board_of(*sides, memory).presences["jp-c2"].goal is Goal.WAIT
-    decided = board_of(*sides, memory, Policy(decisions={"jp-c2": Take.WORKSPACE})).presences["jp-c2"]
+    assert board_of(*sides, baseline).presences["jp-c2"].goal is Goal.WAIT
+    decided = board_of(*sides, baseline, Policy(decisions={"jp-c2": Take.WORKSPACE})).presences["jp-c2"]
     assert (decided.goal, decided.intent) == (Goal.NOTHING, None)
 
 
@@ -163,9 +163,9 @@ def test_without_metadata_on_either_side_a_stream_is_still_saved() -> None:
 def test_a_directory_keeps_the_name_found_while_the_title_is_as_agreed_on() -> None:
     """A rename that was cut short counts where nothing was agreed on yet."""
     elsewhere = at("1-old", A)
-    for memory, name in ((agreed_on(elsewhere, Z), "1-old"), (agreed_on(Z), "1-a")):
+    for baseline, name in ((agreed_on(elsewhere, Z), "1-old"), (agreed_on(Z), "1-a")):
         board = board_of(
-            stored(elsewhere, Z), here(elsewhere, Z), replace(memory, renames=frozenset({(Side.STORE, "jp-c1")}))
+            stored(elsewhere, Z), here(elsewhere, Z), replace(baseline, renames=frozenset({(Side.STORE, "jp-c1")}))
         )
         view = board.views["jp-c1"]
         assert view.store.main is not None
@@ -184,11 +184,11 @@ UNEDITABLE = '{"title":"A","last_activated_at":"2025-01-01 00:00:00.0"}'
 
 def test_metadata_that_cannot_be_edited_is_held_under_its_case_and_what_is_held_already_stays_so() -> None:
     child = A.replace('"A"', '"A" parent 9')
-    memory = agreed_on(Z, f"9-z/conversations/{child}")
+    baseline = agreed_on(Z, f"9-z/conversations/{child}")
     file = f"1-a/metadata.json  09:30 {json.dumps(UNEDITABLE)}"
-    board = board_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}"), memory)
+    board = board_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}"), baseline)
     held = board.verdicts["jp-c1"][METADATA]
     assert (held.outcome, held.reason, held.case) == (Outcome.HELD, Reason.NOT_ROUND_TRIP, 13)
     broken = '9-z/conversations/1-a/metadata.json  10:00 "{"'
-    board = board_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}", broken), memory)
+    board = board_of(stored(child, file, Z), here(Z, f"9-z/conversations/{child}", broken), baseline)
     assert board.verdicts["jp-c1"][METADATA].reason is Reason.INVALID

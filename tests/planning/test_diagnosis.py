@@ -20,8 +20,8 @@ def found(
     store: tuple[str, ...], workspace: tuple[str, ...] = (), agreed: tuple[str, ...] = ()
 ) -> list[tuple[Ailment, str, bool]]:
     sides = (stored(*store), here(*workspace))
-    memory = agreed_on(*agreed) if agreed else None
-    findings = diagnose(board_of(*sides, memory), plan_of(*sides, memory), *sides)
+    baseline = agreed_on(*agreed) if agreed else None
+    findings = diagnose(board_of(*sides, baseline), plan_of(*sides, baseline), *sides)
     assert all(finding.ailment.matters and finding.mend for finding in findings)
     return [(finding.ailment, finding.place, finding.repairable) for finding in findings]
 
@@ -71,8 +71,8 @@ def test_what_cannot_be_read_is_not_moved_away() -> None:
 
 def findings(store: tuple[str, ...], workspace: tuple[str, ...] = (), agreed: tuple[str, ...] = ()) -> list[Finding]:
     sides = (stored(*store), here(*workspace))
-    memory = agreed_on(*agreed) if agreed else None
-    return list(diagnose(board_of(*sides, memory), plan_of(*sides, memory), *sides))
+    baseline = agreed_on(*agreed) if agreed else None
+    return list(diagnose(board_of(*sides, baseline), plan_of(*sides, baseline), *sides))
 
 
 OTHER = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
@@ -305,10 +305,10 @@ def test_what_cannot_be_seen() -> None:
 
 def test_a_link_in_the_place_of_a_conversation() -> None:
     linked = "1-a -> /elsewhere"
-    memory = agreed_on(A, '8-h  metadata 09:00 title "H"  stream 09:00 [1]')
+    baseline = agreed_on(A, '8-h  metadata 09:00 title "H"  stream 09:00 [1]')
     sides = (stored(A), here(linked, '8-h  metadata 09:00 title "H"  stream 09:00 [1]'))
-    plan = plan_of(*sides, memory)
-    found = {finding.place: finding for finding in diagnose(board_of(*sides, memory), plan, *sides)}["workspace:1-a"]
+    plan = plan_of(*sides, baseline)
+    found = {finding.place: finding for finding in diagnose(board_of(*sides, baseline), plan, *sides)}["workspace:1-a"]
     assert (found.ailment, found.conversation) == (Ailment.UNREADABLE, "jp-c1")
     (message,) = (item.message for item in plan.held if item.conversation == "jp-c1")
     assert message.startswith("workspace:1-a: found a symbolic link, expected the directory that was there; ")

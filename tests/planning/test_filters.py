@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory, Verb
+from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb
 from reconcile.model.options import Take
 from reconcile.model.plan import Action, Kind, Plan
 from reconcile.model.policy import Children, Collect, Localize, Policy, Project, Remove
@@ -63,14 +63,14 @@ def test_what_the_others_do_goes_on_and_what_was_asked_for_is_no_bulk() -> None:
 
 def test_notes_are_no_directories() -> None:
     notes = [f'{number}-x/NOTE.md  09:00 "x"' for number in range(1, 13)]
-    memory = agreed_on(*LINES)
+    baseline = agreed_on(*LINES)
     for line_ in notes:
         key = f"jp-c{line_.partition('-')[0]}"
         digest = next(file.digest for copy in stored(line_).copies for file in copy.files)
-        agreed = memory.agreed[key]
+        agreed = baseline.agreed[key]
         units = {**agreed.units, "extra:NOTE.md": digest or ""}
-        memory = replace(memory, agreed={**memory.agreed, key: replace(agreed, units=units)})
-    plan = plan_of(stored(*LINES), here(*LINES, *notes), memory)
+        baseline = replace(baseline, agreed={**baseline.agreed, key: replace(agreed, units=units)})
+    plan = plan_of(stored(*LINES), here(*LINES, *notes), baseline)
     assert ({action.kind for action in plan.actions}, len(plan.actions)) == ({Kind.REMOVE_STALE}, 12)
     assert plan.held == ()
 
@@ -139,26 +139,26 @@ SELECTED = {
 
 @pytest.mark.parametrize(("policy", "conversations"), SELECTED.values(), ids=SELECTED)
 def test_a_selection(policy: Policy, conversations: list[str]) -> None:
-    memory = agreed_on(*nested(PARENTS))
-    plan = plan_of(stored(*PARENTS), here(*nested(EDITED)), memory, policy)
+    baseline = agreed_on(*nested(PARENTS))
+    plan = plan_of(stored(*PARENTS), here(*nested(EDITED)), baseline, policy)
     assert sorted(action.conversation for action in plan.actions) == conversations
     diverged = [each.replace("09:00 [1]", f"08:00 [1 3{name}]") for each, name in zip(PARENTS, "abcd", strict=True)]
-    forks = plan_of(stored(*diverged), here(*nested(EDITED)), memory, policy)
+    forks = plan_of(stored(*diverged), here(*nested(EDITED)), baseline, policy)
     assert len(forks.actions) == 2 * len(conversations)
 
 
 def test_a_selection_is_about_all_that_a_plan_says() -> None:
     broken = ["4-x  metadata 09:00", '4-x/events.json  09:00 "["']
     behind = line(3, " parent 2", "[]").replace("stream 09:00", "stream 09:30")
-    memory = replace(agreed_on(*nested(PARENTS)), tombstones={})
+    baseline = replace(agreed_on(*nested(PARENTS)), tombstones={})
     store, workspace = PARENTS[1:], [*nested([PARENTS[0], PARENTS[1], behind, line(4)])[:3], *broken]
-    whole = plan_of(stored(*store), here(*workspace), memory)
+    whole = plan_of(stored(*store), here(*workspace), baseline)
     assert {key for key, _ in whole.tombstones} == {"jp-c1"}
     assert {key for (key, _), _ in whole.asides} == {"jp-c3"}
     assert {item.conversation for item in whole.held} >= {"jp-c4"}
     assert {version.conversation for version in whole.preserve} == {"jp-c3", "jp-c4"}
     for wanted in ("jp-c1", "jp-c3", "jp-c4"):
-        plan = plan_of(stored(*store), here(*workspace), memory, Policy(only=frozenset({wanted})))
+        plan = plan_of(stored(*store), here(*workspace), baseline, Policy(only=frozenset({wanted})))
         done = {wanted} | {action.conversation for action in plan.actions}
         assert {key for key, _ in plan.tombstones} <= done
         assert {key for (key, _), _ in plan.asides} == {"jp-c3"} & done, "what is done is remembered"
@@ -173,10 +173,10 @@ def test_a_selection_is_about_all_that_a_plan_says() -> None:
 
 
 def test_of_a_part_those_named_are_counted_and_those_changed_with_them() -> None:
-    memory = agreed_on(line(4), line(5))
+    baseline = agreed_on(line(4), line(5))
     wishes = {each: Intent(IntentKind.PROJECTED) for each in ("jp-c1", "jp-c2")}
     sides = stored(line(1), line(2, " parent 1"), line(4), line(5)), here(line(4), line(5))
-    part = plan_of(*sides, replace(memory, intents=wishes), Policy(only=frozenset({"jp-c2", "jp-c4"})))
+    part = plan_of(*sides, replace(baseline, intents=wishes), Policy(only=frozenset({"jp-c2", "jp-c4"})))
     assert (len(part.actions), dict(part.states)) == (2, {"in-sync": 1, "projected": 2})
 
 
@@ -210,12 +210,12 @@ def test_a_plan_tells_what_is_remembered_in_the_order_of_ids() -> None:
     """Whatever the tree's order is: parents come first in that, and directories further down are removed first."""
     above, below = line(9), line(2, " parent 9")
     places = [above, f"9-x/conversations/{below}"]
-    memory = agreed_on(*places, line(5))
-    gone_ = plan_of(stored(above, below, line(5)), here(line(5)), memory)
+    baseline = agreed_on(*places, line(5))
+    gone_ = plan_of(stored(above, below, line(5)), here(line(5)), baseline)
     assert [key for key, _ in gone_.intents] == ["jp-c2", "jp-c9"]
     assert [key for key, _ in plan_of(stored(above, below), here(*places)).places] == ["jp-c2", "jp-c9"]
     behind = [each.replace("stream 09:00 [1]", "stream 09:30 []") for each in places]
-    aside = plan_of(stored(above, below, line(5)), here(*behind, line(5)), memory)
+    aside = plan_of(stored(above, below, line(5)), here(*behind, line(5)), baseline)
     assert [key for (key, _), _ in aside.asides] == ["jp-c2", "jp-c9"]
     nested_ = [line(2), f"2-x/conversations/{line(9, ' parent 2')}"]
     buried = plan_of(stored(line(5)), here(*nested_, line(5)), agreed_on(*nested_, line(5)))
@@ -232,18 +232,18 @@ def test_every_conversation_is_counted_once_by_how_it_stands() -> None:
     store = [line(1, events="[1 2]"), line(2), line(3), line(4), line(5)]
     broken = ['3-x  metadata 09:00 title "x"', '3-x/events.json  09:00 "["']
     workspace = [line(1), line(2), *broken, line(6)]
-    memory = agreed_on(*[line(number) for number in (1, 2, 3, 9)])
-    plan = plan_of(stored(*store), here(*workspace), memory)
+    baseline = agreed_on(*[line(number) for number in (1, 2, 3, 9)])
+    plan = plan_of(stored(*store), here(*workspace), baseline)
     assert dict(plan.states) == {"available": 2, "changing": 1, "external": 1, "in-sync": 1, "open": 1}
-    aside = replace(Memory(), agreed=memory.agreed, layout="nested", store_identity="store:0")
+    aside = replace(Baseline(), agreed=baseline.agreed, layout="nested", store_identity="store:0")
     kept = plan_of(stored(line(2)), here(line(2, events="[1 2]")), aside, Policy(decisions={"jp-c2": Take.KEEP}))
     assert dict(kept.states) == {"open": 1}
 
 
 def test_the_outline_shows_what_a_plan_speaks_of_below_what_it_lies_in() -> None:
-    memory = agreed_on(*nested(PARENTS))
+    baseline = agreed_on(*nested(PARENTS))
     edited = [*PARENTS[:2], EDITED[2], PARENTS[3]]
-    plan = plan_of(stored(*PARENTS), here(*nested(edited)), memory)
+    plan = plan_of(stored(*PARENTS), here(*nested(edited)), baseline)
     assert [(each.conversation, each.title, each.depth) for each in plan.outline] == [
         ("jp-c1", "x", 0),
         ("jp-c2", "x", 1),
@@ -251,7 +251,7 @@ def test_the_outline_shows_what_a_plan_speaks_of_below_what_it_lies_in() -> None
     ]
     newer = PARENTS[1].replace("09:00 [1]", "09:30 [1 3]")
     diverged = plan_of(
-        stored(PARENTS[0], newer, *PARENTS[2:]), here(*nested([PARENTS[0], EDITED[1], *PARENTS[2:]])), memory
+        stored(PARENTS[0], newer, *PARENTS[2:]), here(*nested([PARENTS[0], EDITED[1], *PARENTS[2:]])), baseline
     )
     (fork,) = (action for action in diverged.actions if action.kind is Kind.FORK)
     assert [(each.conversation, each.depth) for each in diverged.outline] == [
@@ -261,15 +261,15 @@ def test_the_outline_shows_what_a_plan_speaks_of_below_what_it_lies_in() -> None
     ]
     assert diverged.outline[2].title == "[diverged] x"
     broken = ["4-x  metadata 09:00", '4-x/events.json  09:00 "["']
-    held = plan_of(stored(*PARENTS), here(*nested(PARENTS)[:3], *broken), memory)
+    held = plan_of(stored(*PARENTS), here(*nested(PARENTS)[:3], *broken), baseline)
     assert [(each.conversation, each.depth) for each in held.outline] == [("jp-c4", 0)]
     asked = plan_of(stored(PARENTS[3]), here(EDITED[3]), agreed_on(PARENTS[3]), Policy(decisions={"jp-c4": Take.KEEP}))
     assert ([each.conversation for each in asked.outline], asked.actions) == (["jp-c4"], ())
-    open_ = plan_of(stored(*PARENTS), here(*nested(PARENTS), '4-x/events.json  09:00 "["'), memory)
+    open_ = plan_of(stored(*PARENTS), here(*nested(PARENTS), '4-x/events.json  09:00 "["'), baseline)
     assert ([each.conversation for each in open_.outline], open_.actions) == (["jp-c4"], ())
     archived = plan_of(stored(f".archive/{PARENTS[3]}"), here(PARENTS[3]), agreed_on(PARENTS[3]))
     assert [(each.conversation, each.depth) for each in archived.outline] == [("jp-c4", 0)]
-    kept = plan_of(stored(*PARENTS), here(*nested(edited)), memory, Policy(decisions={"jp-c3": Take.KEEP}))
+    kept = plan_of(stored(*PARENTS), here(*nested(edited)), baseline, Policy(decisions={"jp-c3": Take.KEEP}))
     assert [each.conversation for each in kept.outline] == ["jp-c1", "jp-c2", "jp-c3"]
 
 
@@ -293,19 +293,19 @@ def test_what_is_strange_in_the_store_is_said_first() -> None:
 
 
 def test_what_the_store_lost_as_a_whole_has_no_baseline_any_more() -> None:
-    memory = agreed_on(line(1), line(2), line(3))
+    baseline = agreed_on(line(1), line(2), line(3))
     renewed = seen(Side.STORE, [line(2)], identity="store:1")
-    plan = plan_of(renewed, here(line(1), line(2), line(4)), memory)
+    plan = plan_of(renewed, here(line(1), line(2), line(4)), baseline)
     assert plan.voided == ("jp-c1", "jp-c3")
-    assert plan_of(stored(line(2)), here(line(1), line(2), line(4)), memory).voided == ()
-    buried = replace(memory, tombstones={"jp-c1": frozenset(memory.agreed["jp-c1"].units.values())})
+    assert plan_of(stored(line(2)), here(line(1), line(2), line(4)), baseline).voided == ()
+    buried = replace(baseline, tombstones={"jp-c1": frozenset(baseline.agreed["jp-c1"].units.values())})
     assert plan_of(renewed, here(line(1), line(2), line(4)), buried).voided == ("jp-c3",)
 
 
 def test_a_plan_says_where_everything_is_in_the_end_and_who_lost_a_parent_on_purpose() -> None:
-    memory = agreed_on(*nested(PARENTS))
+    baseline = agreed_on(*nested(PARENTS))
     rooted = PARENTS[1].replace("parent 1", "parent null")
-    plan = plan_of(stored(PARENTS[0], rooted, *PARENTS[2:]), here(*nested(PARENTS)), memory)
+    plan = plan_of(stored(PARENTS[0], rooted, *PARENTS[2:]), here(*nested(PARENTS)), baseline)
     assert plan.rooted == ("jp-c2",)
     assert dict(plan.places) == {
         "jp-c1": "1-x",
@@ -377,8 +377,8 @@ def test_what_somebody_is_writing_just_now_is_left_out_with_what_needs_it() -> N
 def test_nothing_is_said_or_remembered_of_what_somebody_is_writing_just_now(moving: str) -> None:
     broken = ["4-x  metadata 09:00", '4-x/events.json  09:00 "["']
     behind = line(3, " parent 2", "[]").replace("stream 09:00", "stream 09:30")
-    memory = replace(agreed_on(*nested(PARENTS)), tombstones={})
-    whole = plan_of(stored(*PARENTS[1:]), here(*[*nested([*PARENTS[:2], behind, line(4)])[:3], *broken]), memory)
+    baseline = replace(agreed_on(*nested(PARENTS)), tombstones={})
+    whole = plan_of(stored(*PARENTS[1:]), here(*[*nested([*PARENTS[:2], behind, line(4)])[:3], *broken]), baseline)
     for plan, there in ((whole, True), (without_moving(whole, frozenset({moving})), False)):
         said = {item.conversation for item in (*plan.held, *plan.aside)}
         said |= {version.conversation for version in plan.preserve} | {action.conversation for action in plan.actions}

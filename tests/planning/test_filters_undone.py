@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, remembered
+from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, records_of
 from reconcile.model.plan import Kind
 from reconcile.model.snapshot import WHOLE, File
 from reconcile.planning.filters import Standing, left_alone, side_digest, standing, undone_record
@@ -16,7 +16,7 @@ from tests.support.pure_level import RULES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.snapshot import Snapshot
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
@@ -57,12 +57,12 @@ def test_what_was_left_alone_as_a_whole_is_remembered_as_it_was() -> None:
         for conversation, (step,) in steps.items()
         for number in (1, 2)
     )
-    known = tuple(remembered(agreed_on(A, B), ["jp-c1", "jp-c2", "jp-c4"]).items())
+    known = tuple(records_of(agreed_on(A, B), ["jp-c1", "jp-c2", "jp-c4"]).items())
     plan = replace(plan, actions=actions, remembered=known)
     assert left_alone(plan, {"jp-c1.1", "jp-c1.2", "jp-c2.1", "jp-c3.1", "jp-c3.2"}) == {"jp-c1"}
 
 
-def put_back(store: Snapshot, workspace: Snapshot, conversations: Iterable[str], memory: Memory) -> Memory:
+def put_back(store: Snapshot, workspace: Snapshot, conversations: Iterable[str], baseline: Baseline) -> Baseline:
     """Return what is remembered where an undo has left these as they stand."""
 
     def standings(side: Snapshot, conversation: str) -> list[Standing]:
@@ -71,39 +71,39 @@ def put_back(store: Snapshot, workspace: Snapshot, conversations: Iterable[str],
 
     found = {each: undone_record(standings(store, each), standings(workspace, each), RULES) for each in conversations}
     records = {(each, WHOLE): record for each, record in found.items() if record is not None}
-    return replace(memory, asides={**memory.asides, **records})
+    return replace(baseline, asides={**baseline.asides, **records})
 
 
 def test_a_record_is_released_once_a_side_has_changed() -> None:
-    memory = put_back(stored(A, B), here(A, B), ["jp-c1", "jp-c2"], agreed_on(A, B))
-    assert plan_of(stored(A, B), here(A, B), memory).asides == ()
+    baseline = put_back(stored(A, B), here(A, B), ["jp-c1", "jp-c2"], agreed_on(A, B))
+    assert plan_of(stored(A, B), here(A, B), baseline).asides == ()
     longer = '2-b  metadata 09:00 title "B"  stream 10:00 [1 2]'
-    assert plan_of(stored(A, B), here(A, longer), memory).asides == ((("jp-c2", WHOLE), None),)
+    assert plan_of(stored(A, B), here(A, longer), baseline).asides == ((("jp-c2", WHOLE), None),)
     edited = here('1-a  metadata 09:00 title "A"  stream 10:00 [1 2]', B)
-    memory = put_back(stored(A, B), edited, ["jp-c1"], memory)
-    assert plan_of(stored(A), edited, memory).asides == ((("jp-c2", WHOLE), None),)
+    baseline = put_back(stored(A, B), edited, ["jp-c1"], baseline)
+    assert plan_of(stored(A), edited, baseline).asides == ((("jp-c2", WHOLE), None),)
 
 
 def test_what_is_set_aside_for_another_reason_is_left_alone() -> None:
     old = '1-a  metadata 09:00 title "A"  stream 12:00 [1]'
     store = stored('1-a  metadata 09:00 title "A"  stream 10:00 [1 2]')
     record = AsideRecord(AsideKind.BEHIND, "old", "old")
-    memory = replace(agreed_on(A), asides={("jp-c1", "stream"): record})
-    assert ("jp-c1", WHOLE) not in dict(plan_of(store, here(old), memory).asides)
+    baseline = replace(agreed_on(A), asides={("jp-c1", "stream"): record})
+    assert ("jp-c1", WHOLE) not in dict(plan_of(store, here(old), baseline).asides)
 
 
 def test_nothing_else_is_said_of_what_was_undone() -> None:
     broken = here(A, '1-a/events.json 10:00 "[{"')
     local = stored('1-a  metadata 09:00 title "A" local  stream 09:00 [1]')
     displaced = here(A.replace("1-a", "2-b/conversations/1-a"), B)
-    for store, workspace, memory in (
+    for store, workspace, baseline in (
         (stored(A), broken, agreed_on()),
         (local, here(A), agreed_on()),
         (stored(A, B), displaced, agreed_on(A, B)),
     ):
-        before = plan_of(store, workspace, memory)
+        before = plan_of(store, workspace, baseline)
         assert before.held or before.aside
-        plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c1"], memory))
+        plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c1"], baseline))
         assert [(item.conversation, item.reason.value) for item in (*plan.held, *plan.aside)] == [("jp-c1", "undone")]
 
 
@@ -122,10 +122,10 @@ def test_what_is_said_of_others_stays() -> None:
 
 def test_an_undone_removal_leaves_no_tombstone() -> None:
     other = '10-j  metadata 09:00 title "J"  stream 09:00 [1]'
-    store, workspace, memory = stored(C), here(A, B, C, other), agreed_on(A, B, C, other)
+    store, workspace, baseline = stored(C), here(A, B, C, other), agreed_on(A, B, C, other)
     gone = ["jp-c1", "jp-c2", "jp-c10"]
-    assert sorted(dict(plan_of(store, workspace, memory).tombstones)) == sorted(gone)
-    plan = plan_of(store, workspace, put_back(store, workspace, gone, memory))
+    assert sorted(dict(plan_of(store, workspace, baseline).tombstones)) == sorted(gone)
+    plan = plan_of(store, workspace, put_back(store, workspace, gone, baseline))
     assert plan.tombstones == ()
     assert [item.conversation for item in plan.aside] == gone
 
@@ -133,14 +133,14 @@ def test_an_undone_removal_leaves_no_tombstone() -> None:
 def test_a_record_of_what_is_nowhere_is_released() -> None:
     """Whatever is asked for."""
     record = AsideRecord(AsideKind.UNDONE, "x", "y")
-    memory = replace(agreed_on(A), asides={("jp-c9", WHOLE): record})
-    assert dict(plan_of(stored(A), here(A), memory).asides) == {("jp-c9", WHOLE): None}
+    baseline = replace(agreed_on(A), asides={("jp-c9", WHOLE): record})
+    assert dict(plan_of(stored(A), here(A), baseline).asides) == {("jp-c9", WHOLE): None}
 
 
 def test_what_differs_in_the_workspace_goes_into_the_vault_and_what_is_equal_does_not() -> None:
     edited = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]'
-    memory = put_back(stored(A), here(edited), ["jp-c1"], agreed_on(A))
-    kept = plan_of(stored(A), here(edited), memory).preserve
+    baseline = put_back(stored(A), here(edited), ["jp-c1"], agreed_on(A))
+    kept = plan_of(stored(A), here(edited), baseline).preserve
     assert {(version.unit, version.place.side.value) for version in kept} == {("stream", "workspace")}
 
 
@@ -164,8 +164,8 @@ def test_nor_does_what_has_to_wait_for_it() -> None:
     """Its directory can't go before what lies in it."""
     child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
     store, workspace = stored(C), here(A, f"1-a/conversations/{child}", C)
-    memory = agreed_on(A, f"1-a/conversations/{child}", C)
-    assert sorted(dict(plan_of(store, workspace, memory).tombstones)) == ["jp-c1", "jp-c2"]
-    plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c2"], memory))
+    baseline = agreed_on(A, f"1-a/conversations/{child}", C)
+    assert sorted(dict(plan_of(store, workspace, baseline).tombstones)) == ["jp-c1", "jp-c2"]
+    plan = plan_of(store, workspace, put_back(store, workspace, ["jp-c2"], baseline))
     assert (plan.actions, plan.tombstones) == ((), ())
     assert {item.conversation for item in plan.aside} == {"jp-c1", "jp-c2"}

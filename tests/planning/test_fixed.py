@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Look, Memory
+from reconcile.model.baseline import Baseline, Intent, IntentKind, WorldState
 from reconcile.model.format import Mended
 from reconcile.model.options import Prefer, Take
 from reconcile.model.past_run import PastRun
@@ -62,13 +62,13 @@ class World:
         self.policy = Policy()
 
     @property
-    def memory(self) -> Memory:
+    def baseline(self) -> Baseline:
         """What is remembered."""
         return self.memories.of("workspace")
 
     def plan(self) -> Plan:
         store, workspace = self._sides()
-        return make_plan(store, workspace, self.memory, self.policy, self.rules, NOW)
+        return make_plan(store, workspace, self.baseline, self.policy, self.rules, NOW)
 
     def run(self) -> list[str]:
         """Carry a plan out, remember, and return its steps; a second run must find nothing to do."""
@@ -77,9 +77,9 @@ class World:
         carried_out(plan, files)
         self.files = {which: {path: content for path, (content, _) in files[which].items()} for which in Side}
         store, workspace = self._sides()
-        self.memories.remember("workspace", fold(store, workspace, self.memory, plan, self.rules))
+        self.memories.remember("workspace", fold(store, workspace, self.baseline, plan, self.rules))
         again = replace(self.policy, decisions={}, mend=frozenset())
-        after = make_plan(store, workspace, self.memory, again, self.rules, NOW)
+        after = make_plan(store, workspace, self.baseline, again, self.rules, NOW)
         assert plan.held or not after.actions, after.actions
         return said(plan)
 
@@ -139,10 +139,10 @@ def test_what_differs_is_not_quiet(change: str) -> None:
 def test_what_counts_as_invalid_by_now_is_not_quiet() -> None:
     world = in_sync({**BOTH, "log": b"1\n"})
     store, workspace = side(Side.STORE, world.files[Side.STORE]), side(Side.WORKSPACE, world.files[Side.WORKSPACE])
-    assert quiet_plan(store, workspace, world.memory, Policy(), RULES) is not None
+    assert quiet_plan(store, workspace, world.baseline, Policy(), RULES) is not None
     fault = Fault("", "what was fine once", "something else")
     stricter = replace(store, copies=tuple(replace(copy, metadata=fault) for copy in store.copies))
-    assert quiet_plan(stricter, workspace, world.memory, Policy(), RULES) is None
+    assert quiet_plan(stricter, workspace, world.baseline, Policy(), RULES) is None
 
 
 def test_what_another_checkout_has_saved_comes_here() -> None:
@@ -201,7 +201,7 @@ def test_a_record_that_was_removed_here_stays_in_the_store() -> None:
     world = in_sync({**BOTH, "milk.md": b"two\n", "INDEX": b"milk: two\nshopping: bread\n"})
     del world.files[Side.WORKSPACE]["milk.md"]
     assert world.run() == ["rebuild workspace:INDEX rebuilt"]
-    assert world.memory.intents["milk.md"].kind is IntentKind.REMOVED
+    assert world.baseline.intents["milk.md"].kind is IntentKind.REMOVED
     assert world.files[Side.STORE]["milk.md"] == b"two\n"
 
 
@@ -397,7 +397,7 @@ def test_what_is_mended_on_request_is_done_where_it_is_asked_for() -> None:
 def test_what_was_read_a_moment_before_the_scan_is_not_mended() -> None:
     store, workspace = side(Side.STORE, {}), side(Side.WORKSPACE, {**SHOPPING, "INDEX": b"?"})
     late = replace(workspace, found=notes.Found({**SHOPPING, "INDEX": b"!"}))
-    plan = make_plan(store, late, Memory(), Policy(), RULES, NOW)
+    plan = make_plan(store, late, Baseline(), Policy(), RULES, NOW)
     assert [action.kind for action in plan.actions] == [Kind.COPY]
 
 
@@ -491,14 +491,14 @@ def test_what_stands_in_the_place_of_a_record() -> None:
     world = in_sync({**BOTH, "log": b"1\n"})
     store, workspace = side(Side.STORE, world.files[Side.STORE]), side(Side.WORKSPACE, BOTH)
     linked = replace(workspace, foreign=(Foreign("log", "a symbolic link", link=True),))
-    (item,) = make_plan(store, linked, world.memory, Policy(), RULES, NOW).held
+    (item,) = make_plan(store, linked, world.baseline, Policy(), RULES, NOW).held
     assert "workspace:log: found a symbolic link, expected the record that was there" in item.message
     (note,) = (
-        each for each in make_plan(store, workspace, world.memory, Policy(), RULES, NOW).notes if each.conversation
+        each for each in make_plan(store, workspace, world.baseline, Policy(), RULES, NOW).notes if each.conversation
     )
     assert note.message.startswith("it is gone from the workspace; it stays in the store: `reconcile project log` ")
     assert note.message.endswith("restores it, `reconcile recover` everything that was here")
-    (emptied,) = make_plan(store, side(Side.WORKSPACE, {}), world.memory, Policy(), RULES, NOW).held
+    (emptied,) = make_plan(store, side(Side.WORKSPACE, {}), world.baseline, Policy(), RULES, NOW).held
     assert emptied.message == "the workspace is empty, though records were there; nothing is inferred from that"
     assert emptied.resolve == ("reconcile recover",)
 
@@ -523,14 +523,14 @@ def test_directories_alone_make_no_empty_workspace() -> None:
 def test_how_records_stand() -> None:
     store = side(Side.STORE, {**SHOPPING, "log": b"1\n"})
     workspace = side(Side.WORKSPACE, {**BOTH, "log": b"1\n"})
-    here = decide(store, workspace, Memory(), Policy(), RULES, NOW)
+    here = decide(store, workspace, Baseline(), Policy(), RULES, NOW)
     assert here.presences["INDEX"] == Presence(Goal.NOTHING, 2, "derived")
     there = decide(
-        side(Side.STORE, BOTH), side(Side.WORKSPACE, {"log": b"1\n"}), Memory(), Policy(git_busy="x"), RULES, NOW
+        side(Side.STORE, BOTH), side(Side.WORKSPACE, {"log": b"1\n"}), Baseline(), Policy(git_busy="x"), RULES, NOW
     )
     assert there.presences["INDEX"] == Presence(Goal.NOTHING, 3, "gone")
     assert there.presences["shopping.md"] == Presence(Goal.PROJECT, 3, "projected", Reason.SHARED)
-    known = in_sync({"log": b"1\n", "INDEX": b""}).memory
+    known = in_sync({"log": b"1\n", "INDEX": b""}).baseline
     view = views_of(side(Side.STORE, {}), side(Side.WORKSPACE, {}), known, RULES)["log"]
     assert lacking(view, Policy(decisions={"log": Take.STORE})) is None
 
@@ -582,7 +582,7 @@ class Merging(notes.NotesFormat):  # type: ignore[misc, name-defined]
 def test_a_record_that_goes_as_asked_stays_in_the_store() -> None:
     files = {**SHOPPING, "copy.md": b"bread\n"}
     rules = Rules(Merging(), RULES.digest)
-    agreed = in_sync({**files, "INDEX": b"copy: bread\nshopping: bread\n"}).memory
+    agreed = in_sync({**files, "INDEX": b"copy: bread\nshopping: bread\n"}).baseline
     sides = side(Side.STORE, files), side(Side.WORKSPACE, files)
     plan = make_plan(*sides, agreed, Policy(mend=frozenset({"one"})), rules, NOW)
     (action,) = plan.actions
@@ -622,7 +622,9 @@ class Tidy(notes.NotesFormat):  # type: ignore[misc, name-defined]
 
 def test_directories_are_made_and_what_is_left_over_goes() -> None:
     rules = Rules(Tidy(), RULES.digest)
-    plan = make_plan(side(Side.STORE, {"trip/a": b"1"}), side(Side.WORKSPACE, SHOPPING), Memory(), Policy(), rules, NOW)
+    plan = make_plan(
+        side(Side.STORE, {"trip/a": b"1"}), side(Side.WORKSPACE, SHOPPING), Baseline(), Policy(), rules, NOW
+    )
     tidied = [action for action in plan.actions if action.kind is Kind.REBUILD]
     assert [(str(action.target), action.words) for action in tidied] == [
         ("workspace:a", ("a made",)),
@@ -635,11 +637,11 @@ def test_directories_are_made_and_what_is_left_over_goes() -> None:
         "workspace:b",
     ]
     assert (str(tidied[1].expect[0].place), tidied[1].expect[0].mtime_ns) == ("workspace:half.tmp", HOUR)
-    alone = make_plan(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Memory(), Policy(), rules, NOW)
+    alone = make_plan(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Baseline(), Policy(), rules, NOW)
     assert [str(action.target) for action in alone.actions] == ["workspace:a", "workspace:half.tmp"]
     assert [each.conversation for each in plan.outline[:2]] == ["shopping.md", "trip"]
     assert plan.outline[2:] == (Heading("a", "a", 0), Heading("half.tmp", "half.tmp", 0))
-    look = Look(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Memory())
+    look = WorldState(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Baseline())
     past = PastRun("run", (tidied[0],))
     assert not plan_undo(past, look, Policy(request=TakeBack("run")), rules, NOW).actions
 

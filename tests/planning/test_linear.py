@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.inspect.listing import MAX_DRAWN, flat, tree
-from reconcile.model.baseline import Memory
+from reconcile.model.baseline import Baseline
 from reconcile.model.options import Layout, Missing
 from reconcile.model.policy import Children, Localize, Policy, Project, Remove, Reparent
 from reconcile.model.snapshot import Side
@@ -107,7 +107,7 @@ MARGIN = 2.1
 
 def judged(sides: tuple[Snapshot, Snapshot], policy: Policy) -> None:
     """Plan, replay the plan, and tell how everything stands."""
-    plan = make_plan(*sides, Memory(), policy, RULES, NOW_NS)
+    plan = make_plan(*sides, Baseline(), policy, RULES, NOW_NS)
     simulate(plan, listing_of(*sides))
     board = board_of(*sides)
     standings(board, plan, {}, ())
@@ -151,7 +151,7 @@ def test_what_is_printed_of_a_directory_with_many_in_it_that_becomes_local() -> 
         lines = star(count)
         nested = [lines[0], *(f"{START}-x/conversations/{line}" for line in lines[1:])]
         sides = look(Side.STORE, lines), look(Side.WORKSPACE, nested)
-        plan = make_plan(*sides, Memory(), replace(PLAIN, request=Localize(ids(1))), RULES, NOW_NS)
+        plan = make_plan(*sides, Baseline(), replace(PLAIN, request=Localize(ids(1))), RULES, NOW_NS)
         assert len(plan.actions) == count
         return len(json.dumps(plan_to_json(plan, workspace="", store="")))
 

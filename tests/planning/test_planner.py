@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb, Waiting
 from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Kind, Plan
 from reconcile.model.policy import Children, Collect, Policy, Project, Remove
@@ -24,9 +24,9 @@ EDITED = FOUR.replace("[1]", "[1 2]")
 ORDINARY = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False)
 WHOLE = Whole(ORDINARY, 100)
 ALL = Policy(missing=Missing.REPROJECT)
-GLANCES: dict[str, tuple[Snapshot, Snapshot, Memory, Policy, list[set[str]]]] = {
+GLANCES: dict[str, tuple[Snapshot, Snapshot, Baseline, Policy, list[set[str]]]] = {
     "at rest": (stored(ONE), here(ONE), agreed_on(ONE), Policy(), []),
-    "nothing but projections": (stored(ONE), here(), Memory(), ALL, []),
+    "nothing but projections": (stored(ONE), here(), Baseline(), ALL, []),
     "one of two is edited": (stored(ONE, FOUR), here(ONE, EDITED), agreed_on(ONE, FOUR), Policy(), [{"jp-c4"}]),
     "nothing is at rest": (stored(FOUR), here(EDITED), agreed_on(FOUR), Policy(), [{"jp-c4"}]),
 }
@@ -45,24 +45,24 @@ def ruled(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     return found
 
 
-@pytest.mark.parametrize(("store", "workspace", "memory", "policy", "looks"), GLANCES.values(), ids=GLANCES)
+@pytest.mark.parametrize(("store", "workspace", "baseline", "policy", "looks"), GLANCES.values(), ids=GLANCES)
 def test_the_rules_look_at_nothing_that_is_told_at_a_glance(
     store: Snapshot,
     workspace: Snapshot,
-    memory: Memory,
+    baseline: Baseline,
     policy: Policy,
     looks: list[set[str]],
     ruled: list[set[str]],
 ) -> None:
-    plan_of(store, workspace, memory, policy)
+    plan_of(store, workspace, baseline, policy)
     assert ruled == looks
 
 
 @pytest.mark.parametrize("name", ["nothing but projections", "one of two is edited"])
 def test_they_look_at_everything_where_a_command_asks_or_where_that_is_a_part(name: str, ruled: list[set[str]]) -> None:
-    store, workspace, memory, policy, _ = GLANCES[name]
-    plan_of(store, workspace, memory, replace(policy, request=Collect()))
-    make_plan(store, workspace, memory, policy, RULES, NOW_NS, WHOLE)
+    store, workspace, baseline, policy, _ = GLANCES[name]
+    plan_of(store, workspace, baseline, replace(policy, request=Collect()))
+    make_plan(store, workspace, baseline, policy, RULES, NOW_NS, WHOLE)
     assert ruled == [{copy.conversation for copy in store.copies}] * 2
 
 
@@ -79,12 +79,12 @@ BEHIND = (
 """An older version is in the workspace; a new title waits below it. Another conversation has been edited."""
 
 
-def behind() -> Memory:
+def behind() -> Baseline:
     lines = (ONE, f"1-a/conversations/{TWO}", f"1-a/conversations/2-b/conversations/{THREE}", FOUR)
     older = agreed_on(lines[0], lines[1].replace("[1 2]", "[1]")).agreed["jp-c2"].units[STREAM]
-    memory = agreed_on(*lines)
-    newer = memory.agreed["jp-c2"].units[STREAM]
-    return replace(memory, history={**memory.history, ("jp-c2", STREAM): (older, newer)})
+    baseline = agreed_on(*lines)
+    newer = baseline.agreed["jp-c2"].units[STREAM]
+    return replace(baseline, history={**baseline.history, ("jp-c2", STREAM): (older, newer)})
 
 
 TAKEN = {"jp-c2": Take.STORE}
@@ -119,19 +119,19 @@ def test_what_the_result_of_a_command_makes_due_is_done_with_it_and_nothing_else
 
 
 def test_what_a_run_over_a_part_is_not_about_loses_no_parent() -> None:
-    memory = agreed_on(ONE, f"1-a/conversations/{TWO}", FOUR)
+    baseline = agreed_on(ONE, f"1-a/conversations/{TWO}", FOUR)
     root = TWO.replace("parent 1", "parent null")
     sides = stored(ONE, root, FOUR), here(ONE, f"1-a/conversations/{TWO}", EDITED)
-    assert plan_of(*sides, memory).rooted == ("jp-c2",)
-    assert plan_of(*sides, memory, Policy(only=frozenset({"jp-c4"}))).rooted == ()
+    assert plan_of(*sides, baseline).rooted == ("jp-c2",)
+    assert plan_of(*sides, baseline, Policy(only=frozenset({"jp-c4"}))).rooted == ()
 
 
 def test_what_is_removed_keeps_a_parent_that_only_the_memory_knows() -> None:
     """It may have to stay, if somebody holds its lock."""
-    memory = agreed_on(ONE, f"1-a/conversations/{TWO}")
+    baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")
     removing = Policy(request=Remove(("jp-c2",), Children.REFUSE))
     for line, rooted in ((TWO, ("jp-c2",)), (TWO.replace(" parent 1", ""), ())):
-        plan = plan_of(stored(ONE, line), here(ONE, f"1-a/conversations/{TWO}"), memory, removing)
+        plan = plan_of(stored(ONE, line), here(ONE, f"1-a/conversations/{TWO}"), baseline, removing)
         assert Kind.REMOVE in {action.kind for action in plan.actions}
         assert plan.rooted == rooted
 
@@ -139,9 +139,11 @@ def test_what_is_removed_keeps_a_parent_that_only_the_memory_knows() -> None:
 def test_what_is_left_of_a_local_is_part_of_a_whole_too() -> None:
     """Four directories are many where there are no others, and few among a hundred."""
     gone = [f'{number}-x  metadata 09:00 title "x"  stream 09:00 [1]' for number in range(6, 10)]
-    memory = agreed_on(FIVE, *gone)
-    memory = replace(memory, intents={"jp-c5": Intent(IntentKind.LOCAL)}, waiting={("jp-c5", Verb.LOCAL): Waiting()})
+    baseline = agreed_on(FIVE, *gone)
+    baseline = replace(
+        baseline, intents={"jp-c5": Intent(IntentKind.LOCAL)}, waiting={("jp-c5", Verb.LOCAL): Waiting()}
+    )
     sides = stored(FIVE), here(FIVE, *gone)
     for whole, removed in ((WHOLE, 5), (Whole(ORDINARY, 5), 1)):
-        plan = make_plan(*sides, memory, Policy(), RULES, NOW_NS, whole)
+        plan = make_plan(*sides, baseline, Policy(), RULES, NOW_NS, whole)
         assert [action.kind for action in plan.actions] == [Kind.REMOVE_STALE] * removed

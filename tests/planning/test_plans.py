@@ -78,23 +78,23 @@ def waiting_for(conversation: str) -> Intent:
 
 
 def test_a_child_whose_awaited_parent_left_is_projected_as_a_root() -> None:
-    memory = replace(agreed_on(ONE, BELOW, BESIDE), intents={"jp-c2": waiting_for("jp-c1")})
-    plan = plan_of(stored(TWO, BESIDE), here(BESIDE), memory)
+    baseline = replace(agreed_on(ONE, BELOW, BESIDE), intents={"jp-c2": waiting_for("jp-c1")})
+    plan = plan_of(stored(TWO, BESIDE), here(BESIDE), baseline)
     assert [(action.kind, action.conversation, action.reason) for action in plan.actions] == [
         (Kind.PROJECT, "jp-c2", Reason.ANCESTOR_LEFT)
     ]
 
 
 def test_it_is_not_where_it_is_not_complete() -> None:
-    memory = replace(agreed_on(ONE, BELOW, BESIDE), intents={"jp-c2": waiting_for("jp-c1")})
-    plan = plan_of(stored('2-b  metadata 09:00 title "B" parent 1', BESIDE), here(BESIDE), memory)
+    baseline = replace(agreed_on(ONE, BELOW, BESIDE), intents={"jp-c2": waiting_for("jp-c1")})
+    plan = plan_of(stored('2-b  metadata 09:00 title "B" parent 1', BESIDE), here(BESIDE), baseline)
     assert (plan.actions, plan.intents) == ((), ())
 
 
 def test_it_is_removed_where_the_parent_was_never_projected_itself() -> None:
-    memory = agreed_on(ONE, BELOW, BESIDE)
-    memory = replace(memory, intents={"jp-c2": waiting_for("jp-c9")})
-    plan = plan_of(stored(TWO.replace("parent 1", "parent 9"), BESIDE), here(BESIDE), memory)
+    baseline = agreed_on(ONE, BELOW, BESIDE)
+    baseline = replace(baseline, intents={"jp-c2": waiting_for("jp-c9")})
+    plan = plan_of(stored(TWO.replace("parent 1", "parent 9"), BESIDE), here(BESIDE), baseline)
     assert plan.actions == ()
     assert dict(plan.intents)["jp-c2"] == Intent(IntentKind.REMOVED, place="1-a/conversations/2-b")
 
@@ -131,9 +131,9 @@ COMPACT = '"{\\"last_activated_at\\":\\"2025-01-01 00:00:00.0\\"}"'
 
 
 def test_metadata_that_cannot_be_edited_byte_for_byte_is_held_where_it_would_have_to_be() -> None:
-    memory = agreed_on(ONE, BELOW)
+    baseline = agreed_on(ONE, BELOW)
     store = stored(ONE, TWO, f"2-b/metadata.json  10:00 {COMPACT}")
-    plan = plan_of(store, here(ONE, BELOW), memory)
+    plan = plan_of(store, here(ONE, BELOW), baseline)
     assert held(plan) == [("jp-c2", METADATA, Reason.NOT_ROUND_TRIP)]
     assert plan.actions == ()
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Look, Memory, Remembered
+from reconcile.model.baseline import (
+    AsideKind,
+    AsideRecord,
+    Baseline,
+    ConversationRecord,
+    Intent,
+    IntentKind,
+    WorldState,
+)
 from reconcile.model.plan import Action, Expect, Item, Kind, Plan, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, WHOLE, Place, Side
@@ -74,7 +82,7 @@ def test_nothing_is_done_or_remembered_of_what_was_decided_otherwise_since() -> 
         plan(action(1, 1), action(2, 2, 1), action(3, 3), action(4, 4)),
         intents=tuple((each, Intent(IntentKind.LOCAL)) for each in ids),
         asides=tuple(((each, METADATA), record) for each in ids),
-        remembered=tuple((each, Remembered()) for each in ids),
+        remembered=tuple((each, ConversationRecord()) for each in ids),
     )
     fresh = replace(saved, actions=saved.actions[:3])
     found, _ = agreeing(saved, fresh, ("jp-c1",))
@@ -169,19 +177,21 @@ SAID: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
 }
 
 
-def said(look: Look, *actions: Action, fresh: Plan | None = None, decided: tuple[str, ...] = ()) -> dict[str, str]:
+def said(
+    look: WorldState, *actions: Action, fresh: Plan | None = None, decided: tuple[str, ...] = ()
+) -> dict[str, str]:
     return moved_on(plan(*actions), fresh or plan(*actions), look, decided)
 
 
 @pytest.mark.parametrize(("store", "more", "words"), SAID.values(), ids=SAID)
 def test_what_stands_in_the_way(store: tuple[str, ...], more: dict[str, object], words: str) -> None:
-    look = Look(stored(*store), here(), Memory())
+    look = WorldState(stored(*store), here(), Baseline())
     wanted = replace(action(1, 1), **more)
     assert said(look, wanted) == {"1": words}
 
 
 def test_what_was_decided_otherwise_is_said_to_be_unless_it_is_done() -> None:
-    look = Look(stored(A), here(), Memory())
+    look = WorldState(stored(A), here(), Baseline())
     done, due = replace(action(1, 1), writes=(SAME,)), replace(action(2, 1), expect=(FREE, replace(OLD, size=0)))
     assert said(look, done, due, action(3, 2), decided=("jp-c1",)) == {
         "1": DONE_ALREADY,
@@ -191,7 +201,7 @@ def test_what_was_decided_otherwise_is_said_to_be_unless_it_is_done() -> None:
 
 
 def test_of_a_conversation_the_first_change_is_said_of_all_its_actions() -> None:
-    look = Look(stored(A), here(A), Memory())
+    look = WorldState(stored(A), here(A), Baseline())
     there = replace(FREE, place=OLD.place)
     other = replace(FREE, place=Place(Side.WORKSPACE, "1-a/events.json"))
     first, second = replace(action(2, 1), expect=(there,)), replace(action(3, 1), expect=(other,))
@@ -203,7 +213,7 @@ def test_of_a_conversation_the_first_change_is_said_of_all_its_actions() -> None
 
 
 def test_what_comes_first_by_now_is_named_to_all_that_waits_for_it() -> None:
-    look = Look(stored(A), here(), Memory())
+    look = WorldState(stored(A), here(), Baseline())
     new = action(1, 9)
     fresh = plan(new, action(2, 1, 1), action(3, 2, 2), action(4, 3), action(5, 4, 4))
     found = said(look, action(2, 1), action(3, 2), action(4, 3), action(5, 4), fresh=fresh)
@@ -213,7 +223,10 @@ def test_what_comes_first_by_now_is_named_to_all_that_waits_for_it() -> None:
 
 def test_what_an_earlier_action_makes_or_takes_away_is_not_looked_for() -> None:
     """Files that it writes or removes, directories with all in them, whence one is moved, and files that are aged."""
-    look, wanted = Look(stored(), here(), Memory()), replace(OLD, place=Place(Side.STORE, "2-b/conversations/1-a/x"))
+    look, wanted = (
+        WorldState(stored(), here(), Baseline()),
+        replace(OLD, place=Place(Side.STORE, "2-b/conversations/1-a/x")),
+    )
     place = Place(Side.STORE, "2-b")
     nothing = f"{wanted.place}: found nothing, expected the file that the plan was made from"
     file = replace(action(1, 2), unit=METADATA)
@@ -234,7 +247,7 @@ def test_what_an_earlier_action_makes_or_takes_away_is_not_looked_for() -> None:
 
 def test_a_file_is_found_where_its_directory_was_moved_since() -> None:
     """The plan's own move was carried out by somebody else, after what is to be written there."""
-    look = Look(stored(A), here(), Memory())
+    look = WorldState(stored(A), here(), Baseline())
     write = replace(action(1, 1), writes=(replace(SAME, target=Place(Side.STORE, "1-old/events.json")),))
     source, target = Place(Side.STORE, "1-old"), Place(Side.STORE, "1-a")
     for kind in (Kind.MOVE, Kind.ARCHIVE, Kind.UNARCHIVE):

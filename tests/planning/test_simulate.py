@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Look
+from reconcile.model.baseline import WorldState
 from reconcile.model.plan import Action, Expect, Kind, Plan, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
@@ -163,15 +163,15 @@ B = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
 def test_who_was_written_by_somebody_else_meanwhile(
     store: tuple[str, ...], workspace: tuple[str, ...], found: set[str]
 ) -> None:
-    before = Look(stored(A, B), here(EDITED, B), agreed_on(A, B))
-    plan = plan_of(before.store, before.workspace, before.memory)
+    before = WorldState(stored(A, B), here(EDITED, B), agreed_on(A, B))
+    plan = plan_of(before.store, before.workspace, before.baseline)
     (copy,) = plan.actions
-    assert surprises(plan, (), before, Look(stored(*store), here(*workspace), before.memory)) == found
+    assert surprises(plan, (), before, WorldState(stored(*store), here(*workspace), before.baseline)) == found
     assert surprises(plan, {copy.id}, before, before) == set()
 
 
 def test_what_was_made_is_gone_again() -> None:
-    before = Look(stored(B), here(A, B), agreed_on(B))
-    plan = plan_of(before.store, before.workspace, before.memory)
+    before = WorldState(stored(B), here(A, B), agreed_on(B))
+    plan = plan_of(before.store, before.workspace, before.baseline)
     assert [each.kind for each in plan.actions] == [Kind.COPY]
     assert surprises(plan, (), before, before) == {"jp-c1"}

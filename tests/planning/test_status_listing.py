@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Memory
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline
 from reconcile.model.options import Diverged
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
@@ -24,18 +24,18 @@ KNOWN, FRESH = agreed_on(ONE, BESIDE), agreed_on(BESIDE)
 def found(
     store: Lines,
     workspace: Lines,
-    memory: Memory,
+    baseline: Baseline,
     policy: Policy | None = None,
     busy: dict[str, str] | None = None,
     conflicts: tuple[str, ...] = (),
 ) -> dict[str, Standing]:
     sides = stored(*store, BESIDE), here(*workspace, BESIDE)
-    board, plan = board_of(*sides, memory, policy), plan_of(*sides, memory, policy)
+    board, plan = board_of(*sides, baseline, policy), plan_of(*sides, baseline, policy)
     empty = empty_directories(*sides)
     return {each.conversation: each for each in standings(board, plan, busy or {}, conflicts, empty)}
 
 
-ROWS: dict[str, tuple[Lines, Lines, Memory, str, bool]] = {
+ROWS: dict[str, tuple[Lines, Lines, Baseline, str, bool]] = {
     "in sync": ([ONE], [ONE], KNOWN, "in-sync", True),
     "new in the workspace": ([], [ONE], FRESH, "external", False),
     "in the store only": ([ONE], [], FRESH, "available", True),
@@ -69,9 +69,9 @@ ROWS: dict[str, tuple[Lines, Lines, Memory, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("store", "workspace", "memory", "word", "settled"), ROWS.values(), ids=ROWS)
-def test_word(store: Lines, workspace: Lines, memory: Memory, word: str, settled: bool) -> None:
-    standing = found(store, workspace, memory)["jp-c1"]
+@pytest.mark.parametrize(("store", "workspace", "baseline", "word", "settled"), ROWS.values(), ids=ROWS)
+def test_word(store: Lines, workspace: Lines, baseline: Baseline, word: str, settled: bool) -> None:
+    standing = found(store, workspace, baseline)["jp-c1"]
     assert (standing.word, standing.settled) == (word, settled)
 
 
@@ -85,13 +85,13 @@ DETAILS = {
 
 
 @pytest.mark.parametrize(("detail", "sides"), DETAILS.items())
-def test_what_is_settled_says_why_it_is_as_it_is(detail: str, sides: tuple[Lines, Lines, Memory]) -> None:
+def test_what_is_settled_says_why_it_is_as_it_is(detail: str, sides: tuple[Lines, Lines, Baseline]) -> None:
     standing = found(*sides)["jp-c1"]
     assert (standing.detail, standing.settled) == (detail, True)
 
 
 HERE, THERE = "workspace:1-a: nothing in it", "store:1-a: nothing in it"
-EMPTY: dict[str, tuple[Lines, Lines, Memory, str, str]] = {
+EMPTY: dict[str, tuple[Lines, Lines, Baseline, str, str]] = {
     "here": ([], ["1-a/"], FRESH, "empty", HERE),
     "in the store": (["1-a/"], [], FRESH, "empty", THERE),
     "on both sides": (["1-a/"], ["1-a/"], FRESH, "empty", f"{THERE}; {HERE}"),
@@ -100,9 +100,11 @@ EMPTY: dict[str, tuple[Lines, Lines, Memory, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("store", "workspace", "memory", "word", "detail"), EMPTY.values(), ids=EMPTY)
-def test_an_empty_directory_is_named(store: Lines, workspace: Lines, memory: Memory, word: str, detail: str) -> None:
-    standing = found(store, workspace, memory)["jp-c1"]
+@pytest.mark.parametrize(("store", "workspace", "baseline", "word", "detail"), EMPTY.values(), ids=EMPTY)
+def test_an_empty_directory_is_named(
+    store: Lines, workspace: Lines, baseline: Baseline, word: str, detail: str
+) -> None:
+    standing = found(store, workspace, baseline)["jp-c1"]
     assert (standing.word, standing.detail, standing.settled) == (word, detail, False)
 
 
@@ -186,14 +188,14 @@ def test_what_was_left_as_it_is(kind: AsideKind, word: str) -> None:
 
 def test_a_directory_that_somebody_moved_is_displaced() -> None:
     child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
-    memory = agreed_on(ONE, f"1-a/conversations/{child}", BESIDE)
-    assert found([ONE, child], [ONE, child], memory)["jp-c2"].word == "displaced"
+    baseline = agreed_on(ONE, f"1-a/conversations/{child}", BESIDE)
+    assert found([ONE, child], [ONE, child], baseline)["jp-c2"].word == "displaced"
 
 
 def test_a_child_that_went_with_its_parent_is_waiting_below_it() -> None:
     child = '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]'
-    memory = agreed_on(ONE, f"1-a/conversations/{child}", BESIDE)
-    standing = found([ONE, child], [], memory)["jp-c2"]
+    baseline = agreed_on(ONE, f"1-a/conversations/{child}", BESIDE)
+    standing = found([ONE, child], [], baseline)["jp-c2"]
     assert (standing.word, standing.detail, standing.depth) == ("waiting", "comes back with jp-c1", 1)
     assert standing.settled
 

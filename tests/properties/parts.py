@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import IntentKind, Look, Memory, remembered
+from reconcile.model.baseline import Baseline, IntentKind, WorldState, records_of
 from reconcile.model.policy import Branch, TakeBack
 from reconcile.model.snapshot import Side, Stream
 from reconcile.planning.baseline_update import fold
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from tests.support.commands import Command, Outcome
 
 
-def restricted(memory: Memory, conversations: Collection[str]) -> Memory:
+def restricted(baseline: Baseline, conversations: Collection[str]) -> Baseline:
     """Return what is remembered of some conversations, as the state would load it."""
     return replace(
-        memory,
-        agreed={key: each for key, each in memory.agreed.items() if key in conversations},
-        intents={key: each for key, each in memory.intents.items() if key in conversations},
-        history={key: each for key, each in memory.history.items() if key[0] in conversations},
-        parents={key: each for key, each in memory.parents.items() if key in conversations},
-        tombstones={key: each for key, each in memory.tombstones.items() if key in conversations},
-        asides={key: each for key, each in memory.asides.items() if key[0] in conversations},
-        waiting={key: each for key, each in memory.waiting.items() if key[0] in conversations},
+        baseline,
+        agreed={key: each for key, each in baseline.agreed.items() if key in conversations},
+        intents={key: each for key, each in baseline.intents.items() if key in conversations},
+        history={key: each for key, each in baseline.history.items() if key[0] in conversations},
+        parents={key: each for key, each in baseline.parents.items() if key in conversations},
+        tombstones={key: each for key, each in baseline.tombstones.items() if key in conversations},
+        asides={key: each for key, each in baseline.asides.items() if key[0] in conversations},
+        waiting={key: each for key, each in baseline.waiting.items() if key[0] in conversations},
     )
 
 
@@ -54,7 +54,7 @@ class Kept:
     """What is kept of one checkout from run to run."""
 
     known: Known
-    memory: Memory
+    baseline: Baseline
     foreign: tuple[object, ...]
     identities: tuple[str, str]
     policy: Policy
@@ -77,7 +77,7 @@ class PartLevel(PureLevel):
     at: str = ""
     part: Part | None = None
     learned: set[str] = field(default_factory=set)
-    before: Memory = field(default_factory=Memory)
+    before: Baseline = field(default_factory=Baseline)
     counts: dict[str, int] = field(default_factory=dict)
 
     def run(self, command: Command) -> Outcome:
@@ -86,30 +86,30 @@ class PartLevel(PureLevel):
         outcome = PureLevel.run(self, command)
         kept = self.kept.get(self.at)
         if self.learned and kept is not None:
-            kept.memory = self.memories.of(self.at)
-            kept.known.relate(self.learned, kept.memory)
+            kept.baseline = self.memories.of(self.at)
+            kept.known.relate(self.learned, kept.baseline)
         return outcome
 
-    def _plan(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Plan:
+    def _plan(self, store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy) -> Plan:
         named = named_by(policy)
-        plan = PureLevel._plan(self, store, workspace, memory, policy)
-        self.part = self._part(Look(store, workspace, memory), policy, named) if named is not None else None
+        plan = PureLevel._plan(self, store, workspace, baseline, policy)
+        self.part = self._part(WorldState(store, workspace, baseline), policy, named) if named is not None else None
         if self.part is not None:
-            look, whole = self.part.look, self.part.whole
+            look, whole = self.part.world, self.part.whole
             if isinstance(policy.request, Branch):
-                board = decide(look.store, look.workspace, look.memory, policy, RULES, self.now_ns, whole=whole)
+                board = decide(look.store, look.workspace, look.baseline, policy, RULES, self.now_ns, whole=whole)
                 source = self._stored(board, policy.request.id)
                 mine = without_git(plan_branch(board, policy.request, source), policy.git_busy)
             else:
-                mine = make_plan(look.store, look.workspace, look.memory, policy, RULES, self.now_ns, whole)
+                mine = make_plan(look.store, look.workspace, look.baseline, policy, RULES, self.now_ns, whole)
             self._compare(plan, mine, policy)
         return plan
 
-    def _undo(self, past: PastRun, look: Look, policy: Policy) -> Plan:
+    def _undo(self, past: PastRun, look: WorldState, policy: Policy) -> Plan:
         plan = PureLevel._undo(self, past, look, policy)
         self.part = self._part(look, policy, concerned_by_run(past, RULES.format) | policy.only | policy.below)
         if self.part is not None:
-            self._compare(plan, plan_undo(past, self.part.look, policy, RULES, self.now_ns, self.part.whole), policy)
+            self._compare(plan, plan_undo(past, self.part.world, policy, RULES, self.now_ns, self.part.whole), policy)
         return plan
 
     def _compare(self, plan: Plan, mine: Plan, policy: Policy) -> None:
@@ -125,28 +125,33 @@ class PartLevel(PureLevel):
                 assert mine.states == plan.states
                 assert mine.outline == plan.outline
 
-    def _part(self, look: Look, policy: Policy, named: Collection[str]) -> Part | None:
-        store, workspace, memory = look.store, look.workspace, look.memory
+    def _part(self, look: WorldState, policy: Policy, named: Collection[str]) -> Part | None:
+        store, workspace, baseline = look.store, look.workspace, look.baseline
         kept = self.kept.get(self.at)
-        if kept is None or kept.stuck or not kept.is_as_before(store, workspace, self._plain(policy)) or memory.waiting:
+        if (
+            kept is None
+            or kept.stuck
+            or not kept.is_as_before(store, workspace, self._plain(policy))
+            or baseline.waiting
+        ):
             return None
         # More may be remembered since another checkout's run, which makes an empty side one that was emptied.
-        if kept.memory != memory and not (
+        if kept.baseline != baseline and not (
             holds_any(store.copies, RULES.format) and holds_any(workspace.copies, RULES.format)
         ):
             return None
         # Where conversations have left a side, or another checkout has found the store lost, all is looked at.
-        if look_at_sides(store, workspace, memory, RULES.format).store_renewed:
+        if look_at_sides(store, workspace, baseline, RULES.format).store_renewed:
             return None
         kept.due |= _take_in(kept, look)
         if not kept.known.suffices():
             return None
-        part = kept.known.part(kept.due.union(named), lambda ids: restricted(memory, ids))
+        part = kept.known.part(kept.due.union(named), lambda ids: restricted(baseline, ids))
         self.counts["parts"] = self.counts.get("parts", 0) + 1
         self.counts["smaller"] = self.counts.get("smaller", 0) + (
-            len(part.look.store.copies) + len(part.look.workspace.copies) < len(store.copies) + len(workspace.copies)
+            len(part.world.store.copies) + len(part.world.workspace.copies) < len(store.copies) + len(workspace.copies)
         )
-        return replace(part, look=_with_events(part.look, store, workspace))
+        return replace(part, look=_with_events(part.world, store, workspace))
 
     def verb(self, words: tuple[str, ...]) -> None:
         """Hold no lock: what is left undone is looked at again by every pass, whatever the part."""
@@ -154,22 +159,22 @@ class PartLevel(PureLevel):
             PureLevel.verb(self, words)
 
     def _learned(
-        self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, undone: Collection[str]
+        self, store: Snapshot, workspace: Snapshot, baseline: Baseline, plan: Plan, undone: Collection[str]
     ) -> Changes:
-        changes = PureLevel._learned(self, store, workspace, memory, plan, undone)
+        changes = PureLevel._learned(self, store, workspace, baseline, plan, undone)
         if not _is_plain(plan.policy):
             if self.part is not None:
-                self._check_learned(store, workspace, memory, plan, undone, changes)
+                self._check_learned(store, workspace, baseline, plan, undone, changes)
             return changes
         if self.part is None:
-            known = Known.seen(_without_events(Look(store, workspace, memory)), RULES)
-            self.learned = {*_ids(memory), *(copy.conversation for copy in (*store.copies, *workspace.copies))}
+            known = Known.seen(_without_events(WorldState(store, workspace, baseline)), RULES)
+            self.learned = {*_ids(baseline), *(copy.conversation for copy in (*store.copies, *workspace.copies))}
         else:
             known = self.kept[self.at].known
-            self._check_learned(store, workspace, memory, plan, undone, changes)
+            self._check_learned(store, workspace, baseline, plan, undone, changes)
         self.kept[self.at] = Kept(
             known,
-            memory,
+            baseline,
             (*store.foreign, *workspace.foreign),
             (store.identity, workspace.identity),
             plan.policy,
@@ -181,7 +186,7 @@ class PartLevel(PureLevel):
         self,
         store: Snapshot,
         workspace: Snapshot,
-        memory: Memory,
+        baseline: Baseline,
         plan: Plan,
         undone: Collection[str],
         changes: Changes,
@@ -189,11 +194,11 @@ class PartLevel(PureLevel):
         assert self.part is not None
         kept = self.kept[self.at]
         known = kept.known
-        kept.due |= _take_in(kept, Look(store, workspace, memory))
+        kept.due |= _take_in(kept, WorldState(store, workspace, baseline))
         ids = self.part.conversations | {action.conversation for action in plan.actions}
         self.learned = set(ids)
-        look = _with_events(known.look(ids, restricted(memory, ids)), store, workspace)
-        mine = fold(look.store, look.workspace, look.memory, plan, RULES, undone, known.whole)
+        look = _with_events(known.look(ids, restricted(baseline, ids)), store, workspace)
+        mine = fold(look.store, look.workspace, look.baseline, plan, RULES, undone, known.whole)
         # What a plan decides ahead of a parent may be taken back by what is learned, in every run.
         again = {key for key, parent in changes.parents.items() if self.before.parents.get(key) == parent} - ids
         # That a conversation is local is learned from its metadata by the run after the one that saved it.
@@ -212,7 +217,7 @@ def _is_plain(policy: Policy) -> bool:
     return not (policy.request or policy.only or policy.below or policy.decisions)
 
 
-def _take_in(kept: Kept, look: Look) -> set[str]:
+def _take_in(kept: Kept, look: WorldState) -> set[str]:
     """Have what is known be what is there; return what has changed of files, or of what is remembered."""
     look = _without_events(look)
     changed: set[str] = set()
@@ -227,24 +232,24 @@ def _take_in(kept: Kept, look: Look) -> set[str]:
             known.drop(copy.path)
         for copy in new:
             known.put(copy)
-    ids = {*_ids(kept.memory), *_ids(look.memory)}
-    earlier, after = remembered(kept.memory, ids), remembered(look.memory, ids)
-    history = (kept.memory.history, look.memory.history)
+    ids = {*_ids(kept.baseline), *_ids(look.baseline)}
+    earlier, after = records_of(kept.baseline, ids), records_of(look.baseline, ids)
+    history = (kept.baseline.history, look.baseline.history)
     changed |= {each for each in ids if earlier[each] != after[each]}
     changed |= {key[0] for key in {**history[0], **history[1]} if history[0].get(key) != history[1].get(key)}
     return changed
 
 
-def _ids(memory: Memory) -> Iterable[str]:
-    yield from (*memory.agreed, *memory.intents, *memory.parents, *memory.tombstones)
-    yield from (conversation for conversation, _ in memory.asides)
+def _ids(baseline: Baseline) -> Iterable[str]:
+    yield from (*baseline.agreed, *baseline.intents, *baseline.parents, *baseline.tombstones)
+    yield from (conversation for conversation, _ in baseline.asides)
 
 
-def _without_events(look: Look) -> Look:
+def _without_events(look: WorldState) -> WorldState:
     store, workspace = (
         replace(side, copies=tuple(_bare(copy) for copy in side.copies)) for side in (look.store, look.workspace)
     )
-    return Look(store, workspace, look.memory)
+    return WorldState(store, workspace, look.baseline)
 
 
 def _bare(copy: Copy) -> Copy:
@@ -253,12 +258,12 @@ def _bare(copy: Copy) -> Copy:
     return replace(copy, stream=Stream(copy.stream.count, copy.stream.last))
 
 
-def _with_events(look: Look, store: Snapshot, workspace: Snapshot) -> Look:
+def _with_events(look: WorldState, store: Snapshot, workspace: Snapshot) -> WorldState:
     found = {copy.place: copy for copy in (*store.copies, *workspace.copies)}
     ours, theirs = (
         replace(side, copies=tuple(found[copy.place] for copy in side.copies)) for side in (look.store, look.workspace)
     )
-    return Look(ours, theirs, look.memory)
+    return WorldState(ours, theirs, look.baseline)
 
 
 def _compare(plan: Plan, mine: Plan, part: Part) -> None:

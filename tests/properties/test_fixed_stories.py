@@ -68,9 +68,9 @@ class Story:
         return plan
 
     def plan(self, checkout: str) -> Plan:
-        memory = self.memories.of(checkout)
-        plan = make_plan(*self.sides(checkout), memory, Policy(), RULES, (self.hour + 1) * HOUR)
-        assert plan == make_plan(*self.sides(checkout), memory, Policy(), RULES, (self.hour + 1) * HOUR)
+        baseline = self.memories.of(checkout)
+        plan = make_plan(*self.sides(checkout), baseline, Policy(), RULES, (self.hour + 1) * HOUR)
+        assert plan == make_plan(*self.sides(checkout), baseline, Policy(), RULES, (self.hour + 1) * HOUR)
         return plan
 
     def sides(self, checkout: str) -> tuple[Snapshot, Snapshot]:

@@ -34,7 +34,7 @@ from tests.support.words import DAY_NS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Snapshot
     from tests.properties.worlds import Kind, Past
@@ -109,7 +109,7 @@ def test_more_worlds_on_disk(tmp_path: Path, run: RunCommand, monkeypatch: pytes
     play_on_disk(some_worlds(11, 1000 // EVERY), tmp_path, run, monkeypatch)
 
 
-def plans_from(world: World) -> Iterator[tuple[Snapshot, Snapshot, Memory, Policy]]:
+def plans_from(world: World) -> Iterator[tuple[Snapshot, Snapshot, Baseline, Policy]]:
     """Yield what each run of a world plans from, and what it leaves."""
     level = PureLevel()
     for frame in world.frames:
@@ -117,16 +117,16 @@ def plans_from(world: World) -> Iterator[tuple[Snapshot, Snapshot, Memory, Polic
         frame.prepare(level)
         policy = command.under(level.config, level.git_busy)
         for run in (True, False):
-            memory = level.memories.of(command.workspace)
-            yield (*level._scan(command), memory, policy)
+            baseline = level.memories.of(command.workspace)
+            yield (*level._scan(command), baseline, policy)
             if run:
                 level.run(command)
 
 
 def test_a_plan_survives_being_saved() -> None:
     for world in some_worlds(12, 100):
-        for store, workspace, memory, policy in plans_from(world):
-            plan = make_plan(store, workspace, memory, policy, RULES, DAY_NS)
+        for store, workspace, baseline, policy in plans_from(world):
+            plan = make_plan(store, workspace, baseline, policy, RULES, DAY_NS)
             text = json.dumps(plan_to_json(plan, workspace="/w", store="/s"))
             asked = replace(plan.policy, missing=Missing.INTENT)  # the configuration is no part of a plan
             saved = replace(plan, states=(), counted={}, quiet=False, policy=asked)
@@ -137,11 +137,11 @@ def test_a_plan_survives_being_saved() -> None:
 def test_what_is_quiet_at_a_glance_is_quiet_to_the_planner() -> None:
     glances = 0
     for world in some_worlds(13, 150):
-        for store, workspace, memory, policy in plans_from(world):
-            quiet = quiet_plan(store, workspace, memory, policy, RULES)
+        for store, workspace, baseline, policy in plans_from(world):
+            quiet = quiet_plan(store, workspace, baseline, policy, RULES)
             if quiet is not None:
                 slow = replace(policy, decisions={"nobody": Take.STORE})
-                plan = make_plan(store, workspace, memory, slow, RULES, DAY_NS)
+                plan = make_plan(store, workspace, baseline, slow, RULES, DAY_NS)
                 found = replace(plan, outline=(), places=(), rooted=())
                 assert found == replace(quiet, quiet=False, policy=slow, now_ns=DAY_NS)
                 glances += 1

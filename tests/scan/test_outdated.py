@@ -17,7 +17,7 @@ from reconcile.fs.git import Git, GitError
 from reconcile.fs.hashing import digest
 from reconcile.index import git_history
 from reconcile.index.git_history import KeptHistory
-from reconcile.model.baseline import Committed, Memory
+from reconcile.model.baseline import Baseline, Committed
 from reconcile.model.snapshot import STREAM, Copy, File, Partition, Side
 from reconcile.model.units import Unit
 from reconcile.planning.rules.commit_order import PARTITION, Doubt, Order, parted_of
@@ -635,7 +635,7 @@ def test_a_history_of_too_many_files_is_not_kept(line: Repository, monkeypatch: 
 def parted(repository: Repository, store: str, workspace: str) -> dict[str, Committed]:
     """Ask about a conversation that lies in these places."""
     line = "metadata 09:00  stream 09:00 [1]"
-    views = parted_of(building.stored(f"{store}  {line}"), building.here(f"{workspace}  {line}"), Memory(), RULES)
+    views = parted_of(building.stored(f"{store}  {line}"), building.here(f"{workspace}  {line}"), Baseline(), RULES)
     assert len(views) == 1
     return committed_of(views, str(repository.conversations), JP, repository.kept)
 
@@ -653,7 +653,7 @@ def test_what_commits_say_of_directories_in_another_partition(repository: Reposi
     repository.go(first)
     assert parted(repository, archived, name) == {"jp-c1": Committed(name, Side.WORKSPACE, first)}
     line = "metadata 09:00  stream 09:00 [1]"
-    views = parted_of(building.stored(f"{archived}  {line}"), building.here(f'"1-a\\nb"  {line}'), Memory(), RULES)
+    views = parted_of(building.stored(f"{archived}  {line}"), building.here(f'"1-a\\nb"  {line}'), Baseline(), RULES)
     assert committed_of(views, str(repository.conversations), JP, repository.kept) == {}
 
 

@@ -19,13 +19,13 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import (
     LOST,
-    Agreed,
     AsideKind,
     AsideRecord,
+    Baseline,
+    BaselineEntry,
+    ConversationRecord,
     Intent,
     IntentKind,
-    Memory,
-    Remembered,
     Verb,
     Waiting,
 )
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).parents[2]
 DAY = 24 * 3600 * 10**9
 NOW = 1_795_303_812_000_000_000  # 2026-11-21 23:30:12 UTC
-AGREED = Agreed(
+AGREED = BaselineEntry(
     {"metadata": "m1", "stream": "b1+e1", "extra:NOTE.md": "x1"}, "1", "Título", None, "1-t/conversations/2"
 )
 PROJECTED = Intent(IntentKind.PROJECTED)
@@ -183,7 +183,7 @@ def test_a_damaged_file_is_moved_aside_and_told(place: Path, damage: str) -> Non
         broken = (place / "state.sqlite").read_bytes()
         before = tree(place)
         with State.open(str(place), readonly=True) as reading:
-            assert reading.load(1) == Memory()
+            assert reading.load(1) == Baseline()
             assert "read as empty" in reading.messages[0]
         assert tree(place) == before
         with State.open(str(place)) as opened:
@@ -290,7 +290,7 @@ def test_two_processes_make_it_at_the_same_time(place: Path) -> None:
 def test_reading_makes_nothing(tmp_path: Path) -> None:
     with State.open(str(tmp_path / "none" / "key"), readonly=True) as empty:
         assert empty.checkout("/p", "8:1", NOW) is None
-        assert empty.load(None) == Memory()
+        assert empty.load(None) == Baseline()
         assert empty.messages == ()
         with pytest.raises(StateError, match=r"readonly|read-only"):
             empty.set_meta("a", "b")
@@ -510,7 +510,7 @@ def test_a_forgotten_checkout_takes_its_rows_along(state: State, here: int) -> N
     )
     state.forget_checkout(here)
     assert state.checkouts() == ()
-    assert state.load(here) == Memory(intents={"3": LOCAL}, history={("2", "stream"): ("a",)})
+    assert state.load(here) == Baseline(intents={"3": LOCAL}, history={("2", "stream"): ("a",)})
     assert [(found.id, found.checkout) for found in state.journal.runs()] == [(run, None)]
 
 
@@ -520,7 +520,7 @@ def test_a_forgotten_checkout_takes_its_rows_along(state: State, here: int) -> N
 def test_everything_comes_back(place: Path, state: State, here: int) -> None:
     odd = os.fsdecode(b"caf\xe9")  # a name that is no UTF-8
     fold = Fold(
-        agreed={"2": AGREED, odd: Agreed({f"extra:{odd}": "d"}, None, None, "1", f"1/conversations/{odd}")},
+        agreed={"2": AGREED, odd: BaselineEntry({f"extra:{odd}": "d"}, None, None, "1", f"1/conversations/{odd}")},
         history={("2", "stream"): ("a", "b+c"), (odd, f"extra:{odd}"): ("d",)},
         parents={"2": "1", "1": None, odd: "1"},
         intents={"1": PROJECTED, "2": REMOVED, odd: LOCAL},
@@ -533,7 +533,7 @@ def test_everything_comes_back(place: Path, state: State, here: int) -> None:
         layout="nested",
     )  # fmt: skip
     state.save_fold(here, fold)
-    expected = Memory(
+    expected = Baseline(
         checkout_known=True,
         layout="nested",
         store_identity="8:55",
@@ -548,7 +548,7 @@ def test_everything_comes_back(place: Path, state: State, here: int) -> None:
     state.close()
     with State.open(str(place)) as again:
         assert again.load(here) == expected
-        assert again.load(None) == Memory(
+        assert again.load(None) == Baseline(
             intents={odd: LOCAL}, history=fold.history, parents=fold.parents, tombstones=expected.tombstones
         )
 
@@ -563,7 +563,7 @@ def test_changes_replace_and_none_takes_out(state: State, here: int) -> None:
             tombstones={"8": ["a"], "9": ["a"]}, layout="nested",
         ),
     )  # fmt: skip
-    changed = Agreed({"metadata": "m2", "stream": "b1+e1"}, None, None, "9", "elsewhere")
+    changed = BaselineEntry({"metadata": "m2", "stream": "b1+e1"}, None, None, "9", "elsewhere")
     kept = AsideRecord(AsideKind.KEPT, "s", "w2")
     state.save_fold(
         here,
@@ -572,13 +572,13 @@ def test_changes_replace_and_none_takes_out(state: State, here: int) -> None:
             asides={("1", "stream"): kept, ("2", "stream"): None}, tombstones={"8": ["b"], "9": None},
         ),
     )  # fmt: skip
-    memory = state.load(here)
-    assert memory.agreed == {"1": changed}
-    assert memory.intents == {"1": REMOVED}
-    assert memory.parents == {"1": None}
-    assert memory.asides == {("1", "stream"): kept}
-    assert memory.tombstones == {"8": frozenset({"a", "b"})}
-    assert memory.layout == "nested"
+    baseline = state.load(here)
+    assert baseline.agreed == {"1": changed}
+    assert baseline.intents == {"1": REMOVED}
+    assert baseline.parents == {"1": None}
+    assert baseline.asides == {("1", "stream"): kept}
+    assert baseline.tombstones == {"8": frozenset({"a", "b"})}
+    assert baseline.layout == "nested"
 
 
 def test_local_holds_in_every_checkout_until_it_ends(state: State, here: int) -> None:
@@ -660,10 +660,10 @@ def test_saving_the_same_again_writes_nothing(place: Path, state: State, here: i
 
 
 def test_a_fold_is_written_whole_or_not_at_all(state: State, here: int) -> None:
-    broken = Agreed({"metadata": None}, None, None, None, "p")  # type: ignore[dict-item]
+    broken = BaselineEntry({"metadata": None}, None, None, None, "p")  # type: ignore[dict-item]
     with pytest.raises(StateError):
         state.save_fold(here, Fold(agreed={"2": AGREED, "3": broken}, layout="nested"))
-    assert state.load(here) == Memory()
+    assert state.load(here) == Baseline()
     state.save_fold(here, Fold(agreed={"2": AGREED}))
     assert state.load(here).agreed == {"2": AGREED}
 
@@ -845,7 +845,9 @@ def test_a_rename_that_was_not_done_is_remembered_until_the_metadata_is_agreed_o
     for run, code in ((killed, 1), (complete, 0)):
         state.journal.finish_run(run, code, NOW)
     assert state.load(here).renames == {(Side.WORKSPACE, "0"), (Side.WORKSPACE, "2")}
-    agreed = {each: Agreed({unit: "x"}, None, "T", None, "2-c") for each, unit in (("0", METADATA), ("2", STREAM))}
+    agreed = {
+        each: BaselineEntry({unit: "x"}, None, "T", None, "2-c") for each, unit in (("0", METADATA), ("2", STREAM))
+    }
     state.save_fold(here, Fold(agreed=agreed))
     assert state.load(here).renames == {(Side.WORKSPACE, "2")}
 
@@ -857,7 +859,7 @@ def test_a_rename_that_a_program_has_left_is_due_until_a_later_run_has_moved_tha
 
     def moves(command: str, side: str, *, done: bool) -> frozenset[tuple[Side, str]]:
         run = state.journal.begin_run(here, command, NOW)
-        state.journal.remember(run, {"1": Remembered()})
+        state.journal.remember(run, {"1": ConversationRecord()})
         record = f'{{"source": "{side}:1-a", "target": "{side}:1-b"}}'
         state.journal.plan_steps(run, [Step("1", "1", "conversation", "move", record)], NOW)
         if done:
@@ -893,7 +895,7 @@ def test_what_is_remembered_of_some_conversations(state: State, here: int, more:
         asides={("2", "stream"): aside},
         tombstones={"2": frozenset("a")},
     )
-    assert state.load(here, []) == Memory(checkout_known=True, layout="nested")
+    assert state.load(here, []) == Baseline(checkout_known=True, layout="nested")
     assert not state.load(None, ["1"]).agreed
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.state.connection import StateError
 from reconcile.state.database import Fold, State
 from reconcile.state.local_list import read
@@ -58,8 +58,8 @@ def listed_removed(place: Path) -> set[str]:
     return set() if found is None else {each[0] for each in found[1] if not isinstance(each, str)}
 
 
-def local_in(memory: Memory) -> str:
-    return "".join(sorted(key for key, intent in memory.intents.items() if intent == LOCAL))
+def local_in(baseline: Baseline) -> str:
+    return "".join(sorted(key for key, intent in baseline.intents.items() if intent == LOCAL))
 
 
 def known(place: Path, *, readonly: bool) -> tuple[str, tuple[str, ...]]:

@@ -120,8 +120,8 @@ Size = tuple[int, int, int]
 def size_of(process: subprocess.Popen[str], world: World) -> Size:
     """Return the memory of a watcher in kB, how many descriptors it has, and how many conversations it knows."""
     status = Path(f"/proc/{process.pid}/status").read_text()
-    (memory,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
-    return memory, len(os.listdir(f"/proc/{process.pid}/fd")), len(os.listdir(world.store))
+    (baseline,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    return baseline, len(os.listdir(f"/proc/{process.pid}/fd")), len(os.listdir(world.store))
 
 
 def keeps_on(stop: threading.Event, pause: float, act: Callable[[], None], failures: list[BaseException]) -> None:
@@ -209,8 +209,8 @@ def test_all_at_once(world: World, tmp_path: Path, run: Run, record_property: Ca
 
 def check_flat(figures: list[Size]) -> None:
     """Neither memory nor descriptors grow from the middle of the time on, but for what there is to know."""
-    (memory, descriptors, known), last = figures[SAMPLES // 2], figures[-1]
-    assert last[0] < memory * 1.05 + KB_EACH * (last[2] - known), f"memory grows: {figures}"
+    (baseline, descriptors, known), last = figures[SAMPLES // 2], figures[-1]
+    assert last[0] < baseline * 1.05 + KB_EACH * (last[2] - known), f"memory grows: {figures}"
     assert last[1] <= descriptors, f"descriptors grow: {figures}"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Memory
+from reconcile.model.baseline import Baseline
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, STREAM, Side, Unreadable
 from reconcile.planning.decide import decide
@@ -44,7 +44,7 @@ def here(*lines: str) -> Snapshot:
     return seen(Side.WORKSPACE, lines)
 
 
-def agreed_on(*lines: str) -> Memory:
+def agreed_on(*lines: str) -> Baseline:
     """Return what is remembered once both sides hold these conversations."""
     level = PureLevel()
     level.trees = {"store": read_tree(line.rpartition("conversations/")[2] for line in lines)}
@@ -53,16 +53,22 @@ def agreed_on(*lines: str) -> Memory:
     return level.memories.of("workspace")
 
 
-def view_of(store: Snapshot, workspace: Snapshot, memory: Memory | None = None, conversation: str = "jp-c1") -> View:
-    return views_of(store, workspace, memory or Memory(), RULES)[conversation]
+def view_of(
+    store: Snapshot, workspace: Snapshot, baseline: Baseline | None = None, conversation: str = "jp-c1"
+) -> View:
+    return views_of(store, workspace, baseline or Baseline(), RULES)[conversation]
 
 
-def plan_of(store: Snapshot, workspace: Snapshot, memory: Memory | None = None, policy: Policy | None = None) -> Plan:
-    return make_plan(store, workspace, memory or Memory(), policy or Policy(), RULES, NOW_NS)
+def plan_of(
+    store: Snapshot, workspace: Snapshot, baseline: Baseline | None = None, policy: Policy | None = None
+) -> Plan:
+    return make_plan(store, workspace, baseline or Baseline(), policy or Policy(), RULES, NOW_NS)
 
 
-def board_of(store: Snapshot, workspace: Snapshot, memory: Memory | None = None, policy: Policy | None = None) -> Board:
-    return decide(store, workspace, memory or Memory(), policy or Policy(), RULES, NOW_NS)
+def board_of(
+    store: Snapshot, workspace: Snapshot, baseline: Baseline | None = None, policy: Policy | None = None
+) -> Board:
+    return decide(store, workspace, baseline or Baseline(), policy or Policy(), RULES, NOW_NS)
 
 
 def unreadable(snapshot: Snapshot, path: str) -> Snapshot:

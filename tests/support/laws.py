@@ -20,7 +20,7 @@ from tests.support.carrying_out import blobs_of, inside, is_directory_removal
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.plan import Plan
     from reconcile.model.snapshot import Snapshot
     from tests.support.carrying_out import Trees
@@ -38,7 +38,7 @@ class Carried:
     plan: Plan
     store: Snapshot
     workspace: Snapshot
-    memory: Memory
+    baseline: Baseline
     before: Trees
     after: Trees
 
@@ -100,9 +100,9 @@ def _check_local(run: Carried) -> None:
         if isinstance(copy.metadata, Metadata)
         and copy.metadata.local
         and copy.partition is not Partition.TRASH
-        and not run.memory.intents.get(copy.conversation)
+        and not run.baseline.intents.get(copy.conversation)
     }
-    local |= {key for key, intent in run.memory.intents.items() if intent.kind is IntentKind.LOCAL}
+    local |= {key for key, intent in run.baseline.intents.items() if intent.kind is IntentKind.LOCAL}
     local -= {key for key, before in run.plan.remembered if before.intent is None}
     local -= {key for key, intent in run.plan.intents if intent is not None and intent.kind is IntentKind.PROJECTED}
     for action in run.plan.actions:

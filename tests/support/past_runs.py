@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import IntentKind, remembered
+from reconcile.model.baseline import IntentKind, records_of
 from reconcile.model.past_run import Kept, PastRun, changed_since, taken_back
 from reconcile.model.policy import TakeBack
 from reconcile.model.snapshot import Side
@@ -16,7 +16,7 @@ from tests.support.carrying_out import inside, is_directory_removal
 from tests.support.words import ScenarioError
 
 if TYPE_CHECKING:
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.plan import Plan
     from reconcile.model.snapshot import Place
     from reconcile.planning.simulate import Listing
@@ -42,7 +42,7 @@ class PastRuns:
     count: int = 0
     runs: dict[str, _Past] = field(default_factory=dict)
 
-    def add(self, workspace: str, plan: Plan, memory: Memory, before: Listing) -> None:
+    def add(self, workspace: str, plan: Plan, baseline: Baseline, before: Listing) -> None:
         """Note what a command is about to do."""
         self.count += 1
         # What a run has only stopped believing of a lost store is nothing that it did.
@@ -54,10 +54,10 @@ class PastRuns:
                 id=f"run{self.count}",
                 steps=plan.actions,
                 kept=kept_of(plan, before),
-                remembered=remembered(memory, concerned, plan.voided),
+                remembered=records_of(baseline, concerned, plan.voided),
                 is_undo=undoes is not None,
             )
-            self.runs[run.id] = _Past(workspace, run, concerned, undoes, _shared(plan, memory))
+            self.runs[run.id] = _Past(workspace, run, concerned, undoes, _shared(plan, baseline))
 
     def of(self, workspace: str) -> list[str]:
         """Return the runs of a checkout that are no undo, and not taken back as a whole, the oldest first."""
@@ -93,12 +93,12 @@ class PastRuns:
         return replace(self.runs[name].run, since=changed_since(name, concerned, undoes, {}, reach))
 
 
-def _shared(plan: Plan, memory: Memory) -> frozenset[str]:
+def _shared(plan: Plan, baseline: Baseline) -> frozenset[str]:
     saved = {action.conversation for action in plan.actions if action.target.side is Side.STORE}
     local = {
         conversation
         for conversation, now in plan.intents
-        for each in (memory.intents.get(conversation), now)
+        for each in (baseline.intents.get(conversation), now)
         if each is not None and each.kind is IntentKind.LOCAL
     }
     return frozenset(saved | local)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconcile.apply.recorder import decided_ahead
 from reconcile.formats import get_format
 from reconcile.fs.hashing import digest
-from reconcile.model.baseline import Look, Verb
+from reconcile.model.baseline import Verb, WorldState
 from reconcile.model.options import Prefer
 from reconcile.model.policy import Branch, Project, TakeBack
 from reconcile.model.reasons import Reason
@@ -42,7 +42,7 @@ from tests.support.words import DAY_NS, HOUR_NS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.past_run import PastRun
     from reconcile.model.plan import Plan
     from reconcile.model.policy import Policy
@@ -119,7 +119,7 @@ def _due(plan: Plan) -> frozenset[tuple[str, ...]]:
     return frozenset(steps | {(conversation, "is remembered") for conversation, _ in plan.intents})
 
 
-def _ahead(plan: Plan, look: Look, run: str) -> Changes:
+def _ahead(plan: Plan, look: WorldState, run: str) -> Changes:
     """Return what a plan has remembered before its first step."""
     ahead = decided_ahead(plan, look, run)
     return Changes(
@@ -169,12 +169,12 @@ class PureLevel:
         if another or tree is None:
             self.identities[side] = self.identities.get(side, 0) + 1
 
-    def _check_none_lost(self, policy: Policy, memory: Memory, trees: Mapping[str, Tree | None]) -> None:
+    def _check_none_lost(self, policy: Policy, baseline: Baseline, trees: Mapping[str, Tree | None]) -> None:
         if isinstance(policy.request, TakeBack):  # a person takes back that the store got it
             self.removed |= numbers_in([self.trees["store"]]) - numbers_in([trees["store"]])
         elif policy.request is None:
-            asked = {each for each, verb in memory.waiting if verb is Verb.REMOVE}
-            buried = {each.removeprefix("jp-c") for each in memory.tombstones.keys() | asked}
+            asked = {each for each, verb in baseline.waiting if verb is Verb.REMOVE}
+            buried = {each.removeprefix("jp-c") for each in baseline.tombstones.keys() | asked}
             check_none_lost(self.trees.values(), trees.values(), self.removed | buried)
 
     def _know_stored(self) -> None:
@@ -213,20 +213,20 @@ class PureLevel:
         if command.workspace in self.wiped and not command.recovers:
             self.past.count += 1
             return refusal("project: found no .jp, expected that of a checkout that was here", 2)
-        own = memory = self.memories.of(command.workspace)
+        own = baseline = self.memories.of(command.workspace)
         # Git is in the middle of something in the first checkout alone.
         policy = command.under(self.config, self.git_busy if command.workspace == "workspace" else None)
         store, workspace = self._scan(command)
         if command.recovers:
             self.wiped -= set() if policy.git_busy else {command.workspace}  # it makes the ``.jp`` that is missing
-            memory, policy = self._recovering(command, policy, Look(store, workspace, memory))
+            baseline, policy = self._recovering(command, policy, WorldState(store, workspace, baseline))
         if isinstance(policy.request, TakeBack):
             request = TakeBack(self.past.resolved(command.workspace, policy.request.run))
             policy = replace(policy, request=request)
-            plan = self._undo(self.past.find(request.run), Look(store, workspace, memory), policy)
+            plan = self._undo(self.past.find(request.run), WorldState(store, workspace, baseline), policy)
         else:
             try:
-                plan = self._plan(store, workspace, memory, policy)
+                plan = self._plan(store, workspace, baseline, policy)
             except RefusedError as error:
                 self.past.count += 1
                 return refusal(str(error), 4)
@@ -236,26 +236,26 @@ class PureLevel:
             self.past.count += 1
             return outcome_of(plan)
         plain = self._plain(policy)
-        rest = make_plan(store, workspace, memory, plain, RULES, self.now_ns) if _is_limited(policy) else None
+        rest = make_plan(store, workspace, baseline, plain, RULES, self.now_ns) if _is_limited(policy) else None
         before: Trees = {Side.STORE: self.trees["store"], Side.WORKSPACE: self.trees.get(command.workspace)}
         self.vault |= {digest(content): content for content in blobs_of(before).values()}
         busy, undone = self._undone(plan)
         carried = replace(plan, actions=tuple(action for action in plan.actions if action.id not in undone))
         self.past.add(command.workspace, carried, own, listing_of(store, workspace))
         after = carry_out(carried, before, listing_of(store, workspace), self.vault)
-        check_laws(Carried(carried, store, workspace, memory, before, after))
+        check_laws(Carried(carried, store, workspace, baseline, before, after))
         trees = {**self.trees, "store": after[Side.STORE], command.workspace: after[Side.WORKSPACE]}
-        self._check_none_lost(policy, memory, trees)
+        self._check_none_lost(policy, baseline, trees)
         self.trees = trees
         self._know_stored()
         self.memories.put_back(command.workspace, dict(plan.remembered))
         run = str(self.now_ns)
-        plan = replace(plan, store_lost=not plan.quiet and has_lost_all(store, memory, FORMAT))
-        ahead = _ahead(plan, Look(store, workspace, own), f"run{self.past.count}")
+        plan = replace(plan, store_lost=not plan.quiet and has_lost_all(store, baseline, FORMAT))
+        ahead = _ahead(plan, WorldState(store, workspace, own), f"run{self.past.count}")
         self.memories.remember(command.workspace, ahead, run, brought(plan))
-        memory = self.memories.of(command.workspace)
+        baseline = self.memories.of(command.workspace)
         found = self._scan(command)
-        self.memories.remember(command.workspace, self._learned(*found, memory, plan, undone), run)
+        self.memories.remember(command.workspace, self._learned(*found, baseline, plan, undone), run)
         # Nothing can be brought to rest beforehand in a workspace that is gone.
         partly = policy.only or policy.below or (policy.request and (plan.held or not workspace.exists))
         held = {item.conversation for item in (*(rest.held if rest else ()), *(plan.held if partly else ()))}
@@ -265,29 +265,29 @@ class PureLevel:
             self._check_settled(command, plain, _due(rest) if rest else frozenset(), held)
         return outcome_of(plan).skipping([action for action in plan.actions if action.id in undone], busy)
 
-    def _recovering(self, command: Command, policy: Policy, look: Look) -> tuple[Memory, Policy]:
+    def _recovering(self, command: Command, policy: Policy, look: WorldState) -> tuple[Baseline, Policy]:
         """Return what is remembered where `recover` makes its plan, and what it asks for when nobody answers."""
         records = self.memories.records(command.source or command.workspace)
-        known = remembering(look.memory, records)
+        known = remembering(look.baseline, records)
         board = decide(look.store, look.workspace, known, replace(policy, request=None), RULES, self.now_ns)
         everything = isinstance(policy.request, Project) and policy.request.everything
         chosen = tuple(coming(board, absent(board))) if everything else taken_unasked(board, offers(board, records))
         request = Project(chosen, records=tuple(range(len(records))))
-        return remembering(look.memory, records, chosen), replace(policy, request=request)
+        return remembering(look.baseline, records, chosen), replace(policy, request=request)
 
-    def _undo(self, past: PastRun, look: Look, policy: Policy) -> Plan:
+    def _undo(self, past: PastRun, look: WorldState, policy: Policy) -> Plan:
         return plan_undo(past, look, policy, RULES, self.now_ns)
 
-    def _plan(self, store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> Plan:
+    def _plan(self, store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy) -> Plan:
         if isinstance(policy.request, Branch):
-            board = decide(store, workspace, memory, policy, RULES, self.now_ns)
+            board = decide(store, workspace, baseline, policy, RULES, self.now_ns)
             return without_git(
                 plan_branch(board, policy.request, self._stored(board, policy.request.id)), policy.git_busy
             )
         # As of a large world, of which most is told at a glance.
         with mock.patch.object(remaining, "MOST", len(store.copies) + len(workspace.copies) + 1):
-            plan = make_plan(store, workspace, memory, policy, RULES, self.now_ns)
-        again = plan_by_rules(store, workspace, memory, policy, RULES, self.now_ns)
+            plan = make_plan(store, workspace, baseline, policy, RULES, self.now_ns)
+        again = plan_by_rules(store, workspace, baseline, policy, RULES, self.now_ns)
         assert plan.quiet or plan == again, f"the same input gives another plan: {plan}\nnot {again}"
         said = (again.actions, again.held, again.aside, again.notes, again.concerned)
         assert not plan.quiet or not any(said), f"taken for quiet, but there is something to say: {said}"
@@ -301,11 +301,11 @@ class PureLevel:
         return busy, withheld(plan.actions, busy)
 
     def _learned(
-        self, store: Snapshot, workspace: Snapshot, memory: Memory, plan: Plan, undone: Collection[str]
+        self, store: Snapshot, workspace: Snapshot, baseline: Baseline, plan: Plan, undone: Collection[str]
     ) -> Changes:
-        changes = fold(store, workspace, memory, plan, RULES, undone)
+        changes = fold(store, workspace, baseline, plan, RULES, undone)
         with mock.patch.object(folding, "adoption", return_value=None):
-            slowly = fold(store, workspace, memory, plan, RULES, undone)
+            slowly = fold(store, workspace, baseline, plan, RULES, undone)
         assert changes == slowly, f"what is alike at a glance is remembered otherwise: {changes}\nnot {slowly}"
         assert not plan.quiet or changes == Changes(), f"nothing was to do, and yet something is remembered: {changes}"
         return changes
@@ -338,8 +338,8 @@ class PureLevel:
         Of what is ``held``, what a limited run was asked for may have become possible by the rest, and what a guard
         held before it by what it did. What is held otherwise stays held without actions, too.
         """
-        memory = self.memories.of(command.workspace)
-        plan = make_plan(*self._scan(command), memory, plain, RULES, self.now_ns)
+        baseline = self.memories.of(command.workspace)
+        plan = make_plan(*self._scan(command), baseline, plain, RULES, self.now_ns)
         open_before = {*held, *(each[0] for each in due)}
         # What is only remembered later of a tree with a cycle, say, changes no file.
         limited = _is_limited(command.policy)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import LOST, Intent, IntentKind, Memory
+from reconcile.model.baseline import LOST, Baseline, Intent, IntentKind
 from reconcile.planning.baseline_update import Changes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.model.baseline import Remembered
+    from reconcile.model.baseline import ConversationRecord
     from reconcile.model.snapshot import Digest
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-_NOTHING = Memory()
+_NOTHING = Baseline()
 
 
 @dataclass(slots=True)
@@ -30,16 +30,16 @@ class Memories:
     parents: dict[str, str | None] = field(default_factory=dict)
     tombstones: dict[str, frozenset[Digest]] = field(default_factory=dict)
     local: dict[str, Intent] = field(default_factory=dict)
-    own: dict[str, Memory] = field(default_factory=dict)
+    own: dict[str, Baseline] = field(default_factory=dict)
     """By workspace, what only that checkout knows."""
-    wiped: dict[str, tuple[Memory, ...]] = field(default_factory=dict)
+    wiped: dict[str, tuple[Baseline, ...]] = field(default_factory=dict)
     """By workspace, what checkouts knew that were at that path before, the newest first."""
 
-    def of(self, workspace: str) -> Memory:
+    def of(self, workspace: str) -> Baseline:
         """Return all that is known in one checkout."""
         return self._whole(self.own.get(workspace, _NOTHING))
 
-    def records(self, workspace: str) -> tuple[Memory, ...]:
+    def records(self, workspace: str) -> tuple[Baseline, ...]:
         """Return what every checkout knew that is or was at that path."""
         return tuple(self._whole(own) for own in (self.own.get(workspace, _NOTHING), *self.wiped.get(workspace, ())))
 
@@ -47,7 +47,7 @@ class Memories:
         """Have the next workspace of that name be another checkout."""
         self.wiped[workspace] = (self.own.pop(workspace, _NOTHING), *self.wiped.get(workspace, ()))
 
-    def _whole(self, own: Memory) -> Memory:
+    def _whole(self, own: Baseline) -> Baseline:
         return replace(
             own,
             checkout_known=own.layout is not None or bool(own.agreed),
@@ -91,7 +91,7 @@ class Memories:
             else:
                 self.tombstones[conversation] = self.tombstones.get(conversation, frozenset()) | set(digests)
 
-    def put_back(self, workspace: str, again: Mapping[str, Remembered]) -> None:
+    def put_back(self, workspace: str, again: Mapping[str, ConversationRecord]) -> None:
         """Have what was remembered before a run hold again."""
         own = self.own.get(workspace, _NOTHING)
         asides = {key: record for key, record in own.asides.items() if key[0] not in again}

@@ -8,7 +8,7 @@ import pytest
 
 from reconcile.adapters.jp.roots import locate_jp
 from reconcile.adapters.roots import Request, Roots
-from reconcile.model.baseline import Look
+from reconcile.model.baseline import WorldState
 from reconcile.watch.store_merge import MergingError, refuse_merging
 from tests.support.building import agreed_on, here, stored
 from tests.support.pure_level import FORMAT
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 A = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
-GONE = Look(stored(), here(A), agreed_on(A))
+GONE = WorldState(stored(), here(A), agreed_on(A))
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_what_lies_in_another_store_was_not_removed(roots: Roots, tmp_path: Path
     (tmp_path / "jp" / "workspace" / "other-ab1cd" / "conversations" / ".archive" / "1-a").mkdir(parents=True)
     with pytest.raises(MergingError, match="JP merges the two stores"):
         refuse_merging(GONE, roots, FORMAT)
-    refuse_merging(Look(stored(A), here(A), agreed_on(A)), roots, FORMAT)
+    refuse_merging(WorldState(stored(A), here(A), agreed_on(A)), roots, FORMAT)
 
 
 def test_a_store_that_cannot_be_read_may_hold_it(roots: Roots, tmp_path: Path) -> None:

@@ -11,18 +11,18 @@ from reconcile.model.snapshot import Metadata
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.snapshot import Copy
 
 _NOBODY: frozenset[str] = frozenset()
 
 
-def above(conversation: str, copies: Iterable[Copy], memory: Memory) -> frozenset[str]:
+def above(conversation: str, copies: Iterable[Copy], baseline: Baseline) -> frozenset[str]:
     """Return what a conversation may be below: parents stated, known and agreed on, the conversations around its
     directories, then and now, and the one that it waits for.
     """
-    agreed, intent = memory.agreed.get(conversation), memory.intents.get(conversation)
-    found = {memory.parents.get(conversation)}
+    agreed, intent = baseline.agreed.get(conversation), baseline.intents.get(conversation)
+    found = {baseline.parents.get(conversation)}
     for copy in copies:
         found.add(copy.container)
         if isinstance(copy.metadata, Metadata):
@@ -34,20 +34,20 @@ def above(conversation: str, copies: Iterable[Copy], memory: Memory) -> frozense
     return frozenset(each for each in found if each is not None and each != conversation)
 
 
-def kin_of(copies: Iterable[Copy], memory: Memory) -> Kin:
+def kin_of(copies: Iterable[Copy], baseline: Baseline) -> Kin:
     """Return the relation of everything, as `above` has it of each."""
     found: dict[str, set[str | None]] = {}
     for copy in copies:
         stated = copy.metadata.parent.id if isinstance(copy.metadata, Metadata) else None
         if copy.container is not None or stated is not None:
             found.setdefault(copy.conversation, set()).update((copy.container, stated))
-    for conversation, parent in memory.parents.items():
+    for conversation, parent in baseline.parents.items():
         if parent is not None:
             found.setdefault(conversation, set()).add(parent)
-    for conversation, agreed in memory.agreed.items():
+    for conversation, agreed in baseline.agreed.items():
         if agreed.parent is not None or agreed.container is not None:
             found.setdefault(conversation, set()).update((agreed.parent, agreed.container))
-    for conversation, intent in memory.intents.items():
+    for conversation, intent in baseline.intents.items():
         found.setdefault(conversation, set()).add(intent.waits_for)
     kin = Kin()
     for conversation, others in found.items():

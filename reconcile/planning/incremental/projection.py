@@ -21,7 +21,7 @@ from reconcile.planning.steps.placement import fits
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy, Snapshot
     from reconcile.model.units import Rules
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 
 def projection_of(
-    store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules, now_ns: int
+    store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules, now_ns: int
 ) -> Plan | None:
     """Return the plan where it is nothing but projections, None where that isn't certain."""
     asked = policy.missing is Missing.REPROJECT and policy.git_busy is None
-    if not asked or not is_plain(store, workspace, memory, policy, rules):
+    if not asked or not is_plain(store, workspace, baseline, policy, rules):
         return None
     kept, here = by_conversation(store), by_conversation(workspace)
-    if (here.keys() | memory.agreed.keys()) - kept.keys():
+    if (here.keys() | baseline.agreed.keys()) - kept.keys():
         return None
     counted: dict[str, str] = {}
     coming: dict[str, Copy] = {}
     for conversation, copies in kept.items():
-        state = state_of(copies, here.get(conversation, ()), memory, policy, rules)
+        state = state_of(copies, here.get(conversation, ()), baseline, policy, rules)
         if state is None:
-            if conversation in here or len(copies) != 1 or not _may_come(copies[0], memory):
+            if conversation in here or len(copies) != 1 or not _may_come(copies[0], baseline):
                 return None
             coming[conversation], state = copies[0], "projected"
         counted[conversation] = state
@@ -67,7 +67,7 @@ def projection_of(
     )
 
 
-def _may_come(copy: Copy, memory: Memory) -> bool:
+def _may_come(copy: Copy, baseline: Baseline) -> bool:
     """Tell whether a copy of the store has all that makes a conversation, and nothing is remembered of it."""
     conversation, metadata = copy.conversation, copy.metadata
     return (
@@ -75,8 +75,8 @@ def _may_come(copy: Copy, memory: Memory) -> bool:
         and copy.container is None
         and all(file.digest for file in copy.files)
         and isinstance(metadata, Metadata)
-        and states(metadata, memory.parents.get(conversation, metadata.parent.id))
-        and not any(conversation in known for known in (memory.agreed, memory.intents, memory.tombstones))
+        and states(metadata, baseline.parents.get(conversation, metadata.parent.id))
+        and not any(conversation in known for known in (baseline.agreed, baseline.intents, baseline.tombstones))
     )
 
 

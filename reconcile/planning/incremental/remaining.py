@@ -23,7 +23,7 @@ from reconcile.planning.rules.tree import TreeIndex
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Copy, Snapshot
     from reconcile.model.units import Rules
@@ -38,7 +38,7 @@ class Remaining(Struct, frozen=True):
 
     store: Snapshot
     workspace: Snapshot
-    memory: Memory
+    baseline: Baseline
     whole: Whole
     counted: Mapping[str, str]
     places: Mapping[str, str]
@@ -54,21 +54,21 @@ class Remaining(Struct, frozen=True):
         )
 
 
-def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules) -> Plan | None:
+def quiet_plan(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules) -> Plan | None:
     """Return the empty plan where nothing has changed since the last run, None where that isn't certain."""
-    if _is_special(store, workspace, memory, policy):
+    if _is_special(store, workspace, baseline, policy):
         return None
     # Other checkouts may still believe in what a lost store had, where this one has agreed on nothing.
-    if not memory.agreed and memory.history and has_lost_all(store, memory, rules.format):
+    if not baseline.agreed and baseline.history and has_lost_all(store, baseline, rules.format):
         return None
     kept, here = by_conversation(store), by_conversation(workspace)
     places = rules.format.places
     derived = [each for each in here if places.is_derived(each)] if places is not None else []
-    if any(len(here.pop(each)) > 1 for each in derived) or (here.keys() | memory.agreed.keys()) - kept.keys():
+    if any(len(here.pop(each)) > 1 for each in derived) or (here.keys() | baseline.agreed.keys()) - kept.keys():
         return None
     counted: dict[str, str] = {}
     for conversation, copies in kept.items():
-        standing, state = classify(copies, here.get(conversation, ()), memory, rules)
+        standing, state = classify(copies, here.get(conversation, ()), baseline, rules)
         if standing is not Standing.CLEAN or state is None:
             return None
         counted[conversation] = state
@@ -80,21 +80,21 @@ def quiet_plan(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Pol
 
 
 def remaining_of(
-    store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules
+    store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules
 ) -> Remaining | None:
     """Return what is left to plan and what isn't; None where the rules must look at everything."""
-    if not is_plain(store, workspace, memory, policy, rules):
+    if not is_plain(store, workspace, baseline, policy, rules):
         return None
     kept, here = by_conversation(store), by_conversation(workspace)
-    everything = kept.keys() | here.keys() | memory.agreed.keys()
+    everything = kept.keys() | here.keys() | baseline.agreed.keys()
     counted = {}
     for conversation, copies in kept.items():
-        state = state_of(copies, here.get(conversation, ()), memory, policy, rules)
+        state = state_of(copies, here.get(conversation, ()), baseline, policy, rules)
         if state is not None:
             counted[conversation] = state
     if len(counted) * MOST < len(everything):
         return None
-    near = _concerned(everything - counted.keys(), store, workspace, memory)
+    near = _concerned(everything - counted.keys(), store, workspace, baseline)
     rest = counted.keys() - near
     theirs = {key: here[key][0] for key in rest if key in here}
     tree = tree_of({key: kept[key][0] for key in counted}, rules)
@@ -103,16 +103,16 @@ def remaining_of(
     return Remaining(
         store=_part(store, near),
         workspace=_part(workspace, near),
-        memory=_memory_of(memory, near),
-        whole=replace(look_at_whole(store, workspace, memory, rules.format), taken=everything),
+        baseline=_memory_of(baseline, near),
+        whole=replace(look_at_whole(store, workspace, baseline, rules.format), taken=everything),
         counted={key: counted[key] for key in rest},
         places={key: copy.path for key, copy in theirs.items() if not copy.archived},
     )
 
 
-def is_plain(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy, rules: Rules) -> bool:
+def is_plain(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy, rules: Rules) -> bool:
     """Tell whether neither a side as a whole, nor the user, gives cause to look closer."""
-    sides = look_at_sides(store, workspace, memory, rules.format)
+    sides = look_at_sides(store, workspace, baseline, rules.format)
     return not (
         policy.decisions
         or policy.only
@@ -121,36 +121,38 @@ def is_plain(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Polic
         or workspace.problems
         or store.foreign
         or workspace.foreign
-        or memory.asides
-        or memory.waiting
-        or memory.renames
+        or baseline.asides
+        or baseline.waiting
+        or baseline.renames
         or sides.store_renewed
         or sides.workspace_emptied
     )
 
 
-def state_of(kept: Sequence[Copy], here: Sequence[Copy], memory: Memory, policy: Policy, rules: Rules) -> str | None:
+def state_of(
+    kept: Sequence[Copy], here: Sequence[Copy], baseline: Baseline, policy: Policy, rules: Rules
+) -> str | None:
     """Return the state to count a conversation under; None: the rules must look at it."""
-    state = classify(kept, here, memory, rules).state
+    state = classify(kept, here, baseline, rules).state
     if not here and policy.missing is Missing.REPROJECT and state not in ("local", "archived"):
         return None
     return state
 
 
-def _is_special(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> bool:
+def _is_special(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy) -> bool:
     """Tell whether a side as a whole, or the user, gives cause to look closer."""
     return bool(
         store.problems
         or workspace.problems
         or store.foreign
         or workspace.foreign
-        or memory.asides
-        or memory.waiting
-        or memory.renames
+        or baseline.asides
+        or baseline.waiting
+        or baseline.renames
         or policy.decisions
         or policy.missing is Missing.REPROJECT
-        or memory.layout != policy.layout.value
-        or memory.store_identity != store.identity
+        or baseline.layout != policy.layout.value
+        or baseline.store_identity != store.identity
     )
 
 
@@ -175,9 +177,9 @@ def are_placed(here: Mapping[str, Copy], tree: TreeIndex, policy: Policy) -> boo
     )
 
 
-def _concerned(due: Collection[str], store: Snapshot, workspace: Snapshot, memory: Memory) -> set[str]:
+def _concerned(due: Collection[str], store: Snapshot, workspace: Snapshot, baseline: Baseline) -> set[str]:
     """Return what a plan of these is about: themselves, what is below them, and what is above all of that."""
-    kin = kin_of((*store.copies, *workspace.copies), memory)
+    kin = kin_of((*store.copies, *workspace.copies), baseline)
     return kin.with_above(kin.with_below(due))
 
 
@@ -185,10 +187,10 @@ def _part(side: Snapshot, conversations: Collection[str]) -> Snapshot:
     return replace(side, copies=tuple(copy for copy in side.copies if copy.conversation in conversations))
 
 
-def _memory_of(memory: Memory, conversations: Collection[str]) -> Memory:
+def _memory_of(baseline: Baseline, conversations: Collection[str]) -> Baseline:
     """Return the memory as if it were of these alone; what is asked for by its key may stay."""
     return replace(
-        memory,
-        agreed={key: each for key, each in memory.agreed.items() if key in conversations},
-        intents={key: each for key, each in memory.intents.items() if key in conversations},
+        baseline,
+        agreed={key: each for key, each in baseline.agreed.items() if key in conversations},
+        intents={key: each for key, each in baseline.intents.items() if key in conversations},
     )

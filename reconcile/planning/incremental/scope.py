@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Look
+from reconcile.model.baseline import WorldState
 from reconcile.model.policy import (
     Branch,
     Collect,
@@ -34,7 +34,7 @@ from reconcile.planning.rules.guards import Sides, holds_any, look_at_whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
     from reconcile.model.past_run import PastRun
     from reconcile.model.policy import Policy
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from reconcile.model.units import Rules
     from reconcile.planning.rules.guards import Whole
 
-    Remembering = Callable[[Collection[str]], Memory]
+    Remembering = Callable[[Collection[str]], Baseline]
     """Loads what is remembered of some conversations."""
 
 
@@ -52,7 +52,7 @@ USUAL = Sides(store_emptied=False, store_replaced=False, workspace_emptied=False
 class Part(Struct, frozen=True):
     """What a plan of a part is made from. ``conversations`` may be on neither side: a parent that is nowhere."""
 
-    look: Look
+    world: WorldState
     whole: Whole
     conversations: frozenset[str]
 
@@ -85,13 +85,13 @@ class Known:
         self.unusual = False
 
     @classmethod
-    def seen(cls, look: Look, rules: Rules) -> Known:
+    def seen(cls, world: WorldState, rules: Rules) -> Known:
         """Take over what a look at everything has found."""
-        whole = look_at_whole(look.store, look.workspace, look.memory, rules.format)
-        sides = {Side.STORE: KnownSide.seen(look.store), Side.WORKSPACE: KnownSide.seen(look.workspace)}
-        kin = kin_of((*look.store.copies, *look.workspace.copies), look.memory)
-        known = cls(sides, kin, frozenset(look.memory.agreed), whole, rules)
-        known.unusual = _is_unusual(look, whole.sides)
+        whole = look_at_whole(world.store, world.workspace, world.baseline, rules.format)
+        sides = {Side.STORE: KnownSide.seen(world.store), Side.WORKSPACE: KnownSide.seen(world.workspace)}
+        kin = kin_of((*world.store.copies, *world.workspace.copies), world.baseline)
+        known = cls(sides, kin, frozenset(world.baseline.agreed), whole, rules)
+        known.unusual = _is_unusual(world, whole.sides)
         return known
 
     @property
@@ -115,10 +115,10 @@ class Known:
         """Return what was agreed on, and is on neither side."""
         return self.remembered.difference(*(side.conversations() for side in self.sides.values()))
 
-    def relate(self, conversations: Iterable[str], memory: Memory) -> None:
+    def relate(self, conversations: Iterable[str], baseline: Baseline) -> None:
         """Know anew what these are below."""
         for each in conversations:
-            self.kin.put(each, above(each, self._copies(each), memory))
+            self.kin.put(each, above(each, self._copies(each), baseline))
 
     def above(self, conversation: str) -> frozenset[str]:
         """Return a conversation with everything that it may be below."""
@@ -139,10 +139,10 @@ class Known:
         inner = self.kin.with_below(changed)
         while True:
             near = self.kin.with_above(inner | left)
-            memory = remembering(near)
-            opened = {each for each in near - inner if not self._is_settled(each, memory)}
+            baseline = remembering(near)
+            opened = {each for each in near - inner if not self._is_settled(each, baseline)}
             if not opened:
-                return Part(self.look(near, memory), self.whole, frozenset(near))
+                return Part(self.look(near, baseline), self.whole, frozenset(near))
             inner = self.kin.with_below(inner | opened)
 
     @property
@@ -154,14 +154,14 @@ class Known:
         store, workspace = (len(self.sides[side].paths) for side in (Side.STORE, Side.WORKSPACE))
         return replace(self._whole, directories=workspace, stored=store, taken=self)
 
-    def look(self, conversations: Collection[str], memory: Memory) -> Look:
+    def look(self, conversations: Collection[str], baseline: Baseline) -> WorldState:
         """Return both sides as if they held these conversations alone."""
         store, workspace = (side.part(conversations, self._rules.format.order) for side in self.sides.values())
-        return Look(store, workspace, memory)
+        return WorldState(store, workspace, baseline)
 
-    def _is_settled(self, conversation: str, memory: Memory) -> bool:
+    def _is_settled(self, conversation: str, baseline: Baseline) -> bool:
         kept, here = (side.of(conversation) for side in self.sides.values())
-        return is_settled(conversation, kept, here, memory, self._rules)
+        return is_settled(conversation, kept, here, baseline, self._rules)
 
     def _copies(self, conversation: str) -> list[Copy]:
         return [copy for side in self.sides.values() for copy in side.of(conversation)]
@@ -208,7 +208,7 @@ def concerned_by_run(past: PastRun, fmt: Format) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_unusual(look: Look, sides: Sides) -> bool:
-    there = look.store.exists and look.workspace.exists
-    problems = look.store.problems or look.workspace.problems
+def _is_unusual(world: WorldState, sides: Sides) -> bool:
+    there = world.store.exists and world.workspace.exists
+    problems = world.store.problems or world.workspace.problems
     return not there or bool(problems) or sides.store_renewed or sides.workspace_emptied

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconcile.model.baseline import Agreed, IntentKind
+from reconcile.model.baseline import BaselineEntry, IntentKind
 from reconcile.model.snapshot import ARCHIVE, METADATA, STREAM, Fault, Metadata, ParentKind, Partition, Stream
 from reconcile.model.units import joined_digest
 from reconcile.planning.rules.tree import states
@@ -16,7 +16,7 @@ from reconcile.planning.rules.tree import states
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconcile.model.baseline import Intent, Memory
+    from reconcile.model.baseline import Baseline, Intent
     from reconcile.model.snapshot import Copy, Snapshot
     from reconcile.model.units import Rules
 
@@ -42,7 +42,7 @@ class Status(NamedTuple):
 _DIRTY = Status(Standing.DIRTY)
 
 
-def classify(kept: Sequence[Copy], here: Sequence[Copy], memory: Memory, rules: Rules) -> Status:
+def classify(kept: Sequence[Copy], here: Sequence[Copy], baseline: Baseline, rules: Rules) -> Status:
     """Return the status of a conversation that the store has: ``kept`` are its copies there, ``here`` the workspace's.
 
     Several directories of one are never told at a glance.
@@ -50,34 +50,34 @@ def classify(kept: Sequence[Copy], here: Sequence[Copy], memory: Memory, rules: 
     if len(kept) != 1 or len(here) > 1:
         return _DIRTY
     other = here[0] if here else None
-    state = _state_of(kept[0], other, memory, rules)
+    state = _state_of(kept[0], other, baseline, rules)
     if state is not None:
         return Status(Standing.CLEAN, state)
-    if other is not None and rules.format.places is None and adoption(kept[0], other, memory, rules) is not None:
+    if other is not None and rules.format.places is None and adoption(kept[0], other, baseline, rules) is not None:
         return Status(Standing.ADOPT, "in-sync")
     return _DIRTY
 
 
-def unsettled(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> set[str]:
+def unsettled(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> set[str]:
     """Return the conversations that aren't clean; a run may have something to learn."""
     kept, here = by_conversation(store), by_conversation(workspace)
-    found = (here.keys() | memory.agreed.keys()) - kept.keys()
+    found = (here.keys() | baseline.agreed.keys()) - kept.keys()
     for conversation, copies in kept.items():
-        if not is_settled(conversation, copies, here.get(conversation, ()), memory, rules):
+        if not is_settled(conversation, copies, here.get(conversation, ()), baseline, rules):
             found.add(conversation)
     return found
 
 
-def is_settled(conversation: str, kept: Sequence[Copy], here: Sequence[Copy], memory: Memory, rules: Rules) -> bool:
+def is_settled(conversation: str, kept: Sequence[Copy], here: Sequence[Copy], baseline: Baseline, rules: Rules) -> bool:
     """Tell whether a conversation is clean, or nowhere and not remembered either."""
     if not kept and not here:
-        return conversation not in memory.agreed
+        return conversation not in baseline.agreed
     if len(kept) != 1 or len(here) > 1:
         return False
-    return _state_of(kept[0], here[0] if here else None, memory, rules) is not None
+    return _state_of(kept[0], here[0] if here else None, baseline, rules) is not None
 
 
-def adoption(copy: Copy, other: Copy, memory: Memory, rules: Rules) -> Agreed | None:
+def adoption(copy: Copy, other: Copy, baseline: Baseline, rules: Rules) -> BaselineEntry | None:
     """Return what is to be agreed on of a conversation that nothing was agreed on and that is equal on both sides.
 
     None where that isn't certain at a glance, or where it isn't all that there is to do.
@@ -85,10 +85,10 @@ def adoption(copy: Copy, other: Copy, memory: Memory, rules: Rules) -> Agreed | 
     metadata, conversation = copy.metadata, copy.conversation
     if not (is_sound(copy) and is_sound(other)) or copy.container is not None:
         return None
-    if conversation in memory.agreed or conversation in memory.intents or conversation in memory.tombstones:
+    if conversation in baseline.agreed or conversation in baseline.intents or conversation in baseline.tombstones:
         return None
     assert isinstance(metadata, Metadata)  # noqa: S101 - it is sound
-    if conversation in memory.parents and not states(metadata, memory.parents[conversation]):
+    if conversation in baseline.parents and not states(metadata, baseline.parents[conversation]):
         return None
     ours, found = digests_of(copy, rules), {}
     theirs = ours if other.files is copy.files else digests_of(other, rules)
@@ -96,7 +96,7 @@ def adoption(copy: Copy, other: Copy, memory: Memory, rules: Rules) -> Agreed | 
         if digest is None or ours.get(name) != digest:
             return None
         found[name] = digest
-    return Agreed(found, metadata.parent.id, metadata.title, other.container, other.path)
+    return BaselineEntry(found, metadata.parent.id, metadata.title, other.container, other.path)
 
 
 def is_sound(copy: Copy) -> bool:
@@ -119,17 +119,17 @@ def by_conversation(side: Snapshot) -> dict[str, tuple[Copy, ...]]:
     return found
 
 
-def _state_of(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> str | None:
+def _state_of(copy: Copy, other: Copy | None, baseline: Baseline, rules: Rules) -> str | None:
     """Return the state of what is clean, None for all else."""
     metadata = copy.metadata
-    agreed = memory.agreed.get(copy.conversation)
-    known = memory.parents.get(copy.conversation)
+    agreed = baseline.agreed.get(copy.conversation)
+    known = baseline.parents.get(copy.conversation)
     if rules.format.places is not None:
-        return _state_of_record(copy, other, memory, rules)
-    intent = memory.intents.get(copy.conversation)
+        return _state_of_record(copy, other, baseline, rules)
+    intent = baseline.intents.get(copy.conversation)
     if other is not None and (agreed is None or intent is not None or copy.archived != other.archived):
         return None
-    if copy.conversation in memory.tombstones:  # that it is there again is still to be remembered
+    if copy.conversation in baseline.tombstones:  # that it is there again is still to be remembered
         return None
     sound = isinstance(metadata, Metadata) and isinstance(copy.stream, Stream) and not metadata.local
     flat = copy.path.rpartition("/")[0] == (ARCHIVE if copy.archived else "")
@@ -143,16 +143,16 @@ def _state_of(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> s
     return "in-sync" if _agrees(copy, other, agreed, known, rules) else None
 
 
-def _state_of_record(copy: Copy, other: Copy | None, memory: Memory, rules: Rules) -> str | None:
+def _state_of_record(copy: Copy, other: Copy | None, baseline: Baseline, rules: Rules) -> str | None:
     """Return the same for a record that has one place."""
-    agreed, intent = memory.agreed.get(copy.conversation), memory.intents.get(copy.conversation)
+    agreed, intent = baseline.agreed.get(copy.conversation), baseline.intents.get(copy.conversation)
     if isinstance(copy.metadata, Fault) or agreed is None or intent is not None or other is None:
         return None
     same = digests_of(copy, rules) == agreed.units and digests_of(other, rules) == agreed.units
     return "in-sync" if same else None
 
 
-def _state_alone(archived: bool, title: str | None, agreed: Agreed | None, intent: Intent | None) -> str | None:
+def _state_alone(archived: bool, title: str | None, agreed: BaselineEntry | None, intent: Intent | None) -> str | None:
     """Return the state of what is in the store alone; a new title gives its directory another name."""
     if agreed is not None and agreed.title != title:
         return None
@@ -166,7 +166,7 @@ def _state_alone(archived: bool, title: str | None, agreed: Agreed | None, inten
     return "archived" if archived else "removed"
 
 
-def _agrees(copy: Copy, other: Copy, agreed: Agreed, known: str | None, rules: Rules) -> bool:
+def _agrees(copy: Copy, other: Copy, agreed: BaselineEntry, known: str | None, rules: Rules) -> bool:
     """Tell whether both copies hold what was agreed on, in the place that was agreed on."""
     metadata = copy.metadata
     return (

@@ -126,7 +126,7 @@ def recorded(
     board: Board, policy: Policy, plan: Plan, asking: Mapping[tuple[str, Verb], Waiting]
 ) -> tuple[tuple[tuple[str, Verb], Waiting | None], ...]:
     """Return what a plan changes of the requests that wait: those of its own command are recorded, others end."""
-    known = board.memory.waiting
+    known = board.baseline.waiting
     found: Requests = {
         key: None
         for key, waiting in known.items()
@@ -201,7 +201,7 @@ def unfinished(board: Board) -> Edits | None:
     decided = board.policy.decisions
     due = {
         key: waiting
-        for key, waiting in sorted(board.memory.waiting.items())
+        for key, waiting in sorted(board.baseline.waiting.items())
         if key[0] in board.views and key[0] not in decided and _is_due_on(board, key, waiting)
     }
     dropped = _overtaken(board, due)
@@ -243,7 +243,7 @@ def unfinished(board: Board) -> Edits | None:
 def _overtaken(board: Board, due: Collection[tuple[str, Verb]]) -> dict[tuple[str, Verb], str]:
     """Return the decisions about two versions of which a side has another one by now."""
     found = {}
-    for key, waiting in sorted(board.memory.waiting.items()):
+    for key, waiting in sorted(board.baseline.waiting.items()):
         open_still = key[0] in board.views and key not in due and key[0] not in board.policy.decisions
         if key[1] is Verb.RESOLVE and open_still and not _is_settled(board.views[key[0]], board.rules):
             asked = f"resolve {key[0]} --take {waiting.value}"

@@ -12,7 +12,7 @@ from reconcile.model.baseline import IntentKind
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.model.baseline import Intent, Memory
+    from reconcile.model.baseline import Baseline, Intent
     from reconcile.planning.context import Board
 
 
@@ -38,21 +38,23 @@ class Offers(Struct, frozen=True):
         return tuple(group for group in self.groups[:1] if group.known)
 
 
-def remembering(memory: Memory, records: Iterable[Memory], conversations: Collection[str] | None = None) -> Memory:
+def remembering(
+    baseline: Baseline, records: Iterable[Baseline], conversations: Collection[str] | None = None
+) -> Baseline:
     """Return what is remembered, and what the records know besides, the newest first.
 
     Of these conversations (None: of all) that is where they were, and which extras had come from there; of any, that
     it was removed, or waits: nothing else is to be made of what stays away (docs/design/intents.md#rule-29).
     """
-    agreed, former = dict(memory.agreed), dict(memory.former)
-    known = {*memory.agreed, *memory.intents}
+    agreed, former = dict(baseline.agreed), dict(baseline.former)
+    known = {*baseline.agreed, *baseline.intents}
     for record in records:
         named = record.agreed.keys() if conversations is None else record.agreed.keys() & set(conversations)
         agreed |= {each: record.agreed[each] for each in named - agreed.keys()}
         away = ((each, intent) for each, intent in record.intents.items() if each not in known)
         former |= {each: intent for each, intent in away if intent.waits_for or intent.kind is IntentKind.REMOVED}
         known |= record.agreed.keys() | record.intents.keys()
-    return replace(memory, agreed=agreed, former=former)
+    return replace(baseline, agreed=agreed, former=former)
 
 
 def absent(board: Board) -> tuple[str, ...]:
@@ -61,17 +63,17 @@ def absent(board: Board) -> tuple[str, ...]:
     return tuple(v.id for v in found if v.store.main is not None and v.workspace.main is None and not v.local)
 
 
-def offers(board: Board, records: Iterable[Memory]) -> Offers:
+def offers(board: Board, records: Iterable[Baseline]) -> Offers:
     """Return what the records of this checkout offer; without any, all that is absent. The board knows what they do."""
     candidates = absent(board)
     by_run: dict[str | None, set[str]] = {}
     seen: set[str] = set()
     recorded = False
-    for memory in records:
-        recorded = recorded or bool(memory.agreed)
-        for conversation in (memory.agreed.keys() | memory.intents.keys()) & (set(candidates) - seen):
+    for baseline in records:
+        recorded = recorded or bool(baseline.agreed)
+        for conversation in (baseline.agreed.keys() | baseline.intents.keys()) & (set(candidates) - seen):
             seen.add(conversation)
-            intent = _last_of(memory, conversation)
+            intent = _last_of(baseline, conversation)
             if intent is None or intent.kind is IntentKind.PROJECTED:
                 by_run.setdefault(None, set()).add(conversation)
             elif intent.kind is IntentKind.REMOVED:
@@ -137,11 +139,11 @@ def _is_public_here(board: Board, conversation: str) -> bool:
     return view.workspace.main is not None and not view.local
 
 
-def _last_of(memory: Memory, conversation: str) -> Intent | None:
+def _last_of(baseline: Baseline, conversation: str) -> Intent | None:
     """Return the intent of a conversation, or of what it went with: removed by a run that noticed it, or local."""
     seen: set[str] = set()
-    intent = memory.intents.get(conversation)
+    intent = baseline.intents.get(conversation)
     while intent is not None and intent.waits_for is not None and intent.waits_for not in seen:
         seen.add(intent.waits_for)
-        intent = memory.intents.get(intent.waits_for)
+        intent = baseline.intents.get(intent.waits_for)
     return intent

@@ -138,7 +138,7 @@ def collect(board: Board, request: Collect) -> Edits:
 
 def _half_removed(board: Board) -> list[str]:
     """Return what a run that was cut short has removed from the store alone."""
-    buried = board.memory.tombstones
+    buried = board.baseline.tombstones
     return [each for each, presence in board.presences.items() if presence.goal is Goal.REMOVE and each in buried]
 
 

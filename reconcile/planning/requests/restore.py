@@ -17,7 +17,7 @@ from reconcile.planning.rules.views import views_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.past_run import KeptUnit
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Snapshot
@@ -33,7 +33,7 @@ def plan_restore(
     units: Sequence[KeptUnit],
     store: Snapshot,
     workspace: Snapshot,
-    memory: Memory,
+    baseline: Baseline,
     policy: Policy,
     rules: Rules,
     now_ns: int,
@@ -48,7 +48,7 @@ def plan_restore(
     conversation = units[0].conversation
     draft = Draft()
     known = any(copy.conversation == conversation for copy in (*store.copies, *workspace.copies))
-    view = views_of(store, workspace, memory, rules, {conversation})[conversation] if known else None
+    view = views_of(store, workspace, baseline, rules, {conversation})[conversation] if known else None
     title = view.title if view is not None else next((unit.title for unit in units if unit.title), None)
     if view is None or view.store.main is None:
         _make(draft, units, title, now_ns)
@@ -61,7 +61,7 @@ def plan_restore(
         layout=policy.layout.value,
         actions=renumbered(draft),
         outline=(Heading(conversation, title, 0),),
-        asides=tuple((key, None) for key in sorted(memory.asides) if key[0] == conversation),
+        asides=tuple((key, None) for key in sorted(baseline.asides) if key[0] == conversation),
         policy=policy,
         now_ns=now_ns,
         about=frozenset((conversation,)),

@@ -23,7 +23,7 @@ from reconcile.planning.rules.guards import look_at_whole
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from reconcile.model.baseline import AsideRecord, Look, Memory, Remembered
+    from reconcile.model.baseline import AsideRecord, Baseline, ConversationRecord, WorldState
     from reconcile.model.past_run import Kept, PastRun
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import File
@@ -126,20 +126,22 @@ class _PrivateError(NotAsLeftError):
     """What was in the workspace is local, by a decision that the run has not made."""
 
 
-def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: int, whole: Whole | None = None) -> Plan:
+def plan_undo(
+    past: PastRun, world: WorldState, policy: Policy, rules: Rules, now_ns: int, whole: Whole | None = None
+) -> Plan:
     """Return the plan that takes a run back, as far as nobody has written since.
 
     ``whole`` is given where the snapshots and the memory are those of a part.
     """
-    whole = whole or look_at_whole(look.store, look.workspace, look.memory, rules.format)
-    undo = _Undo(past, look, rules)
+    whole = whole or look_at_whole(world.store, world.workspace, world.baseline, rules.format)
+    undo = _Undo(past, world, rules)
     chosen = ({action.conversation for action in past.steps} | past.remembered.keys()) - past.since.undone
     for action in reversed(past.steps):
         if action.conversation in chosen:
             undo.reverse(action)
     private = undo.left_private()
     if policy.only or policy.below:
-        chosen &= _named(policy, look.memory)
+        chosen &= _named(policy, world.baseline)
     actions = undo.kept_of(chosen)
     bulk = bulk_undo(actions, whole, rules, f"reconcile undo {past.id} --accept bulk")
     if bulk is not None and not policy.accept_bulk:
@@ -169,7 +171,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
         about=frozenset((*done, *changing)),
         # What that run has asked for and nobody could do yet isn't to be done any more.
         waiting=tuple(
-            (key, None) for key, each in look.memory.waiting.items() if each.run == past.id and key[0] in done
+            (key, None) for key, each in world.baseline.waiting.items() if each.run == past.id and key[0] in done
         ),
     )
 
@@ -177,7 +179,7 @@ def plan_undo(past: PastRun, look: Look, policy: Policy, rules: Rules, now_ns: i
 class _Undo:
     """The virtual sides while the steps are reversed, and who was refused with which words."""
 
-    def __init__(self, past: PastRun, look: Look, rules: Rules) -> None:
+    def __init__(self, past: PastRun, world: WorldState, rules: Rules) -> None:
         self.past = past
         self.rules = rules
         self._managed = (rules.format.metadata_file, *rules.format.stream_files)
@@ -187,10 +189,10 @@ class _Undo:
             + ("its checkout is gone" if run in past.since.gone else "undo that one first")
             for key, run in past.since.changed.items()
         }
-        now = {key for key, intent in look.memory.intents.items() if intent.kind is IntentKind.LOCAL}
+        now = {key for key, intent in world.baseline.intents.items() if intent.kind is IntentKind.LOCAL}
         before = {key for key, each in past.remembered.items() if _is_local(each)}
         self.local = before | (now - past.remembered.keys())
-        self._decided = {key for key in now if look.memory.intents[key].run == past.id}
+        self._decided = {key for key in now if world.baseline.intents[key].run == past.id}
         """What that run has made local, and is so still."""
         known = {key: each.agreed for key, each in past.remembered.items()}
         self.titles = {key: agreed.title for key, agreed in known.items() if agreed is not None}
@@ -202,7 +204,7 @@ class _Undo:
         self._forks: dict[str, str | None] = {}
         """Those that go again, with what they were forked from."""
         self.directories = Whereabouts(fixed=rules.format.places is not None)
-        for side in (look.store, look.workspace):
+        for side in (world.store, world.workspace):
             for node in nodes_of(side).values():
                 assert node.copy is not None  # noqa: S101 - those that the scan found have one
                 self.directories.enter(node, node.copy.conversation)
@@ -447,10 +449,10 @@ class _Undo:
         raise NotAsLeftError(f"{place}: what was there isn't in the vault any more")
 
 
-def _named(policy: Policy, memory: Memory) -> set[str]:
+def _named(policy: Policy, baseline: Baseline) -> set[str]:
     """Return what ``--only`` and ``--below`` name, by the parents that are known now."""
     children: dict[str | None, list[str]] = {}
-    for child, parent in memory.parents.items():
+    for child, parent in baseline.parents.items():
         children.setdefault(parent, []).append(child)
     below, due = set(policy.below), list(policy.below)
     while due:
@@ -471,7 +473,7 @@ def _and_above(path: str) -> Iterator[str]:
         path = path.rpartition("/")[0]
 
 
-def _is_local(before: Remembered) -> bool:
+def _is_local(before: ConversationRecord) -> bool:
     return before.intent is not None and before.intent.kind is IntentKind.LOCAL
 
 

@@ -69,7 +69,7 @@ def _former(board: Board, public: Collection[str]) -> dict[str, Intent | None]:
     """Return what goes on to hold of what `recover` leaves where it is."""
     return {
         each: intent
-        for each, intent in board.memory.former.items()
+        for each, intent in board.baseline.former.items()
         if each not in public and each in board.views and _in_store_alone(board, each) and not board.views[each].local
     }
 
@@ -205,7 +205,7 @@ def localize(board: Board, ids: tuple[str, ...]) -> Edits:
 
 def _is_said_again(board: Board, conversation: str, intent: Intent | None) -> bool:
     """Tell whether it is local already, so that there is nothing to decide, or to take back."""
-    known = board.memory.intents.get(conversation)
+    known = board.baseline.intents.get(conversation)
     return known is not None and intent is not None and known.kind is intent.kind is IntentKind.LOCAL
 
 

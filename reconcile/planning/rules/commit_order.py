@@ -18,7 +18,7 @@ from reconcile.planning.rules.views import Lead, views_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.snapshot import Copy, Digest, Snapshot
     from reconcile.model.units import Rules, Unit
     from reconcile.planning.rules.views import View
@@ -42,7 +42,7 @@ class Doubt(Struct, frozen=True):
         return self.store.copy.conversation, self.store.name
 
 
-def doubts_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> tuple[Doubt, ...]:
+def doubts_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> tuple[Doubt, ...]:
     """Return every unit of which the two sides differ, and no run knows which of the two is older.
 
     Of records with fixed places there are none: their programs' own rules tell which has more.
@@ -53,16 +53,16 @@ def doubts_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules
     if not differ:
         return ()
     found = []
-    for view in views_of(store, workspace, memory, rules, differ).values():
+    for view in views_of(store, workspace, baseline, rules, differ).values():
         for name in view.store.units:
-            case = doubtful_case(view, name, memory)
+            case = doubtful_case(view, name, baseline)
             if case is not None:
-                past = memory.history.get((view.id, name), ())
+                past = baseline.history.get((view.id, name), ())
                 found.append(Doubt(view.store.units[name], view.workspace.units[name], past, at_rest=case == 13))
     return tuple(found)
 
 
-def parted_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules) -> tuple[View, ...]:
+def parted_of(store: Snapshot, workspace: Snapshot, baseline: Baseline, rules: Rules) -> tuple[View, ...]:
     """Return the conversations that one side has archived and the other live, where nothing is remembered of that."""
     theirs: dict[str, set[bool]] = {}
     for copy in workspace.copies:
@@ -70,7 +70,7 @@ def parted_of(store: Snapshot, workspace: Snapshot, memory: Memory, rules: Rules
     apart = {copy.conversation for copy in store.copies if theirs.get(copy.conversation, set()) - {copy.archived}}
     if rules.format.places is not None or not apart:
         return ()
-    views = views_of(store, workspace, memory, rules, apart).values()
+    views = views_of(store, workspace, baseline, rules, apart).values()
     return tuple(view for view in views if view.is_parted and not view.local and view.lead is not Lead.NEITHER)
 
 

@@ -19,7 +19,7 @@ from reconcile.model.reasons import Reason, case_of
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Fault, Side
 
 if TYPE_CHECKING:
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest, Event, Stream
     from reconcile.model.units import Unit
@@ -81,19 +81,19 @@ class Verdict(Struct, frozen=True):
     """Why a person should know of it, though it needs no decision."""
 
 
-def decide_units(view: View, memory: Memory, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
+def decide_units(view: View, baseline: Baseline, policy: Policy, sides: Sides) -> tuple[Verdict, ...]:
     """Decide every unit of a conversation that is on both sides."""
     names = sorted(set(view.store.units) | set(view.workspace.units), key=_unit_order)
     anew = {name for name in names if sides.store_renewed and _differs_from_agreed(view, name)}
     verdicts = [
-        decide_unit(replace(view, agreed=None), name, replace(memory, history={}), policy)
+        decide_unit(replace(view, agreed=None), name, replace(baseline, history={}), policy)
         if name in anew
-        else decide_unit(view, name, memory, policy)
+        else decide_unit(view, name, baseline, policy)
         for name in names
     ]
     assert view.store.main is not None  # noqa: S101 - it is on both sides
     if sides.store_renewed:
-        verdicts = [_refilled(view, verdict, memory) for verdict in verdicts]
+        verdicts = [_refilled(view, verdict, baseline) for verdict in verdicts]
     elif not sides.believes_absence(view.store.main.path):
         verdicts = [_kept(verdict) if verdict.outcome is Outcome.DROP else verdict for verdict in verdicts]
     if is_partly_here(view, policy):
@@ -114,7 +114,7 @@ def _differs_from_agreed(view: View, name: str) -> bool:
     return base is not None and view.workspace.digest(name) == base and stored is not None and stored != base
 
 
-def _refilled(view: View, verdict: Verdict, memory: Memory) -> Verdict:
+def _refilled(view: View, verdict: Verdict, baseline: Baseline) -> Verdict:
     """Decide a unit where the store is not the one that was agreed with: an extra that it lacks was not removed, and a
     version older than the workspace's, which it has got from a copy of that time, was not written.
     """
@@ -124,7 +124,7 @@ def _refilled(view: View, verdict: Verdict, memory: Memory) -> Verdict:
     asked = verdict.reason in (Reason.DECIDED, Reason.PREFERRED)
     if asked or verdict.outcome not in (Outcome.TO_WORKSPACE, Outcome.BEHIND):
         return verdict
-    known, workspace = memory.history.get((view.id, name), ()), view.workspace.digest(name)
+    known, workspace = baseline.history.get((view.id, name), ()), view.workspace.digest(name)
     older = known[: known.index(workspace)] if workspace in known else known[:-1]
     sound = workspace is not None and view.store.digest(name) in older
     return Verdict(name, verdict.case, Outcome.TO_STORE, Reason.REFILL) if sound else verdict
@@ -174,13 +174,13 @@ def _is_published(view: View, name: str, policy: Policy) -> bool:
     return agreed or everything or (intent is not None and intent.kind is IntentKind.PROJECTED)
 
 
-def decide_carried(view: View, memory: Memory, policy: Policy) -> tuple[Verdict, ...]:
+def decide_carried(view: View, baseline: Baseline, policy: Policy) -> tuple[Verdict, ...]:
     """Decide what a directory that JP carried into its trash brings: newer content is saved, nothing is written.
 
     What can't be read is held where it is the store's: the trash may be all that is left of it.
     """
     names = sorted(set(view.store.units) & set(view.workspace.units), key=_unit_order)
-    verdicts = [_unwritten(view, decide_unit(view, name, memory, policy)) for name in names]
+    verdicts = [_unwritten(view, decide_unit(view, name, baseline, policy)) for name in names]
     return tuple(
         verdict
         for verdict in verdicts
@@ -206,7 +206,7 @@ def _unit_order(name: str) -> tuple[bool, str]:
     return (name.startswith(EXTRA), name)
 
 
-def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdict:
+def decide_unit(view: View, name: str, baseline: Baseline, policy: Policy) -> Verdict:
     """Decide one unit: damage first, then what was decided before, then the table."""
     base = view.agreed.units.get(name) if view.agreed else None
     store, workspace = view.store.digest(name), view.workspace.digest(name)
@@ -221,18 +221,18 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     take = policy.decisions.get(view.id)
     if take is not None:
         return _taken(view, name, case, take)
-    settled = _known(view, name, case, memory)
+    settled = _known(view, name, case, baseline)
     if isinstance(settled, Verdict):
         return settled
     if name == STREAM and (lacking := _lacks_configuration(base, store, workspace)) is not None:
         return _won_by(lacking.other, name, case, Reason.INCOMPLETE)
-    outdated = _outdated(view, name, memory)
+    outdated = _outdated(view, name, baseline)
     if outdated is Side.WORKSPACE:
         return _behind(name, case, view.workspace.raw(name))
     if outdated is Side.STORE and not settled:
         return _won_by(Side.WORKSPACE, name, case, Reason.LATER_COMMIT)
     if name == STREAM and policy.stream is StreamRule.DIRECTED and not settled:
-        return _directed(view, case, memory, policy)
+        return _directed(view, case, baseline, policy)
     if name == METADATA:
         lost = case in (11, 13) and not settled and _loses(view, case)
         judged = case in (5, 15) and policy.prefer is Prefer.NEWEST
@@ -241,18 +241,18 @@ def decide_unit(view: View, name: str, memory: Memory, policy: Policy) -> Verdic
     return _by_case(view, name, case, policy)
 
 
-def _known(view: View, name: str, case: int, memory: Memory) -> Verdict | bool:
+def _known(view: View, name: str, case: int, baseline: Baseline) -> Verdict | bool:
     """Return what earlier runs say of two contents: a verdict, or whether the store has settled for its own."""
-    remembered = memory.asides.get((view.id, name))
+    remembered = baseline.asides.get((view.id, name))
     if remembered is not None and _still_holds(remembered, view.store.raw(name), view.workspace.raw(name)):
         outcome = Outcome.BEHIND if remembered.kind is AsideKind.BEHIND else Outcome.ASIDE
         return Verdict(name, case, outcome, record=remembered)
-    if case != 13 and memory.superseded(view.id, name, view.workspace.digest(name)):
+    if case != 13 and baseline.superseded(view.id, name, view.workspace.digest(name)):
         return _behind(name, case, view.workspace.raw(name))
-    return case == 13 and _is_newest(memory, view.id, name, view.store.digest(name))
+    return case == 13 and _is_newest(baseline, view.id, name, view.store.digest(name))
 
 
-def doubtful_case(view: View, name: str, memory: Memory) -> int | None:
+def doubtful_case(view: View, name: str, baseline: Baseline) -> int | None:
     """Return the case of a unit of which both sides have a valid version, two different ones, and no run says that the
     workspace's is the older.
     """
@@ -261,12 +261,12 @@ def doubtful_case(view: View, name: str, memory: Memory) -> int | None:
     if store is None or workspace is None or store == workspace or view.store.raw(name) == view.workspace.raw(name):
         return None
     case = case_of(base, store, workspace)
-    return None if isinstance(_known(view, name, case, memory), Verdict) else case
+    return None if isinstance(_known(view, name, case, baseline), Verdict) else case
 
 
-def _outdated(view: View, name: str, memory: Memory) -> Side | None:
+def _outdated(view: View, name: str, baseline: Baseline) -> Side | None:
     """Return the side that has the older content by the order of commits; None where that isn't known of these two."""
-    found = memory.outdated.get((view.id, name))
+    found = baseline.outdated.get((view.id, name))
     if found is None or (found.store, found.workspace) != (view.store.raw(name), view.workspace.raw(name)):
         return None
     return found.side
@@ -370,9 +370,9 @@ def _lacks_configuration(base: Digest | None, store: Digest, workspace: Digest) 
     return None
 
 
-def _is_newest(memory: Memory, conversation: str, name: str, digest: Digest | None) -> bool:
+def _is_newest(baseline: Baseline, conversation: str, name: str, digest: Digest | None) -> bool:
     """Tell whether another checkout has come to that version already: what it replaced was dealt with there."""
-    return memory.history.get((conversation, name), ())[-1:] == (digest,)
+    return baseline.history.get((conversation, name), ())[-1:] == (digest,)
 
 
 def _behind(name: str, case: int, workspace: Digest | None) -> Verdict:
@@ -380,7 +380,7 @@ def _behind(name: str, case: int, workspace: Digest | None) -> Verdict:
     return Verdict(name, case, Outcome.BEHIND, Reason.BEHIND, record=record)
 
 
-def _directed(view: View, case: int, memory: Memory, policy: Policy) -> Verdict:
+def _directed(view: View, case: int, baseline: Baseline, policy: Policy) -> Verdict:
     """Judge two valid streams that differ by their events, before any mtime."""
     store, workspace = view.store.units[STREAM], view.workspace.units[STREAM]
     way = direction(store.stream, workspace.stream)
@@ -391,7 +391,7 @@ def _directed(view: View, case: int, memory: Memory, policy: Policy) -> Verdict:
     if way is Direction.WORKSPACE_AHEAD and case in (5, 15):
         return _won_by(Side.WORKSPACE, STREAM, case, Reason.AHEAD_WORKSPACE)
     two = case in (5, 15)
-    if two and policy.prefer is Prefer.NEWEST and (united := _united_stream(view, case, memory)) is not None:
+    if two and policy.prefer is Prefer.NEWEST and (united := _united_stream(view, case, baseline)) is not None:
         return united
     verdict = _by_case(view, STREAM, case, policy)
     winner = Side.STORE if verdict.outcome is Outcome.TO_WORKSPACE else Side.WORKSPACE
@@ -405,10 +405,10 @@ def _directed(view: View, case: int, memory: Memory, policy: Policy) -> Verdict:
     return verdict
 
 
-def _united_stream(view: View, case: int, memory: Memory) -> Verdict | None:
+def _united_stream(view: View, case: int, baseline: Baseline) -> Verdict | None:
     """Make one stream of two, where one side has edited what both had, and the other has only added to that."""
     agreed = view.agreed.units.get(STREAM) if view.agreed else None
-    known = {each.rpartition("+")[2] for each in (*memory.history.get((view.id, STREAM), ())[-1:], agreed) if each}
+    known = {each.rpartition("+")[2] for each in (*baseline.history.get((view.id, STREAM), ())[-1:], agreed) if each}
     beside = _beside(agreed, view.store.digest(STREAM), view.workspace.digest(STREAM))
     store, workspace = (view.side(side).units[STREAM].stream.content for side in Side)
     if store is None or workspace is None or beside is None:

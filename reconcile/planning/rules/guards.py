@@ -13,7 +13,7 @@ from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, joined
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
-    from reconcile.model.baseline import Memory
+    from reconcile.model.baseline import Baseline
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Snapshot
 
@@ -95,21 +95,21 @@ class Whole(Struct, frozen=True):
         return self.stored if side is Side.STORE else self.directories
 
 
-def look_at_whole(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: Format) -> Whole:
+def look_at_whole(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Whole:
     """Return what there is to know where a plan is about everything."""
-    return Whole(look_at_sides(store, workspace, memory, fmt), len(workspace.copies), len(store.copies))
+    return Whole(look_at_sides(store, workspace, baseline, fmt), len(workspace.copies), len(store.copies))
 
 
-def look_at_sides(store: Snapshot, workspace: Snapshot, memory: Memory, fmt: Format) -> Sides:
+def look_at_sides(store: Snapshot, workspace: Snapshot, baseline: Baseline, fmt: Format) -> Sides:
     """Compare both sides as wholes with the memory."""
-    expected = any(_expected_here(memory, conversation) for conversation in memory.agreed)
+    expected = any(_expected_here(baseline, conversation) for conversation in baseline.agreed)
     hidden = hidden_directories(store)
     links = [foreign.path for foreign in store.foreign if foreign.link]
     names = [(path, path.rpartition("/")[2]) for path in links]
     theirs = frozenset(foreign.path for foreign in workspace.foreign if foreign.link)
     return Sides(
-        store_emptied=bool(memory.agreed) and has_lost_all(store, memory, fmt),
-        store_replaced=memory.store_identity not in (None, store.identity),
+        store_emptied=bool(baseline.agreed) and has_lost_all(store, baseline, fmt),
+        store_replaced=baseline.store_identity not in (None, store.identity),
         workspace_emptied=expected and not holds_any(workspace.copies, fmt),
         store_hidden=any(path in ("", ARCHIVE, TRASH) for path in (*hidden, *links)),
         store_doubtful=(*hidden, *(path for path, name in names if "/" in path and fmt.id_of(name) is None)),
@@ -130,7 +130,7 @@ def hidden_directories(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(problem.path for problem in snapshot.problems if problem.path not in files)
 
 
-def has_lost_all(store: Snapshot, memory: Memory, fmt: Format) -> bool:
+def has_lost_all(store: Snapshot, baseline: Baseline, fmt: Format) -> bool:
     """Tell whether nothing is in the store, or none of several conversations that any checkout has agreed on.
 
     Where others are in it, somebody has begun anew there.
@@ -138,17 +138,17 @@ def has_lost_all(store: Snapshot, memory: Memory, fmt: Format) -> bool:
     if not holds_any(store.copies, fmt):
         return True
     there = {copy.conversation for copy in store.copies}
-    if not memory.agreed.keys().isdisjoint(there):
+    if not baseline.agreed.keys().isdisjoint(there):
         return False
-    known = {*memory.agreed, *(conversation for conversation, _ in memory.history)}
-    return known.isdisjoint(there) and len(known - memory.tombstones.keys()) > 1
+    known = {*baseline.agreed, *(conversation for conversation, _ in baseline.history)}
+    return known.isdisjoint(there) and len(known - baseline.tombstones.keys()) > 1
 
 
-def _expected_here(memory: Memory, conversation: str) -> bool:
+def _expected_here(baseline: Baseline, conversation: str) -> bool:
     """Tell whether its directory was there at the end of the last run: not if it was removed on purpose, if somebody
     has removed it, or if it is still to be made.
     """
-    return conversation not in memory.tombstones and conversation not in memory.intents
+    return conversation not in baseline.tombstones and conversation not in baseline.intents
 
 
 def holds_any(copies: Iterable[Copy], fmt: Format) -> bool:

@@ -20,7 +20,7 @@ from reconcile.model.snapshot import METADATA, STREAM, Side
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.model.baseline import Agreed, Memory
+    from reconcile.model.baseline import Baseline, BaselineEntry
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Digest
     from reconcile.planning.rules.guards import Sides
@@ -60,14 +60,16 @@ class Presence(Struct, frozen=True):
         return self.reason
 
 
-def decide_presence(view: View, views: Mapping[str, View], memory: Memory, policy: Policy, sides: Sides) -> Presence:
+def decide_presence(
+    view: View, views: Mapping[str, View], baseline: Baseline, policy: Policy, sides: Sides
+) -> Presence:
     """Decide what becomes of a conversation as a whole."""
     if view.format.places is not None and view.format.places.is_derived(view.id):
         return Presence(Goal.NOTHING, _case(view), "derived" if view.workspace.main is not None else "gone")
     if view.store.main is not None and view.workspace.main is not None:
         return Presence(Goal.SYNC, _case(view), "local" if view.local else "in-sync")
     if view.workspace.main is not None:
-        return _workspace_only(view, memory, policy, sides)
+        return _workspace_only(view, baseline, policy, sides)
     if view.store.main is not None:
         return _store_only(view, views, policy, sides)
     return Presence(Goal.NOTHING, _case(view), "gone")
@@ -90,7 +92,7 @@ def _case(view: View) -> int:
     return case_of(base, store, workspace)
 
 
-def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) -> Presence:
+def _workspace_only(view: View, baseline: Baseline, policy: Policy, sides: Sides) -> Presence:
     """Cases 2, 7 and 8: new here, or removed from the store (docs/design/decisions.md#rule-14)."""
     if sides.store_hidden or view.id in sides.linked:
         return Presence(Goal.NOTHING, _case(view), "unreadable")
@@ -98,10 +100,10 @@ def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) ->
         return Presence(Goal.HELD, _case(view), "invalid", Reason.INVALID)
     if policy.decisions.get(view.id) is Take.WORKSPACE:
         return Presence(Goal.IMPORT, 2, "external", Reason.DECIDED)
-    buried = _is_buried(view, memory)
+    buried = _is_buried(view, baseline)
     if view.agreed is not None and sides.store_renewed and not buried:
         return Presence(Goal.IMPORT, 2, "external", Reason.REFILL)
-    if _is_old(view, memory):
+    if _is_old(view, baseline):
         return Presence(Goal.REMOVED_BEFORE, _case(view), "removed-before")
     if view.store.trashed:
         return Presence(Goal.IMPORT, 2, "external", Reason.TRASHED)
@@ -116,28 +118,28 @@ def _workspace_only(view: View, memory: Memory, policy: Policy, sides: Sides) ->
     return Presence(Goal.REMOVE, 7, "removed-in-store", Reason.REMOVED_IN_STORE)
 
 
-def _is_edited(view: View, agreed: Agreed) -> bool:
+def _is_edited(view: View, agreed: BaselineEntry) -> bool:
     return any(unit.digest != agreed.units.get(name) for name, unit in view.workspace.units.items())
 
 
-def _is_buried(view: View, memory: Memory) -> bool:
+def _is_buried(view: View, baseline: Baseline) -> bool:
     """Tell whether the workspace has what a removal on purpose left a tombstone of."""
-    buried = memory.tombstones.get(view.id, frozenset())
+    buried = baseline.tombstones.get(view.id, frozenset())
     required = view.format.required
     return bool(required) and all(view.workspace.digest(name) in buried for name in required)
 
 
-def _is_old(view: View, memory: Memory) -> bool:
+def _is_old(view: View, baseline: Baseline) -> bool:
     """Tell whether the workspace has a version that a removal left a tombstone of, or one replaced long ago."""
     if view.agreed is not None and not _is_edited(view, view.agreed):
         return False  # case 7: still to be removed here, though the tombstone was written ahead, or by another checkout
-    if _is_buried(view, memory):
+    if _is_buried(view, baseline):
         return True
     if view.agreed is None:
         return False
     metadata, stream = (view.workspace.digest(name) for name in (METADATA, STREAM))
-    return memory.superseded(view.id, STREAM, stream) and (
-        metadata == view.agreed.units.get(METADATA) or memory.superseded(view.id, METADATA, metadata)
+    return baseline.superseded(view.id, STREAM, stream) and (
+        metadata == view.agreed.units.get(METADATA) or baseline.superseded(view.id, METADATA, metadata)
     )
 
 

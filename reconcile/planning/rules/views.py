@@ -16,7 +16,7 @@ from reconcile.model.units import Unit, units_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.model.baseline import Agreed, Intent, Memory
+    from reconcile.model.baseline import Baseline, BaselineEntry, Intent
     from reconcile.model.format import Format
     from reconcile.model.snapshot import Copy, Digest, Snapshot
     from reconcile.model.units import Rules
@@ -90,7 +90,7 @@ class View(Struct, frozen=True):
     id: str
     store: SideView
     workspace: SideView
-    agreed: Agreed | None
+    agreed: BaselineEntry | None
     intent: Intent | None
     local: bool
     """Kept out of workspaces, by `reconcile local` or a legacy ``"local": true`` (docs/design/intents.md#rule-27)."""
@@ -155,7 +155,7 @@ class View(Struct, frozen=True):
 def views_of(
     store: Snapshot,
     workspace: Snapshot,
-    memory: Memory,
+    baseline: Baseline,
     rules: Rules,
     only: Collection[str] | None = None,
     leaving: Collection[str] = (),
@@ -171,20 +171,20 @@ def views_of(
     for index, snapshot in enumerate((store, workspace)):
         for copy in snapshot.copies:
             copies.setdefault(copy.conversation, ([], []))[index].append(copy)
-    for remembered in memory.agreed:
+    for remembered in baseline.agreed:
         copies.setdefault(remembered, ([], []))
     enclosing = _enclosing(workspace)
     views = {}
     for conversation in sorted(copies if only is None else only, key=rules.format.order):
-        agreed = memory.agreed.get(conversation)
-        known = memory.parents.get(conversation, agreed.parent if agreed else None)
+        agreed = baseline.agreed.get(conversation)
+        known = baseline.parents.get(conversation, agreed.parent if agreed else None)
         base = agreed.parent if agreed else known
-        inputs = _Inputs(conversation, agreed, known, memory, rules)
+        inputs = _Inputs(conversation, agreed, known, baseline, rules)
         ours = _store_view(copies[conversation][0], inputs)
         archived = ours.main is not None and ours.main.archived
         lies = ((places or {}).get(conversation), agreed.place if agreed else None)
         theirs = replace(inputs, known_parent=base, places=lies, enclosing=enclosing, stored=ours.main is not None)
-        intent = memory.intents.get(conversation)
+        intent = baseline.intents.get(conversation)
         local = conversation not in leaving and _is_local(copies[conversation][0], intent)
         view = View(
             id=conversation,
@@ -195,14 +195,14 @@ def views_of(
             local=local,
             known_parent=known,
             base_parent=base,
-            parent_is_known=agreed is not None or conversation in memory.parents,
+            parent_is_known=agreed is not None or conversation in baseline.parents,
             rules=rules,
         )
-        views[conversation] = replace(view, lead=_lead(view, memory)) if view.is_parted and not local else view
+        views[conversation] = replace(view, lead=_lead(view, baseline)) if view.is_parted and not local else view
     return views
 
 
-def _lead(view: View, memory: Memory) -> Lead:
+def _lead(view: View, baseline: Baseline) -> Lead:
     """Decide which side of a conversation that is parted says whether it is archived.
 
     The store does, unless git has put the workspace's directory there. Then what has changed since both sides agreed
@@ -210,10 +210,10 @@ def _lead(view: View, memory: Memory) -> Lead:
     the store, which the workspace follows, but not where a commit that isn't checked out here does that already. Since
     each has stayed as it was, the store has changed nothing.
     """
-    placed = memory.asides.get((view.id, PLACE))
+    placed = baseline.asides.get((view.id, PLACE))
     if placed == view.parted:
         return Lead.NEITHER
-    found = memory.committed.get(view.id)
+    found = baseline.committed.get(view.id)
     assert view.store.main is not None  # noqa: S101 - it is on both sides
     assert view.workspace.main is not None  # noqa: S101 - as above
     if found is None or found.place != view.workspace.main.path:
@@ -221,7 +221,7 @@ def _lead(view: View, memory: Memory) -> Lead:
     stayed = placed is not None and placed.store == view.parted.store
     if view.agreed is not None and not stayed and is_archived(view.agreed.place) != view.store.main.archived:
         return Lead.NEITHER if found.older is Side.WORKSPACE else Lead.STORE
-    replaced = {commit for each in memory.history.get((view.id, PLACE), ()) for commit in each.split("+")}
+    replaced = {commit for each in baseline.history.get((view.id, PLACE), ()) for commit in each.split("+")}
     new = not replaced.issuperset(found.since.split("+"))
     follows = view.agreed is not None and found.older is Side.STORE and new
     return Lead.WORKSPACE if follows else Lead.NEITHER
@@ -254,9 +254,9 @@ class _Inputs(Struct, frozen=True):
     """What a side's view depends on, apart from its copies."""
 
     conversation: str
-    agreed: Agreed | None
+    agreed: BaselineEntry | None
     known_parent: str | None
-    memory: Memory
+    baseline: Baseline
     rules: Rules
     places: tuple[str | None, ...] = ()
     """Where its workspace directory should be found, the first of these where it is there."""
@@ -329,7 +329,7 @@ def _is_there(copy: Copy, inputs: _Inputs) -> bool:
         return True
     if not known and not names.isdisjoint(fmt.stream_files):
         return True
-    intent = inputs.memory.intents.get(inputs.conversation)
+    intent = inputs.baseline.intents.get(inputs.conversation)
     published = intent is None or (intent.kind is IntentKind.PROJECTED and not intent.keeps_away)
     return known and published and copy.path in inputs.enclosing
 
@@ -363,7 +363,7 @@ def _speaker(main: Copy | None, units: list[Unit], inputs: _Inputs) -> tuple[Uni
 
     def rank(unit: Unit) -> tuple[bool, bool, bool, int, bool, str]:
         valid = unit.digest is not None
-        current = valid and not inputs.memory.superseded(inputs.conversation, name, unit.digest)
+        current = valid and not inputs.baseline.superseded(inputs.conversation, name, unit.digest)
         edited = current and unit.digest != base
         return (not valid, not current, not edited, -unit.mtime_ns, unit.copy is not main, unit.copy.path)
 

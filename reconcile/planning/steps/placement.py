@@ -167,7 +167,7 @@ def _reason_to_move(board: Board, view: View, main: Copy, container: str | None)
             return Reason.PARENT_GONE
         if board.tree.breaks_cycle(view.id):
             return Reason.CYCLE_BROKEN
-    if agreed is None or board.memory.layout != board.policy.layout.value:
+    if agreed is None or board.baseline.layout != board.policy.layout.value:
         return Reason.LAYOUT
     if agreed_on != container or main.partition is not Partition.LIVE:
         return Reason.PARENT_CHANGED
@@ -233,9 +233,9 @@ def _may_return(board: Board, view: View) -> Presence:
 
 def _was_here(board: Board, awaited: str | None) -> bool:
     """Tell whether what left the tree was here until then: neither local, nor removed, nor waiting itself."""
-    intent = board.memory.intents.get(awaited) if awaited else None
+    intent = board.baseline.intents.get(awaited) if awaited else None
     public = intent is None or (intent.kind is IntentKind.PROJECTED and intent.waits_for is None)
-    return awaited in board.memory.agreed and public
+    return awaited in board.baseline.agreed and public
 
 
 def is_complete(view: View) -> bool:

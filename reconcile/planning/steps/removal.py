@@ -156,5 +156,5 @@ def _digests(board: Board, view: View) -> set[str]:
     units = (*view.workspace.units.values(), *view.store.units.values())
     digests = {unit.digest for unit in units if unit.digest is not None}
     for name in (METADATA, STREAM):
-        digests.update(board.memory.history.get((view.id, name), ()))
+        digests.update(board.baseline.history.get((view.id, name), ()))
     return digests | set(view.agreed.units.values() if view.agreed else ())

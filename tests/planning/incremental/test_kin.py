@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconcile.model.baseline import Agreed, Intent, IntentKind, Memory
+from reconcile.model.baseline import Baseline, BaselineEntry, Intent, IntentKind
 from reconcile.planning.incremental.ancestry import Kin, above, kin_of
 from tests.support.building import here
 
@@ -13,53 +13,53 @@ CHILD = '2-b  metadata 09:00 title "B"  stream 09:00 [1]'
 STATED = CHILD.replace('"B"', '"B" parent 1')
 
 
-def agreed(parent: str | None = None, container: str | None = None) -> Memory:
-    return Memory(agreed={"jp-c2": Agreed({}, parent, "B", container, "2-b")})
+def agreed(parent: str | None = None, container: str | None = None) -> Baseline:
+    return Baseline(agreed={"jp-c2": BaselineEntry({}, parent, "B", container, "2-b")})
 
 
-def waiting(conversation: str) -> Memory:
-    return Memory(intents={"jp-c2": Intent(IntentKind.PROJECTED, waits_for=conversation)})
+def waiting(conversation: str) -> Baseline:
+    return Baseline(intents={"jp-c2": Intent(IntentKind.PROJECTED, waits_for=conversation)})
 
 
-RELATED: dict[str, tuple[tuple[str, ...], Memory]] = {
-    "stated": ((ROOT, STATED), Memory()),
-    "around its directory": ((ROOT, f"1-a/conversations/{CHILD}"), Memory()),
-    "known": ((ROOT, CHILD), Memory(parents={"jp-c2": "jp-c1"})),
+RELATED: dict[str, tuple[tuple[str, ...], Baseline]] = {
+    "stated": ((ROOT, STATED), Baseline()),
+    "around its directory": ((ROOT, f"1-a/conversations/{CHILD}"), Baseline()),
+    "known": ((ROOT, CHILD), Baseline(parents={"jp-c2": "jp-c1"})),
     "agreed on": ((ROOT, CHILD), agreed(parent="jp-c1")),
     "around the directory that was agreed on": ((ROOT, CHILD), agreed(container="jp-c1")),
     "waited for": ((ROOT, CHILD), waiting("jp-c1")),
     "of what isn't there": ((ROOT,), agreed(parent="jp-c1")),
 }
-UNRELATED: dict[str, tuple[tuple[str, ...], Memory]] = {
-    "nothing is known": ((ROOT, CHILD), Memory()),
-    "a root that is known": ((ROOT, CHILD), Memory(parents={"jp-c2": None})),
+UNRELATED: dict[str, tuple[tuple[str, ...], Baseline]] = {
+    "nothing is known": ((ROOT, CHILD), Baseline()),
+    "a root that is known": ((ROOT, CHILD), Baseline(parents={"jp-c2": None})),
     "a root that was agreed on": ((ROOT, CHILD), agreed()),
     "itself": ((ROOT, CHILD.replace('"B"', '"B" parent 2')), agreed(parent="jp-c2", container="jp-c2")),
-    "removed": ((ROOT, CHILD), Memory(intents={"jp-c2": Intent(IntentKind.REMOVED)})),
+    "removed": ((ROOT, CHILD), Baseline(intents={"jp-c2": Intent(IntentKind.REMOVED)})),
 }
 
 
-def relations(lines: tuple[str, ...], memory: Memory) -> list[Kin]:
+def relations(lines: tuple[str, ...], baseline: Baseline) -> list[Kin]:
     """Return the relation as it is of all at a glance, and put together from that of each."""
     copies = here(*lines).copies
     each = {
-        conversation: above(conversation, [copy for copy in copies if copy.conversation == conversation], memory)
+        conversation: above(conversation, [copy for copy in copies if copy.conversation == conversation], baseline)
         for conversation in ("jp-c1", "jp-c2")
     }
-    return [kin_of(copies, memory), Kin(each)]
+    return [kin_of(copies, baseline), Kin(each)]
 
 
-@pytest.mark.parametrize(("lines", "memory"), RELATED.values(), ids=RELATED)
-def test_related(lines: tuple[str, ...], memory: Memory) -> None:
-    for kin in relations(lines, memory):
+@pytest.mark.parametrize(("lines", "baseline"), RELATED.values(), ids=RELATED)
+def test_related(lines: tuple[str, ...], baseline: Baseline) -> None:
+    for kin in relations(lines, baseline):
         assert kin.relations == {"jp-c2": {"jp-c1"}}
         assert kin.with_above({"jp-c2"}) == {"jp-c1", "jp-c2"}
         assert kin.with_below({"jp-c1"}) == {"jp-c1", "jp-c2"}
         assert kin.with_below({"jp-c2"}) == {"jp-c2"}
 
 
-@pytest.mark.parametrize(("lines", "memory"), UNRELATED.values(), ids=UNRELATED)
-def test_unrelated(lines: tuple[str, ...], memory: Memory) -> None:
-    for kin in relations(lines, memory):
+@pytest.mark.parametrize(("lines", "baseline"), UNRELATED.values(), ids=UNRELATED)
+def test_unrelated(lines: tuple[str, ...], baseline: Baseline) -> None:
+    for kin in relations(lines, baseline):
         assert not kin.relations
         assert kin.with_below({"jp-c1"}) == {"jp-c1"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Look, Memory
+from reconcile.model.baseline import Baseline, Intent, IntentKind, WorldState
 from reconcile.model.options import Prefer
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Fault, Foreign, Problem, Side, Stream
@@ -32,12 +32,12 @@ NESTED = (A, f"1-a/conversations/{B}", f"1-a/conversations/2-b/conversations/{C}
 FLAT = (A, B, C, D, E)
 
 
-def known_of(store: Snapshot, workspace: Snapshot, memory: Memory) -> Known:
-    return Known.seen(Look(store, workspace, memory), RULES)
+def known_of(store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Known:
+    return Known.seen(WorldState(store, workspace, baseline), RULES)
 
 
 @pytest.fixture
-def memory() -> Memory:
+def baseline() -> Baseline:
     return agreed_on(*NESTED)
 
 
@@ -45,12 +45,12 @@ def ids(*numbers: int) -> frozenset[str]:
     return frozenset(f"jp-c{number}" for number in numbers)
 
 
-def part_of(known: Known, memory: Memory, *numbers: int) -> frozenset[str]:
-    part = known.part(ids(*numbers), lambda wanted: restricted(memory, wanted))
-    look = part.look
+def part_of(known: Known, baseline: Baseline, *numbers: int) -> frozenset[str]:
+    part = known.part(ids(*numbers), lambda wanted: restricted(baseline, wanted))
+    look = part.world
     there = {copy.conversation for copy in (*look.store.copies, *look.workspace.copies)}
     assert there <= part.conversations
-    assert look.memory.agreed.keys() <= part.conversations
+    assert look.baseline.agreed.keys() <= part.conversations
     return part.conversations
 
 
@@ -59,9 +59,9 @@ def part_of(known: Known, memory: Memory, *numbers: int) -> frozenset[str]:
     [(5, (5,), (5,)), (3, (1, 2, 3), (1, 2, 3)), (2, (1, 2), (1, 2, 3)), (1, (1,), (1, 2, 3, 4))],
 )
 def test_what_lies_above_and_around(
-    memory: Memory, number: int, above: tuple[int, ...], around: tuple[int, ...]
+    baseline: Baseline, number: int, above: tuple[int, ...], around: tuple[int, ...]
 ) -> None:
-    known = known_of(stored(*FLAT), here(*NESTED), memory)
+    known = known_of(stored(*FLAT), here(*NESTED), baseline)
     assert known.there() == ids(1, 2, 3, 4, 5)
     assert known.above(f"jp-c{number}") == ids(*above)
     assert known.around(f"jp-c{number}") == ids(*around)
@@ -71,34 +71,34 @@ def test_what_lies_above_and_around(
     ("changed", "concerned"), [((5,), (5,)), ((3,), (1, 2, 3)), ((2,), (1, 2, 3)), ((1,), (1, 2, 3, 4)), ((), ())]
 )
 def test_what_lies_above_and_below_belongs_to_it(
-    memory: Memory, changed: tuple[int, ...], concerned: tuple[int, ...]
+    baseline: Baseline, changed: tuple[int, ...], concerned: tuple[int, ...]
 ) -> None:
-    known = known_of(stored(*FLAT), here(*NESTED), memory)
-    assert part_of(known, memory, *changed) == ids(*concerned)
+    known = known_of(stored(*FLAT), here(*NESTED), baseline)
+    assert part_of(known, baseline, *changed) == ids(*concerned)
 
 
-def test_what_is_above_and_not_at_rest_concerns_all_that_is_below_it(memory: Memory) -> None:
+def test_what_is_above_and_not_at_rest_concerns_all_that_is_below_it(baseline: Baseline) -> None:
     edited = A.replace("[1]", "[1 2]")
-    known = known_of(stored(edited, *FLAT[1:]), here(*NESTED), memory)
-    assert part_of(known, memory, 3) == ids(1, 2, 3, 4)
+    known = known_of(stored(edited, *FLAT[1:]), here(*NESTED), baseline)
+    assert part_of(known, baseline, 3) == ids(1, 2, 3, 4)
 
 
-def test_what_was_above_until_now_belongs_to_it(memory: Memory) -> None:
-    known = known_of(stored(*FLAT), here(*NESTED), memory)
-    known.relate(ids(5), replace(memory, parents={"jp-c5": "jp-c4"}))
-    assert part_of(known, memory, 5) == ids(1, 4, 5)
-    assert part_of(known, memory, 5) == ids(5)
+def test_what_was_above_until_now_belongs_to_it(baseline: Baseline) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED), baseline)
+    known.relate(ids(5), replace(baseline, parents={"jp-c5": "jp-c4"}))
+    assert part_of(known, baseline, 5) == ids(1, 4, 5)
+    assert part_of(known, baseline, 5) == ids(5)
 
 
-def test_it_is_about_what_waits_and_what_a_copy_lies_in(memory: Memory) -> None:
-    waits = replace(memory, intents={"jp-c5": Intent(IntentKind.PROJECTED, waits_for="jp-c4", place="x")})
+def test_it_is_about_what_waits_and_what_a_copy_lies_in(baseline: Baseline) -> None:
+    waits = replace(baseline, intents={"jp-c5": Intent(IntentKind.PROJECTED, waits_for="jp-c4", place="x")})
     assert above("jp-c5", stored(E).copies, waits) == ids(4)
     *_, copy = here(f"3-c/conversations/{E}").copies
-    assert above("jp-c5", [copy], Memory()) == ids(3)
-    assert above("jp-c1", stored(A.replace('"A"', '"A" parent 1')).copies, Memory()) == frozenset()
+    assert above("jp-c5", [copy], Baseline()) == ids(3)
+    assert above("jp-c1", stored(A.replace('"A"', '"A" parent 1')).copies, Baseline()) == frozenset()
 
 
-def test_a_cycle_ends(memory: Memory) -> None:
+def test_a_cycle_ends(baseline: Baseline) -> None:
     kin = Kin()
     kin.put("a", frozenset("b"))
     kin.put("b", frozenset("a"))
@@ -109,9 +109,9 @@ def test_a_cycle_ends(memory: Memory) -> None:
     assert kin.parents("c") == frozenset()
 
 
-def test_a_part_suffices_while_the_sides_are_what_they_were(memory: Memory) -> None:
+def test_a_part_suffices_while_the_sides_are_what_they_were(baseline: Baseline) -> None:
     store, workspace = stored(*FLAT), here(*NESTED)
-    known = known_of(store, workspace, memory)
+    known = known_of(store, workspace, baseline)
     assert known.suffices()
     for path in list(known.sides[Side.WORKSPACE].paths):
         known.sides[Side.WORKSPACE].drop(path)
@@ -119,7 +119,7 @@ def test_a_part_suffices_while_the_sides_are_what_they_were(memory: Memory) -> N
 
 
 def test_an_empty_side_that_was_empty_is_enough() -> None:
-    assert known_of(stored(*FLAT), here(), Memory()).suffices()
+    assert known_of(stored(*FLAT), here(), Baseline()).suffices()
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_an_empty_side_that_was_empty_is_enough() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_side_as_a_whole_is_a_cause_to_look_at_everything(memory: Memory, change: dict[str, object]) -> None:
+def test_a_side_as_a_whole_is_a_cause_to_look_at_everything(baseline: Baseline, change: dict[str, object]) -> None:
     store = replace(stored(*FLAT), **change)
-    memory = replace(memory, store_identity=stored().identity)
-    assert not known_of(store, here(*NESTED), memory).suffices()
+    baseline = replace(baseline, store_identity=stored().identity)
+    assert not known_of(store, here(*NESTED), baseline).suffices()
 
 
 @pytest.mark.parametrize(
@@ -143,18 +143,18 @@ def test_a_side_as_a_whole_is_a_cause_to_look_at_everything(memory: Memory, chan
     [{"problems": (Problem("", "denied"),)}, {"exists": False}, {"copies": ()}],
     ids=lambda one: next(iter(one)),
 )
-def test_so_is_the_workspace(memory: Memory, change: dict[str, object]) -> None:
+def test_so_is_the_workspace(baseline: Baseline, change: dict[str, object]) -> None:
     workspace = replace(here(*NESTED), **change)
-    assert not known_of(stored(*FLAT), workspace, replace(memory, store_identity=None)).suffices()
+    assert not known_of(stored(*FLAT), workspace, replace(baseline, store_identity=None)).suffices()
 
 
-def test_ids_are_taken_that_a_part_is_not_about(memory: Memory) -> None:
-    known = known_of(stored(*FLAT), here(), memory)
-    whole = known.part(ids(5), lambda wanted: restricted(memory, wanted)).whole
+def test_ids_are_taken_that_a_part_is_not_about(baseline: Baseline) -> None:
+    known = known_of(stored(*FLAT), here(), baseline)
+    whole = known.part(ids(5), lambda wanted: restricted(baseline, wanted)).whole
     assert "jp-c1" in whole.taken
     assert "jp-c9" not in whole.taken
     assert whole.directories == 0
-    assert known_of(stored(), here(), memory).nowhere() == ids(1, 2, 3, 4, 5)
+    assert known_of(stored(), here(), baseline).nowhere() == ids(1, 2, 3, 4, 5)
     assert known.conversations() == ids(1, 2, 3, 4, 5)
     assert not known.nowhere()
 
@@ -200,7 +200,7 @@ def test_what_lies_within_and_what_is_nobodys() -> None:
 
 def test_metadata_that_nobody_can_read_says_nothing() -> None:
     (copy,) = stored("5-e  stream 09:00 [1]", '5-e/metadata.json  09:00 "{"').copies
-    assert above("jp-c5", [copy], Memory()) == frozenset()
+    assert above("jp-c5", [copy], Baseline()) == frozenset()
 
 
 def test_one_of_two_directories_goes() -> None:
@@ -214,16 +214,16 @@ def test_one_of_two_directories_goes() -> None:
 
 def test_a_fork_gets_an_id_that_nothing_else_has() -> None:
     sides = stored(E.replace("[1]", "[1 2]")), here(E.replace("[1]", "[1 3]"))
-    whole = look_at_whole(*sides, Memory(), FORMAT)
-    first = make_plan(*sides, Memory(), Policy(), RULES, NOW_NS, whole).actions[0].conversation
+    whole = look_at_whole(*sides, Baseline(), FORMAT)
+    first = make_plan(*sides, Baseline(), Policy(), RULES, NOW_NS, whole).actions[0].conversation
     taken = replace(whole, taken=frozenset((first,)))
-    other = make_plan(*sides, Memory(), Policy(), RULES, NOW_NS, taken).actions[0].conversation
+    other = make_plan(*sides, Baseline(), Policy(), RULES, NOW_NS, taken).actions[0].conversation
     assert FORMAT.order(other)[0] == FORMAT.order(first)[0] + 1
 
 
 def test_a_parent_that_is_nowhere_is_no_cause_for_more() -> None:
-    known = known_of(stored(E.replace('"E"', '"E" parent 9')), here(), Memory())
-    assert part_of(known, Memory(), 5) == ids(5, 9)
+    known = known_of(stored(E.replace('"E"', '"E" parent 9')), here(), Baseline())
+    assert part_of(known, Baseline(), 5) == ids(5, 9)
 
 
 def test_what_was_kept_is_built_when_it_is_asked_for() -> None:
@@ -254,24 +254,24 @@ def test_who_is_above_whom_is_kept() -> None:
     assert kin.with_below(["jp-c1"]) == ids(1, 2, 3)
 
 
-def test_only_sides_that_are_as_ever_are_ordinary(memory: Memory) -> None:
-    assert known_of(stored(*FLAT), here(*NESTED), replace(memory, store_identity=None)).is_ordinary
-    known = known_of(stored(*FLAT), here(*NESTED), memory)
+def test_only_sides_that_are_as_ever_are_ordinary(baseline: Baseline) -> None:
+    assert known_of(stored(*FLAT), here(*NESTED), replace(baseline, store_identity=None)).is_ordinary
+    known = known_of(stored(*FLAT), here(*NESTED), baseline)
     known.sides[Side.STORE].drop("1-a")
     assert known.suffices()
     linked = replace(stored(*FLAT), foreign=(Foreign("7-x", "a symbolic link", link=True),))
-    assert not known_of(linked, here(*NESTED), replace(memory, store_identity=None)).is_ordinary
+    assert not known_of(linked, here(*NESTED), replace(baseline, store_identity=None)).is_ordinary
 
 
-def test_where_something_came_or_went_as_a_whole_nothing_is_ordinary(memory: Memory) -> None:
-    known = known_of(stored(*FLAT), here(*NESTED), replace(memory, store_identity=None))
+def test_where_something_came_or_went_as_a_whole_nothing_is_ordinary(baseline: Baseline) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED), replace(baseline, store_identity=None))
     for path in list(known.sides[Side.STORE].paths):
         known.sides[Side.STORE].drop(path)
     assert not known.is_ordinary
 
 
-def test_what_is_taken_over_from_an_earlier_run(memory: Memory) -> None:
-    seen = known_of(stored(*FLAT), here(), Memory())
+def test_what_is_taken_over_from_an_earlier_run(baseline: Baseline) -> None:
+    seen = known_of(stored(*FLAT), here(), Baseline())
     whole = replace(seen.whole, sides=USUAL)
     known = Known(seen.sides, seen.kin, ids(9), whole, RULES)
     assert known.inhabited == (True, False)
@@ -282,28 +282,28 @@ def test_what_is_taken_over_from_an_earlier_run(memory: Memory) -> None:
     assert Known(seen.sides, seen.kin, ids(9), whole, RULES, (True, True)).inhabited == (True, True)
 
 
-def test_what_waits_is_below_what_it_waits_for_wherever_it_is(memory: Memory) -> None:
-    waits = replace(memory, intents={"jp-c9": Intent(IntentKind.PROJECTED, waits_for="jp-c5")})
+def test_what_waits_is_below_what_it_waits_for_wherever_it_is(baseline: Baseline) -> None:
+    waits = replace(baseline, intents={"jp-c9": Intent(IntentKind.PROJECTED, waits_for="jp-c5")})
     assert known_of(stored(*FLAT), here(*NESTED), waits).around("jp-c5") == ids(5, 9)
 
 
-def test_what_was_above_and_is_not_at_rest_concerns_what_is_below_it_as_well(memory: Memory) -> None:
+def test_what_was_above_and_is_not_at_rest_concerns_what_is_below_it_as_well(baseline: Baseline) -> None:
     edited = D.replace("[1]", "[1 2]")
-    known = known_of(stored(A, B, C, edited, E), here(*NESTED), memory)
-    known.relate(ids(5), replace(memory, parents={"jp-c5": "jp-c4"}))
-    assert part_of(known, memory, 5) == ids(1, 4, 5)
+    known = known_of(stored(A, B, C, edited, E), here(*NESTED), baseline)
+    known.relate(ids(5), replace(baseline, parents={"jp-c5": "jp-c4"}))
+    assert part_of(known, baseline, 5) == ids(1, 4, 5)
 
 
 def test_what_only_the_workspace_has_is_not_at_rest() -> None:
-    known = known_of(stored(), here(A, f"1-a/conversations/{B}", f"1-a/conversations/{D}"), Memory())
-    assert part_of(known, Memory(), 2) == ids(1, 2, 4)
-    available = known_of(stored(A, B, D), here(), Memory())
-    assert part_of(available, Memory(), 2) == ids(1, 2)
+    known = known_of(stored(), here(A, f"1-a/conversations/{B}", f"1-a/conversations/{D}"), Baseline())
+    assert part_of(known, Baseline(), 2) == ids(1, 2, 4)
+    available = known_of(stored(A, B, D), here(), Baseline())
+    assert part_of(available, Baseline(), 2) == ids(1, 2)
 
 
-def test_the_sides_of_a_part_and_how_many_directories_there_are(memory: Memory) -> None:
-    known = known_of(stored(*FLAT), here(*NESTED[:4]), memory)
-    look = known.look(ids(1), memory)
+def test_the_sides_of_a_part_and_how_many_directories_there_are(baseline: Baseline) -> None:
+    known = known_of(stored(*FLAT), here(*NESTED[:4]), baseline)
+    look = known.look(ids(1), baseline)
     assert (look.store.side, look.workspace.side) == (Side.STORE, Side.WORKSPACE)
     assert known.whole.directories == 4
     known.sides[Side.WORKSPACE].drop("1-a/conversations/4-d")

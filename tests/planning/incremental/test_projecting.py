@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.options import Layout, Missing
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import Side
@@ -27,13 +27,13 @@ NOTE = '1-a/NOTE.md  09:00 "x"'
 ALL = Policy(missing=Missing.REPROJECT)
 
 
-def is_told(store: Snapshot, workspace: Snapshot, memory: Memory | None = None, policy: Policy = ALL) -> bool:
+def is_told(store: Snapshot, workspace: Snapshot, baseline: Baseline | None = None, policy: Policy = ALL) -> bool:
     """Tell whether a glance suffices; the plan is the rules' in any case."""
-    memory = memory or Memory()
-    plan, by_rules = (make(store, workspace, memory, policy, RULES, NOW_NS) for make in (make_plan, plan_by_rules))
+    baseline = baseline or Baseline()
+    plan, by_rules = (make(store, workspace, baseline, policy, RULES, NOW_NS) for make in (make_plan, plan_by_rules))
     assert plan == by_rules
     assert plan.counted == by_rules.counted
-    return projection_of(store, workspace, memory, policy, RULES, NOW_NS) is not None
+    return projection_of(store, workspace, baseline, policy, RULES, NOW_NS) is not None
 
 
 def test_everything_into_an_empty_workspace() -> None:
@@ -54,7 +54,7 @@ def test_in_the_flat_layout() -> None:
 
 
 def test_beside_what_is_archived_or_local() -> None:
-    local = Memory(intents={"jp-c4": Intent(IntentKind.LOCAL)})
+    local = Baseline(intents={"jp-c4": Intent(IntentKind.LOCAL)})
     assert is_told(stored(ONE, TWO, f".archive/{OTHER}"), here())
     assert is_told(stored(ONE, TWO, OTHER), here(), local)
     archived = f".archive/{OTHER}"
@@ -63,24 +63,24 @@ def test_beside_what_is_archived_or_local() -> None:
 
 KEPT = {("jp-c1", "stream"): AsideRecord(AsideKind.KEPT, "x", "y")}
 UNCERTAIN = {
-    "below what is local": ((ONE, TWO, THREE), (), Memory(intents={"jp-c1": Intent(IntentKind.LOCAL)})),
-    "external": ((ONE,), (TWO,), Memory()),
-    "edited": ((ONE, TWO), ('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]',), Memory()),
-    "it was removed": ((ONE, TWO), (), Memory(intents={"jp-c2": Intent(IntentKind.REMOVED)})),
-    "another parent is known": ((ONE, TWO), (), Memory(parents={"jp-c2": None})),
-    "no stream": (("1-a  metadata 09:00",), (), Memory()),
-    "two directories": ((ONE, '1-b  metadata 09:00 title "A"  stream 09:00 [1]'), (), Memory()),
-    "a cycle": (('1-a  metadata 09:00 title "A" parent 1  stream 09:00 [1]',), (), Memory()),
+    "below what is local": ((ONE, TWO, THREE), (), Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)})),
+    "external": ((ONE,), (TWO,), Baseline()),
+    "edited": ((ONE, TWO), ('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]',), Baseline()),
+    "it was removed": ((ONE, TWO), (), Baseline(intents={"jp-c2": Intent(IntentKind.REMOVED)})),
+    "another parent is known": ((ONE, TWO), (), Baseline(parents={"jp-c2": None})),
+    "no stream": (("1-a  metadata 09:00",), (), Baseline()),
+    "two directories": ((ONE, '1-b  metadata 09:00 title "A"  stream 09:00 [1]'), (), Baseline()),
+    "a cycle": (('1-a  metadata 09:00 title "A" parent 1  stream 09:00 [1]',), (), Baseline()),
     "gone on both sides": ((ONE, TWO), (ONE,), agreed_on(ONE, OTHER)),
-    "it lies in another in the store": ((ONE, f"1-a/conversations/{TWO}"), (), Memory()),
+    "it lies in another in the store": ((ONE, f"1-a/conversations/{TWO}"), (), Baseline()),
     "set aside": ((ONE, TWO), (ONE,), replace(agreed_on(ONE), asides=KEPT)),
-    "lies elsewhere": ((ONE, TWO, THREE), (TWO,), Memory()),
+    "lies elsewhere": ((ONE, TWO, THREE), (TWO,), Baseline()),
 }
 
 
-@pytest.mark.parametrize(("store", "workspace", "memory"), UNCERTAIN.values(), ids=UNCERTAIN)
-def test_what_is_not_certain(store: tuple[str, ...], workspace: tuple[str, ...], memory: Memory) -> None:
-    assert not is_told(stored(*store), here(*workspace), memory)
+@pytest.mark.parametrize(("store", "workspace", "baseline"), UNCERTAIN.values(), ids=UNCERTAIN)
+def test_what_is_not_certain(store: tuple[str, ...], workspace: tuple[str, ...], baseline: Baseline) -> None:
+    assert not is_told(stored(*store), here(*workspace), baseline)
 
 
 def test_what_nobody_can_read() -> None:

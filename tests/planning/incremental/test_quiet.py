@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, Verb, Waiting
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
@@ -25,12 +25,12 @@ SLOW = Policy(decisions={"nobody": Take.STORE})
 """A policy that is never quiet, and changes nothing."""
 
 
-def is_quiet(store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None) -> bool:
+def is_quiet(store: Snapshot, workspace: Snapshot, baseline: Baseline = KNOWN, policy: Policy | None = None) -> bool:
     """Tell what the glance says; where it is quiet, the planner must come to the same plan."""
-    found = quiet_plan(store, workspace, memory, policy or Policy(), RULES)
+    found = quiet_plan(store, workspace, baseline, policy or Policy(), RULES)
     if found is None:
         return False
-    slow = plan_of(store, workspace, memory, replace(policy or Policy(), decisions=SLOW.decisions))
+    slow = plan_of(store, workspace, baseline, replace(policy or Policy(), decisions=SLOW.decisions))
     assert not slow.quiet
     assert (slow.actions, slow.held, slow.aside, slow.notes, slow.preserve) == ((), (), (), (), ())
     assert (slow.intents, slow.asides, slow.tombstones) == ((), (), ())
@@ -46,24 +46,24 @@ def test_as_agreed_on() -> None:
 
 
 def test_what_is_nowhere_is_settled_where_it_is_not_remembered() -> None:
-    assert is_settled("jp-c1", [], [], Memory(), RULES)
+    assert is_settled("jp-c1", [], [], Baseline(), RULES)
     assert not is_settled("jp-c1", [], [], KNOWN, RULES)
 
 
 def test_what_is_in_the_store_alone_is_quiet() -> None:
     local = replace(KNOWN, intents={"jp-c3": Intent(IntentKind.LOCAL)})
     removed = replace(KNOWN, intents={"jp-c3": Intent(IntentKind.REMOVED)})
-    for memory, state in ((KNOWN, "available"), (local, "local"), (removed, "removed")):
+    for baseline, state in ((KNOWN, "available"), (local, "local"), (removed, "removed")):
         store = stored(*STORE, THREE)
-        assert is_quiet(store, here(*NESTED), memory)
-        assert (state, 1) in plan_of(store, here(*NESTED), memory).states
+        assert is_quiet(store, here(*NESTED), baseline)
+        assert (state, 1) in plan_of(store, here(*NESTED), baseline).states
 
 
 def test_what_is_archived_in_the_store_is_quiet() -> None:
     store = stored(*STORE, f".archive/{THREE}")
     for kind in (None, IntentKind.LOCAL, IntentKind.REMOVED):
-        memory = replace(KNOWN, intents={"jp-c3": Intent(kind)} if kind else {})
-        assert is_quiet(store, here(*NESTED), memory)
+        baseline = replace(KNOWN, intents={"jp-c3": Intent(kind)} if kind else {})
+        assert is_quiet(store, here(*NESTED), baseline)
 
 
 def test_what_is_in_the_store_again_after_a_removal_is_still_to_be_remembered() -> None:
@@ -79,16 +79,16 @@ def test_what_is_archived_and_gone_from_the_workspace_or_still_to_be_put_there_i
 
 
 def test_a_new_title_in_the_store_alone_is_not_quiet() -> None:
-    memory = agreed_on(ONE, THREE)
-    memory = replace(memory, intents={"jp-c3": Intent(IntentKind.REMOVED)})
-    assert is_quiet(stored(ONE, THREE), here(ONE), memory)
-    assert not is_quiet(stored(ONE, THREE.replace("C", "D")), here(ONE), memory)
+    baseline = agreed_on(ONE, THREE)
+    baseline = replace(baseline, intents={"jp-c3": Intent(IntentKind.REMOVED)})
+    assert is_quiet(stored(ONE, THREE), here(ONE), baseline)
+    assert not is_quiet(stored(ONE, THREE.replace("C", "D")), here(ONE), baseline)
 
 
 def test_a_flat_layout_is_quiet_where_everything_lies_flat() -> None:
-    memory = replace(KNOWN, layout="flat", agreed={"jp-c1": KNOWN.agreed["jp-c1"]}, parents={"jp-c1": None})
+    baseline = replace(KNOWN, layout="flat", agreed={"jp-c1": KNOWN.agreed["jp-c1"]}, parents={"jp-c1": None})
     flat = Policy(layout=Layout.FLAT)
-    assert is_quiet(stored(ONE, NOTE), here(ONE, NOTE), memory, flat)
+    assert is_quiet(stored(ONE, NOTE), here(ONE, NOTE), baseline, flat)
     assert not is_quiet(stored(*STORE), here(*NESTED), replace(KNOWN, layout="flat"), flat)
 
 
@@ -97,8 +97,8 @@ def test_a_workspace_in_which_nothing_ever_was_is_quiet() -> None:
 
 
 def test_below_what_is_archived_a_child_is_a_root_and_that_is_quiet() -> None:
-    memory = agreed_on(f".archive/{ONE}", TWO)
-    assert is_quiet(stored(f".archive/{ONE}", TWO), here(f".archive/{ONE}", TWO), memory)
+    baseline = agreed_on(f".archive/{ONE}", TWO)
+    assert is_quiet(stored(f".archive/{ONE}", TWO), here(f".archive/{ONE}", TWO), baseline)
 
 
 def test_another_layout_is_remembered_though_everything_lies_as_it_wants() -> None:
@@ -107,16 +107,16 @@ def test_another_layout_is_remembered_though_everything_lies_as_it_wants() -> No
 
 def test_a_child_beside_a_parent_that_has_come_back_is_not_quiet() -> None:
     """However many others are in their places."""
-    memory = agreed_on(TWO, THREE)
-    assert is_quiet(stored(TWO, THREE), here(TWO, THREE), memory)
-    assert not is_quiet(stored(ONE, TWO, THREE), here(TWO, THREE), memory)
+    baseline = agreed_on(TWO, THREE)
+    assert is_quiet(stored(TWO, THREE), here(TWO, THREE), baseline)
+    assert not is_quiet(stored(ONE, TWO, THREE), here(TWO, THREE), baseline)
 
 
 def test_a_baseline_that_says_something_else_than_the_store_is_not_quiet() -> None:
     agreed = KNOWN.agreed["jp-c2"]
     for other in (replace(agreed, parent="jp-c9"), replace(agreed, container="jp-c9"), replace(agreed, title="X")):
-        memory = replace(KNOWN, agreed={**KNOWN.agreed, "jp-c2": other})
-        assert quiet_plan(stored(*STORE), here(*NESTED), memory, Policy(), RULES) is None
+        baseline = replace(KNOWN, agreed={**KNOWN.agreed, "jp-c2": other})
+        assert quiet_plan(stored(*STORE), here(*NESTED), baseline, Policy(), RULES) is None
 
 
 UNSETTLED: dict[str, tuple[Lines, Lines, set[str]]] = {
@@ -179,7 +179,7 @@ def test_a_time_alone_is_quiet() -> None:
     assert is_quiet(stored(*STORE), here(*(line.replace("09:00", "10:00") for line in NESTED)))
 
 
-WHOLE: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
+WHOLE: dict[str, tuple[Snapshot, Snapshot, Baseline, Policy]] = {
     "a problem in the store": (
         replace(stored(*STORE), problems=(Problem("9-z", "denied"),)),
         here(*NESTED),
@@ -248,6 +248,6 @@ WHOLE: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
 }
 
 
-@pytest.mark.parametrize(("store", "workspace", "memory", "policy"), WHOLE.values(), ids=WHOLE)
-def test_not_quiet_as_a_whole(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy) -> None:
-    assert not is_quiet(store, workspace, memory, policy)
+@pytest.mark.parametrize(("store", "workspace", "baseline", "policy"), WHOLE.values(), ids=WHOLE)
+def test_not_quiet_as_a_whole(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy) -> None:
+    assert not is_quiet(store, workspace, baseline, policy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, Verb, Waiting
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
@@ -37,28 +37,28 @@ def edited(line: str) -> str:
 
 
 def rest(
-    store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None
+    store: Snapshot, workspace: Snapshot, baseline: Baseline = KNOWN, policy: Policy | None = None
 ) -> Remaining | None:
     """Return what is left; the plan that it leads to is that of the rules."""
     policy = policy or Policy()
-    by_rules = plan_by_rules(store, workspace, memory, policy, RULES, NOW_NS)
-    plan = plan_of(store, workspace, memory, policy)
+    by_rules = plan_by_rules(store, workspace, baseline, policy, RULES, NOW_NS)
+    plan = plan_of(store, workspace, baseline, policy)
     assert plan.quiet or plan == by_rules
-    found = remaining_of(store, workspace, memory, policy, RULES)
+    found = remaining_of(store, workspace, baseline, policy, RULES)
     if found is not None:
-        part = plan_by_rules(found.store, found.workspace, found.memory, policy, RULES, NOW_NS, found.whole)
+        part = plan_by_rules(found.store, found.workspace, found.baseline, policy, RULES, NOW_NS, found.whole)
         joined = found.joined(part)
         assert joined == by_rules
         assert joined.counted == by_rules.counted
     return found
 
 
-def left(store: Snapshot, workspace: Snapshot, memory: Memory = KNOWN, policy: Policy | None = None) -> set[str]:
+def left(store: Snapshot, workspace: Snapshot, baseline: Baseline = KNOWN, policy: Policy | None = None) -> set[str]:
     """Return the numbers of the conversations that the rules have to look at."""
-    found = rest(store, workspace, memory, policy)
+    found = rest(store, workspace, baseline, policy)
     assert found is not None
     copies = (*found.store.copies, *found.workspace.copies)
-    remembered = {*found.memory.agreed, *found.memory.intents, *found.memory.tombstones}
+    remembered = {*found.baseline.agreed, *found.baseline.intents, *found.baseline.tombstones}
     numbers = {each.removeprefix("jp-c") for each in {copy.conversation for copy in copies} | remembered}
     assert numbers.isdisjoint(each.removeprefix("jp-c") for each in found.counted)
     return numbers
@@ -69,7 +69,7 @@ def test_everything_is_at_rest() -> None:
     assert found is not None
     assert not found.store.copies
     assert not found.workspace.copies
-    assert not found.memory.agreed
+    assert not found.baseline.agreed
     assert found.counted == {f"jp-c{number}": "in-sync" for number in range(1, 7)}
     assert found.places["jp-c3"] == "1-a/conversations/2-b/conversations/3-c"
 
@@ -81,8 +81,8 @@ def test_what_was_edited_is_left_with_what_is_above_and_below_it() -> None:
 
 
 def test_what_is_equal_and_was_never_agreed_on_is_told_at_a_glance() -> None:
-    assert left(stored(*STORE), here(*NESTED), Memory()) == set()
-    assert left(stored(*STORE), here(*NESTED[:5], edited(SIX)), Memory()) == {"6"}
+    assert left(stored(*STORE), here(*NESTED), Baseline()) == set()
+    assert left(stored(*STORE), here(*NESTED[:5], edited(SIX)), Baseline()) == {"6"}
 
 
 def test_what_is_gone_on_both_sides_is_left() -> None:
@@ -115,7 +115,7 @@ def test_the_agreed_count_among_all() -> None:
     assert rest(stored(ONE), here(ONE), agreed_on(ONE, FOUR, SIX)) is None
 
 
-DOUBTS: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
+DOUBTS: dict[str, tuple[Snapshot, Snapshot, Baseline, Policy]] = {
     "a decision": (stored(*STORE), here(*NESTED), KNOWN, Policy(decisions={"jp-c1": Take.STORE})),
     "a selection": (stored(*STORE), here(*NESTED), KNOWN, Policy(only=frozenset({"jp-c1"}))),
     "a subtree": (stored(*STORE), here(*NESTED), KNOWN, Policy(below=frozenset({"jp-c1"}))),
@@ -165,7 +165,7 @@ DOUBTS: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
     "an emptied workspace among what is only available": (stored(ONE, FOUR, SIX), here(), agreed_on(SIX), Policy()),
     "another store": (seen(Side.STORE, STORE, identity="store:1"), here(*NESTED), KNOWN, Policy()),
     "an emptied workspace": (stored(*STORE), here(), KNOWN, Policy()),
-    "lies elsewhere": (stored(*STORE), here(ONE, *STORE[1:3], *NESTED[3:]), Memory(), Policy()),
+    "lies elsewhere": (stored(*STORE), here(ONE, *STORE[1:3], *NESTED[3:]), Baseline(), Policy()),
     "a cycle of parents": (
         stored(*STORE[:5], SIX.replace('"F"', '"F" parent 6')),
         here(*NESTED[:5], SIX.replace('"F"', '"F" parent 6')),
@@ -175,44 +175,44 @@ DOUBTS: dict[str, tuple[Snapshot, Snapshot, Memory, Policy]] = {
 }
 
 
-@pytest.mark.parametrize(("store", "workspace", "memory", "policy"), DOUBTS.values(), ids=DOUBTS)
+@pytest.mark.parametrize(("store", "workspace", "baseline", "policy"), DOUBTS.values(), ids=DOUBTS)
 def test_in_doubt_the_rules_look_at_everything(
-    store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy
+    store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy
 ) -> None:
-    assert rest(store, workspace, memory, policy) is None
+    assert rest(store, workspace, baseline, policy) is None
 
 
-UNEQUAL: dict[str, tuple[tuple[str, ...], tuple[str, ...], Memory]] = {
-    "two directories in the store": ((*STORE, f"6-g {SIX[3:]}"), NESTED, Memory()),
-    "two directories in the workspace": (STORE, (*NESTED, f"6-g {SIX[3:]}"), Memory()),
+UNEQUAL: dict[str, tuple[tuple[str, ...], tuple[str, ...], Baseline]] = {
+    "two directories in the store": ((*STORE, f"6-g {SIX[3:]}"), NESTED, Baseline()),
+    "two directories in the workspace": (STORE, (*NESTED, f"6-g {SIX[3:]}"), Baseline()),
     "local by its metadata": (
         (*STORE[:5], SIX.replace('"F"', '"F" local')),
         (*NESTED[:5], SIX.replace('"F"', '"F" local')),
-        Memory(),
+        Baseline(),
     ),
-    "archived on both sides": ((*STORE[:5], f".archive/{SIX}"), (*NESTED[:5], f".archive/{SIX}"), Memory()),
-    "no stream": ((*STORE[:5], SIX.partition("  stream")[0]), (*NESTED[:5], SIX.partition("  stream")[0]), Memory()),
-    "another known parent": (STORE, NESTED, Memory(parents={"jp-c6": "jp-c4"})),
-    "it was removed on purpose": (STORE, NESTED, Memory(tombstones={"jp-c6": frozenset({"x"})})),
-    "it was removed here": (STORE, NESTED, Memory(intents={"jp-c6": Intent(IntentKind.REMOVED)})),
-    "an extra in the workspace alone": (STORE, (*NESTED, '6-f/NOTE.md  09:00 "x"'), Memory()),
-    "another extra": ((*STORE, '6-f/NOTE.md  09:00 "y"'), (*NESTED, '6-f/NOTE.md  09:00 "x"'), Memory()),
+    "archived on both sides": ((*STORE[:5], f".archive/{SIX}"), (*NESTED[:5], f".archive/{SIX}"), Baseline()),
+    "no stream": ((*STORE[:5], SIX.partition("  stream")[0]), (*NESTED[:5], SIX.partition("  stream")[0]), Baseline()),
+    "another known parent": (STORE, NESTED, Baseline(parents={"jp-c6": "jp-c4"})),
+    "it was removed on purpose": (STORE, NESTED, Baseline(tombstones={"jp-c6": frozenset({"x"})})),
+    "it was removed here": (STORE, NESTED, Baseline(intents={"jp-c6": Intent(IntentKind.REMOVED)})),
+    "an extra in the workspace alone": (STORE, (*NESTED, '6-f/NOTE.md  09:00 "x"'), Baseline()),
+    "another extra": ((*STORE, '6-f/NOTE.md  09:00 "y"'), (*NESTED, '6-f/NOTE.md  09:00 "x"'), Baseline()),
 }
 
 
-@pytest.mark.parametrize(("store", "workspace", "memory"), UNEQUAL.values(), ids=UNEQUAL)
-def test_what_is_not_certain_is_left(store: tuple[str, ...], workspace: tuple[str, ...], memory: Memory) -> None:
-    assert "6" in left(stored(*store), here(*workspace), memory)
+@pytest.mark.parametrize(("store", "workspace", "baseline"), UNEQUAL.values(), ids=UNEQUAL)
+def test_what_is_not_certain_is_left(store: tuple[str, ...], workspace: tuple[str, ...], baseline: Baseline) -> None:
+    assert "6" in left(stored(*store), here(*workspace), baseline)
 
 
 def test_what_nobody_can_read_is_left() -> None:
     lines = '6-f/NOTE.md  09:00 "x"'
     store, workspace = (unreadable(side, "6-f/NOTE.md") for side in (stored(*STORE, lines), here(*NESTED, lines)))
-    assert left(store, workspace, Memory()) == {"6"}
+    assert left(store, workspace, Baseline()) == {"6"}
 
 
 def test_a_known_parent_that_the_files_state_is_certain() -> None:
-    known = Memory(parents={"jp-c5": "jp-c4", "jp-c6": None})
+    known = Baseline(parents={"jp-c5": "jp-c4", "jp-c6": None})
     assert left(stored(*STORE), here(*NESTED), known) == set()
 
 
@@ -225,7 +225,7 @@ def test_another_layout_with_nothing_to_move() -> None:
 def test_what_has_something_in_the_way_of_its_children() -> None:
     side = here(*NESTED)
     blocked = replace(side, copies=tuple(replace(copy, obstructed=copy.path == "6-f") for copy in side.copies))
-    assert left(stored(*STORE), blocked, Memory()) == set()
+    assert left(stored(*STORE), blocked, Baseline()) == set()
     child = '7-g  metadata 09:00 title "G" parent 6  stream 09:00 [1]'
     assert left(stored(*STORE, child), blocked, agreed_on(*NESTED), Policy(missing=Missing.REPROJECT)) == {"6", "7"}
 
@@ -241,9 +241,9 @@ def test_a_fork_gets_an_id_that_nobody_has() -> None:
 
 
 def test_an_extra_that_the_store_alone_has_changes_nothing() -> None:
-    assert left(stored(*STORE, '6-f/NOTE.md  09:00 "x"'), here(*NESTED), Memory()) == set()
+    assert left(stored(*STORE, '6-f/NOTE.md  09:00 "x"'), here(*NESTED), Baseline()) == set()
 
 
 def test_without_a_parent_in_both_files_it_is_left_where_it_lies_below_another() -> None:
     stripped = SIX.replace("6-f", "4-d/conversations/6-f")
-    assert rest(stored(*STORE), here(*NESTED[:5], stripped), Memory()) is None
+    assert rest(stored(*STORE), here(*NESTED[:5], stripped), Baseline()) is None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.options import Diverged, Layout, Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, Collect, Localize, Policy, Project, Remove, Reparent
@@ -105,8 +105,8 @@ def test_what_is_named_together_with_what_it_lies_in_goes_with_that() -> None:
 
 
 def test_what_is_local_already_is_not_said_to_become_so() -> None:
-    memory = replace(agreed_on(A, B), intents={"jp-c1": LOCAL, "jp-c2": Intent(IntentKind.REMOVED)})
-    edits = edits_of(Localize(("jp-c1", "jp-c2")), board_of(stored(A, B), here(A), memory))
+    baseline = replace(agreed_on(A, B), intents={"jp-c1": LOCAL, "jp-c2": Intent(IntentKind.REMOVED)})
+    edits = edits_of(Localize(("jp-c1", "jp-c2")), board_of(stored(A, B), here(A), baseline))
     assert (edits.intents, edits.leaving) == ({"jp-c2": LOCAL}, {"jp-c1": Reason.LOCALIZED})
 
 
@@ -128,9 +128,9 @@ def test_what_is_in_the_store_alone_becomes_local_too() -> None:
     ],
 )
 def test_ancestors_become_public_only_when_asked(intent: Intent | None, known: bool, private: bool) -> None:
-    memory = agreed_on(A) if known else agreed_on()
-    memory = replace(memory, intents={"jp-c1": intent} if intent else {})
-    board = board_of(stored(A, CHILD, C), here(), memory)
+    baseline = agreed_on(A) if known else agreed_on()
+    baseline = replace(baseline, intents={"jp-c1": intent} if intent else {})
+    board = board_of(stored(A, CHILD, C), here(), baseline)
     edits = edits_of(Project(("jp-c2", "jp-c3")), board)
     if private:
         assert edits.intents == {"jp-c3": PROJECTED}
@@ -146,7 +146,7 @@ def test_ancestors_become_public_only_when_asked(intent: Intent | None, known: b
 
 def test_what_is_remembered_and_decided_while_edits_are_carried_out() -> None:
     record = AsideRecord(AsideKind.KEPT, "a", "b")
-    memory = Memory(
+    baseline = Baseline(
         intents={"jp-c1": LOCAL, "jp-c2": LOCAL, "jp-c3": LOCAL},
         asides={("jp-c1", "stream"): record, ("jp-c2", "stream"): record},
     )
@@ -156,7 +156,7 @@ def test_what_is_remembered_and_decided_while_edits_are_carried_out() -> None:
         decisions={"jp-c1": Take.STORE},
         scope=frozenset({"jp-c1", "jp-c2"}),
     )
-    found = edits.remembering(memory)
+    found = edits.remembering(baseline)
     assert found.intents == {"jp-c1": PROJECTED, "jp-c3": LOCAL}
     assert found.asides == {("jp-c2", "stream"): record}
     assert edits.deciding(Policy()).only == {"jp-c1", "jp-c2"}
@@ -169,12 +169,12 @@ def test_what_is_remembered_and_decided_while_edits_are_carried_out() -> None:
 
 def test_gc_finishes_what_was_half_removed() -> None:
     """Of what the store has no more: what a removal has noted. The rest is for a plain run."""
-    memory = agreed_on(A, B, C)
+    baseline = agreed_on(A, B, C)
     buried = view_of(stored(A), here()).store.units
     digests = frozenset(unit.digest for unit in buried.values() if unit.digest is not None)
-    memory = replace(memory, tombstones={"jp-c1": digests, "jp-c3": digests})
+    baseline = replace(baseline, tombstones={"jp-c1": digests, "jp-c3": digests})
     other = '4-d  metadata 09:00 title "D"  stream 09:00 [1]'
-    edits = edits_of(Collect(), board_of(stored(C, other), here(A, B, C, other), memory))
+    edits = edits_of(Collect(), board_of(stored(C, other), here(A, B, C, other), baseline))
     assert edits.deleted == {"jp-c1": Reason.EXPIRED}
     assert edits.below == {"jp-c1": ()}
     assert edits.scope == {"jp-c1"}
@@ -371,8 +371,8 @@ def test_all_that_is_private_above_is_named_the_outermost_first_and_what_is_aske
 
 
 def test_what_a_branch_has_brought_of_a_local_one_is_private() -> None:
-    memory = replace(agreed_on(A), intents={"jp-c1": LOCAL})
-    assert edits_of(Project(("jp-c2",)), board_of(stored(A, CHILD), here(A), memory)).intents == {}
+    baseline = replace(agreed_on(A), intents={"jp-c1": LOCAL})
+    assert edits_of(Project(("jp-c2",)), board_of(stored(A, CHILD), here(A), baseline)).intents == {}
     assert edits_of(Project(("jp-c2",)), board_of(stored(A, CHILD), here(A), agreed_on(A))).intents == {
         "jp-c2": PROJECTED
     }
@@ -393,8 +393,8 @@ def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else()
         '4-d  metadata 09:00 title "D" parent 1  stream 09:00 [1]',
         '5-e  metadata 09:00 title "E" parent 1  stream 09:00 [1]',
     )
-    memory = replace(agreed_on(A, NESTED, C), intents={"jp-c2": waits, "jp-c1": Intent(IntentKind.REMOVED)})
-    board = board_of(stored(A, CHILD, C, apart, beside), here(C, apart), memory)
+    baseline = replace(agreed_on(A, NESTED, C), intents={"jp-c2": waits, "jp-c1": Intent(IntentKind.REMOVED)})
+    board = board_of(stored(A, CHILD, C, apart, beside), here(C, apart), baseline)
     assert edits_of(Project(("jp-c1",)), board).scope == {"jp-c1", "jp-c2", "jp-c4"}
     assert edits_of(Project(("jp-c5",), ancestors=True), board).scope == {"jp-c1", "jp-c2", "jp-c4", "jp-c5"}
     there = board_of(stored(A, apart, beside), here(A, apart), agreed_on(A))
@@ -431,11 +431,11 @@ def test_who_goes_and_who_moves_up() -> None:
     assert edits_of(Remove(("jp-c4", "jp-c3")), board).below == {"jp-c3": ("jp-c4",), "jp-c4": ()}
 
 
-def keeping(ids: tuple[str, ...], store: Snapshot, workspace: Snapshot, memory: Memory) -> Edits | None:
+def keeping(ids: tuple[str, ...], store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Edits | None:
     """Remove these with --promote, and look at what can't be given up."""
     policy = Policy(request=Remove(ids, Children.PROMOTE))
-    edits = edits_of(Remove(ids, Children.PROMOTE), board_of(store, workspace, memory))
-    return keeping_parents(decide(store, workspace, memory, edits.deciding(policy), RULES, NOW_NS, edits))
+    edits = edits_of(Remove(ids, Children.PROMOTE), board_of(store, workspace, baseline))
+    return keeping_parents(decide(store, workspace, baseline, edits.deciding(policy), RULES, NOW_NS, edits))
 
 
 def test_what_a_child_that_is_open_keeps_and_who_gets_whom_for_a_parent() -> None:
@@ -446,9 +446,9 @@ def test_what_a_child_that_is_open_keeps_and_who_gets_whom_for_a_parent() -> Non
         for n, above in parents.items()
     }
     store, broken = stored(*lines.values()), ("5-x  stream 09:00 [1]", '5-x/metadata.json  10:00 "<<<<<<< ours"')
-    memory, targets = agreed_on(lines[5]), ("jp-c1", "jp-c2", "jp-c3", "jp-c9", "jp-c7")
-    assert keeping(targets, store, here(lines[5]), memory) is None
-    edits = keeping(targets, store, here(*broken), memory)
+    baseline, targets = agreed_on(lines[5]), ("jp-c1", "jp-c2", "jp-c3", "jp-c9", "jp-c7")
+    assert keeping(targets, store, here(lines[5]), baseline) is None
+    edits = keeping(targets, store, here(*broken), baseline)
     assert edits is not None
     assert list(edits.deleted) == ["jp-c3", "jp-c9", "jp-c7"]
     assert edits.parents == {"jp-c5": None, "jp-c4": "jp-c2", "jp-c8": "jp-c6"}
@@ -461,9 +461,9 @@ def test_what_a_child_that_is_open_keeps_and_who_gets_whom_for_a_parent() -> Non
 
 def test_each_says_itself_what_keeps_it() -> None:
     child, other = CHILD.replace("2-b", "4-d"), GRANDCHILD.replace("3-c", "5-e").replace('"C"', '"E"')
-    memory = agreed_on(child, other)
+    baseline = agreed_on(child, other)
     broken = [f'{name}/metadata.json  10:00 "<"' for name in ("4-d", "5-e")]
-    edits = keeping(("jp-c1", "jp-c2"), stored(A, CHILD, child, other), here(child, other, *broken), memory)
+    edits = keeping(("jp-c1", "jp-c2"), stored(A, CHILD, child, other), here(child, other, *broken), baseline)
     assert edits is not None
     assert [item.message.partition(" can't")[0] for item in edits.held] == [
         "it stays: B (jp-c4)",

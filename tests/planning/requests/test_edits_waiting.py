@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb, Waiting
 from reconcile.model.options import Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import Children, Localize, Policy, Project, Remove, Reparent
@@ -32,11 +32,11 @@ LOCAL = Intent(IntentKind.LOCAL)
 MERGE = Policy(git_busy="a merge")
 
 
-def asked(policy: Policy, *, memory: Memory = KNOWN) -> dict[tuple[str, Verb], Waiting | None]:
-    return dict(plan_of(stored(*ALL), here(*THERE), memory, policy).waiting)
+def asked(policy: Policy, *, baseline: Baseline = KNOWN) -> dict[tuple[str, Verb], Waiting | None]:
+    return dict(plan_of(stored(*ALL), here(*THERE), baseline, policy).waiting)
 
 
-def remembering(policy: Policy) -> Memory:
+def remembering(policy: Policy) -> Baseline:
     """Return what is remembered after a command that met a merge."""
     plan = plan_of(stored(*ALL), here(*THERE), KNOWN, replace(policy, git_busy="a merge"))
     waiting = {key: replace(each, run="r1", why="git") for key, each in plan.waiting if each is not None}
@@ -59,7 +59,7 @@ def test_a_command_records_what_a_later_run_can_do() -> None:
 
 def test_what_says_the_same_again_changes_nothing() -> None:
     policy = Policy(request=Localize(("jp-c1",)))
-    assert asked(policy, memory=remembering(policy)) == {}
+    assert asked(policy, baseline=remembering(policy)) == {}
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_what_says_the_same_again_changes_nothing() -> None:
     ],
 )
 def test_an_opposite_command_drops_a_request(first: Localize, opposite: Policy, verb: Verb) -> None:
-    found = asked(opposite, memory=remembering(Policy(request=first)))
+    found = asked(opposite, baseline=remembering(Policy(request=first)))
     assert found["jp-c4", verb] is None
 
 
 def test_a_removal_does_not_end_a_decision_to_keep_private() -> None:
-    found = asked(Policy(request=Remove(("jp-c4",))), memory=remembering(Policy(request=Localize(("jp-c4",)))))
+    found = asked(Policy(request=Remove(("jp-c4",))), baseline=remembering(Policy(request=Localize(("jp-c4",)))))
     assert ("jp-c4", Verb.LOCAL) not in found
 
 
@@ -91,32 +91,32 @@ def test_the_next_run_says_why_it_does_what_waited() -> None:
 
 
 def test_a_parent_that_somebody_else_has_given_meanwhile_stays() -> None:
-    memory = remembering(Policy(request=Reparent("jp-c4", "jp-c1")))
+    baseline = remembering(Policy(request=Reparent("jp-c4", "jp-c1")))
     other = D.replace('"D"', '"D" parent 8')
-    plan = plan_of(stored(A, B, other, H), here(*THERE), memory)
+    plan = plan_of(stored(A, B, other, H), here(*THERE), baseline)
     assert plan.waiting == ((("jp-c4", Verb.REPARENT), None),)
     (note,) = [note for note in plan.notes if note.reason is Reason.REQUEST_DROPPED]
     assert note.message == "it was to get the parent jp-c1, but its parent is jp-c8 by now: it stays as it is"
-    gone = plan_of(stored(D, H), here(D, H), replace(memory, agreed=agreed_on(D, H).agreed))
+    gone = plan_of(stored(D, H), here(D, H), replace(baseline, agreed=agreed_on(D, H).agreed))
     (note,) = [note for note in gone.notes if note.reason is Reason.REQUEST_DROPPED]
     assert note.message == "it was to get the parent jp-c1, but jp-c1 can't be its parent by now: it stays as it is"
 
 
 def test_what_is_nowhere_any_more_ends() -> None:
-    memory = replace(agreed_on(H), waiting={("jp-c4", Verb.LOCAL): Waiting()})
-    assert plan_of(stored(H), here(H), memory).waiting == ((("jp-c4", Verb.LOCAL), None),)
+    baseline = replace(agreed_on(H), waiting={("jp-c4", Verb.LOCAL): Waiting()})
+    assert plan_of(stored(H), here(H), baseline).waiting == ((("jp-c4", Verb.LOCAL), None),)
 
 
 def test_nothing_is_removed_while_a_side_is_away() -> None:
-    memory = remembering(Policy(request=Remove(("jp-c4",))))
+    baseline = remembering(Policy(request=Remove(("jp-c4",))))
     hidden = replace(stored(*ALL), problems=(Problem("", "permission denied"),))
-    assert not plan_of(hidden, here(*THERE), memory).actions
+    assert not plan_of(hidden, here(*THERE), baseline).actions
     unseen = replace(here(A, NESTED, H), problems=(Problem("4-d", "permission denied"),))
-    plan = plan_of(stored(*ALL), unseen, memory)
+    plan = plan_of(stored(*ALL), unseen, baseline)
     assert (plan.actions, plan.waiting) == ((), ())
 
 
-def decided() -> Memory:
+def decided() -> Baseline:
     """Return what is remembered after a decision for the store's version that met a merge."""
     policy = Policy(decisions={"jp-c4": Take.STORE}, git_busy="a merge")
     plan = plan_of(stored(A, B, THEIRS, H), here(A, NESTED, OURS, H), KNOWN, policy)
@@ -136,32 +136,32 @@ def test_a_decision_about_two_versions_is_not_carried_out_on_others() -> None:
 
 
 def test_a_decision_waits_while_a_side_is_away() -> None:
-    memory = decided()
+    baseline = decided()
     hidden = replace(stored(), problems=(Problem("", "permission denied"),))
     for sides in ((hidden, here(A, NESTED, OURS, H)), (stored(A, B, THEIRS, H), here())):
-        plan = plan_of(*sides, memory)
+        plan = plan_of(*sides, baseline)
         assert not plan.waiting
         assert not {action for action in plan.actions if action.reason is Reason.DECIDED}
-        changes = fold(*sides, memory, plan, RULES)
+        changes = fold(*sides, baseline, plan, RULES)
         assert not changes.waiting
-    plan = plan_of(stored(A, B, THEIRS, H), here(A, NESTED, OURS, H), memory)
+    plan = plan_of(stored(A, B, THEIRS, H), here(A, NESTED, OURS, H), baseline)
     assert [action.reason for action in plan.actions if action.conversation == "jp-c4"] == [Reason.DECIDED]
 
 
 def test_what_a_child_cannot_leave_now_stays_with_it() -> None:
     """The child of what is removed has to get another parent first, and its metadata can't be read."""
     policy = Policy(request=Remove(("jp-c1",), children=Children.PROMOTE))
-    memory = remembering(policy)
+    baseline = remembering(policy)
     broken = ("1-a/conversations/2-b  stream 09:00 [1]", '1-a/conversations/2-b/metadata.json  09:00 "{"')
-    plan = plan_of(stored(*ALL), here(A, *broken, D, H), memory)
+    plan = plan_of(stored(*ALL), here(A, *broken, D, H), baseline)
     assert not plan.actions
     assert {item.reason for item in plan.held} == {Reason.SUBTREE_HELD, Reason.UNSETTLED, Reason.INVALID}
     assert ("jp-c1", Verb.REMOVE) not in dict(plan.waiting)
 
 
 def test_status_says_what_waits() -> None:
-    memory = remembering(Policy(request=Localize(("jp-c4",))))
-    board, plan = board_of(stored(*ALL), here(*THERE), memory), plan_of(stored(*ALL), here(*THERE), memory)
+    baseline = remembering(Policy(request=Localize(("jp-c4",))))
+    board, plan = board_of(stored(*ALL), here(*THERE), baseline), plan_of(stored(*ALL), here(*THERE), baseline)
     found = {each.conversation: each for each in standings(board, plan, {}, ())}
     words = "`local jp-c4` has waited since run r1: git"
     assert (found["jp-c4"].word, found["jp-c4"].detail, found["jp-c4"].settled) == ("requested", words, False)
@@ -169,9 +169,11 @@ def test_status_says_what_waits() -> None:
 
 def test_status_says_that_an_old_copy_of_a_local_one_is_here() -> None:
     newer, older = D.replace("[1]", "[1 2]"), D.replace("09:00 [1]", "10:00 [1]")
-    memory = replace(agreed_on(A, NESTED, H), intents={"jp-c4": LOCAL})
+    baseline = replace(agreed_on(A, NESTED, H), intents={"jp-c4": LOCAL})
     sides = stored(A, B, newer, H), here(A, NESTED, older, H)
-    found = {each.conversation: each for each in standings(board_of(*sides, memory), plan_of(*sides, memory), {}, ())}
+    found = {
+        each.conversation: each for each in standings(board_of(*sides, baseline), plan_of(*sides, baseline), {}, ())
+    }
     assert (found["jp-c4"].word, found["jp-c4"].settled) == ("local-present", False)
     assert "it is local, and a copy is in this checkout; the workspace has an older version" in found["jp-c4"].detail
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.model.policy import Policy, Project
 from reconcile.model.reasons import Reason
 from reconcile.planning.requests.edits import edits_of
@@ -42,13 +42,13 @@ def test_what_waits_for_itself_is_offered_all_the_same() -> None:
 
 def test_without_a_record_everything_that_is_not_local_is_a_candidate() -> None:
     board = board_of(stored(A, B, LOCAL), here(B))
-    assert offers(board, [Memory()]) == Offers((Offer(None, ("jp-c1",), known=False),))
+    assert offers(board, [Baseline()]) == Offers((Offer(None, ("jp-c1",), known=False),))
     assert offers(board_of(stored(A), here(A)), []) == Offers()
 
 
 def test_a_record_counts_whatever_comes_after_it() -> None:
     board = board_of(stored(A, B), here())
-    assert offers(board, [agreed_on(A), Memory()]) == Offers((Offer(None, ("jp-c1",)),))
+    assert offers(board, [agreed_on(A), Baseline()]) == Offers((Offer(None, ("jp-c1",)),))
 
 
 def test_what_an_intent_alone_speaks_of_is_offered() -> None:
@@ -85,7 +85,7 @@ def test_a_child_comes_with_its_parent_or_below_one_that_is_here() -> None:
     assert not coming(board_of(stored(LOCAL, CHILD.format(5)), here(LOCAL)), {"jp-c6"})
 
 
-def lay_in(container: str | None) -> Memory:
+def lay_in(container: str | None) -> Baseline:
     """What is remembered of the child of 5 (``CHILD``), which wasn't in its parent's directory."""
     known = agreed_on(A, CHILD.format("null"))
     agreed = {**known.agreed, "jp-c6": replace(known.agreed["jp-c6"], container=container)}
@@ -125,13 +125,13 @@ def test_where_the_parent_is_here_after_all_nothing_else_is_chosen() -> None:
 def test_what_a_record_knows_of_what_stays_away_goes_on_holding() -> None:
     removed, waiting = Intent(IntentKind.REMOVED, run="1"), Intent(IntentKind.PROJECTED, waits_for="jp-c2")
     record = replace(agreed_on(A, B, D), intents={"jp-c2": removed, "jp-c3": waiting, "jp-c4": removed})
-    projected = Memory(intents={"jp-c1": Intent(IntentKind.PROJECTED), "jp-c5": Intent(IntentKind.LOCAL)})
+    projected = Baseline(intents={"jp-c1": Intent(IntentKind.PROJECTED), "jp-c5": Intent(IntentKind.LOCAL)})
     older = replace(agreed_on(C), intents={"jp-c1": removed, "jp-c2": waiting, "jp-c5": removed})
-    memory = remembering(projected, [projected, record, older], ("jp-c1",))
-    assert memory.agreed.keys() == {"jp-c1"}
-    assert memory.former == {"jp-c2": removed, "jp-c3": waiting, "jp-c4": removed}
+    baseline = remembering(projected, [projected, record, older], ("jp-c1",))
+    assert baseline.agreed.keys() == {"jp-c1"}
+    assert baseline.former == {"jp-c2": removed, "jp-c3": waiting, "jp-c4": removed}
     policy = Policy(request=Project(("jp-c1",), records=(1,)))
-    plan = plan_of(stored(A, B, C.replace('"X"', '"X" parent 2'), D, LOCAL), here(D), memory, policy)
+    plan = plan_of(stored(A, B, C.replace('"X"', '"X" parent 2'), D, LOCAL), here(D), baseline, policy)
     # What is here by now, or nowhere, is past remembering.
     assert dict(plan.intents) == {"jp-c1": Intent(IntentKind.PROJECTED), "jp-c2": removed, "jp-c3": waiting}
     assert not plan.held
@@ -161,17 +161,17 @@ def test_what_is_gone_from_the_store_is_absent_from_nowhere() -> None:
 
 
 def test_what_is_known_or_said_later_goes_before_what_a_record_says() -> None:
-    removed = Memory(intents={"jp-c1": Intent(IntentKind.REMOVED)})
-    local = Memory(intents={"jp-c1": Intent(IntentKind.LOCAL)})
-    assert remembering(Memory(), [removed]).former == removed.intents
-    for memory, records in (
+    removed = Baseline(intents={"jp-c1": Intent(IntentKind.REMOVED)})
+    local = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    assert remembering(Baseline(), [removed]).former == removed.intents
+    for baseline, records in (
         (agreed_on(A), [removed]),
         (local, [removed]),
-        (Memory(), [agreed_on(A), removed]),
-        (Memory(), [local, removed]),
-        (Memory(), [local]),
+        (Baseline(), [agreed_on(A), removed]),
+        (Baseline(), [local, removed]),
+        (Baseline(), [local]),
     ):
-        assert remembering(memory, records).former == {}
+        assert remembering(baseline, records).former == {}
 
 
 def apart(board: Board, *targets: str, records: tuple[int, ...] | None = (1,)) -> dict[str, str | None]:
@@ -193,6 +193,6 @@ def test_who_lies_without_its_parent_in_the_run_that_brings_others_back() -> Non
 def test_what_goes_on_to_hold_is_of_what_stays_away() -> None:
     removed = Intent(IntentKind.REMOVED, run="1")
     ids = ("jp-c1", "jp-c2", "jp-c3", "jp-c5", "jp-c77")
-    memory = replace(agreed_on(B), former=dict.fromkeys(ids, removed))
-    edits = edits_of(Project(("jp-c1",), records=(1,)), board_of(stored(A, B, C, LOCAL), here(B), memory))
+    baseline = replace(agreed_on(B), former=dict.fromkeys(ids, removed))
+    edits = edits_of(Project(("jp-c1",), records=(1,)), board_of(stored(A, B, C, LOCAL), here(B), baseline))
     assert edits.intents == {"jp-c1": Intent(IntentKind.PROJECTED), "jp-c3": removed}

@@ -42,15 +42,15 @@ def test_what_lies_here_of_a_local_one_keeps_nothing() -> None:
 
 def test_a_note_that_is_to_go_from_the_workspace_keeps_nothing() -> None:
     note = '1-a/NOTE.md  09:00 "x"'
-    memory = agreed_on(A, note)
-    assert expired(board_of(stored(A), here(A, note), memory), frozenset()) == ("jp-c1",)
+    baseline = agreed_on(A, note)
+    assert expired(board_of(stored(A), here(A, note), baseline), frozenset()) == ("jp-c1",)
 
 
 def test_what_was_kept_with_two_versions_stays() -> None:
     store, workspace = stored(A), here(A.replace('"A"', '"Z"'))
     digests = (view_of(store, workspace).store.raw("metadata"), view_of(store, workspace).workspace.raw("metadata"))
-    memory = replace(agreed_on(A), asides={("jp-c1", "metadata"): AsideRecord(AsideKind.KEPT, *digests)})
-    assert expired(board_of(store, workspace, memory), frozenset()) == ()
+    baseline = replace(agreed_on(A), asides={("jp-c1", "metadata"): AsideRecord(AsideKind.KEPT, *digests)})
+    assert expired(board_of(store, workspace, baseline), frozenset()) == ()
 
 
 def test_what_the_workspace_is_behind_in_is_not_judged() -> None:

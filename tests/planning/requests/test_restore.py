@@ -30,8 +30,8 @@ NOTE = unit("extra:NOTE.md", "NOTE.md")
 
 
 def written(*units: KeptUnit, store: tuple[str, ...], workspace: tuple[str, ...]) -> list[str]:
-    memory = agreed_on(*store) if store else agreed_on()
-    plan = plan_restore(units, stored(*store), here(*workspace), memory, Policy(), RULES, 7)
+    baseline = agreed_on(*store) if store else agreed_on()
+    plan = plan_restore(units, stored(*store), here(*workspace), baseline, Policy(), RULES, 7)
     assert {write.mtime_ns for action in plan.actions for write in action.writes} <= {7}
     return [
         *(f"+{write.target}" for action in plan.actions for write in action.writes),
@@ -87,9 +87,9 @@ def test_a_unit_that_the_workspace_lacks_is_given_back_to_it() -> None:
 
 @pytest.mark.parametrize("intent", [Intent(IntentKind.REMOVED), Intent(IntentKind.PROJECTED, waits_for="jp-c9")])
 def test_where_some_files_came_back_by_themselves_the_store_alone_gets_it(intent: Intent) -> None:
-    memory = replace(agreed_on(A), intents={"jp-c1": intent})
+    baseline = replace(agreed_on(A), intents={"jp-c1": intent})
     sides = stored(A), here('1-a  metadata 09:00 title "A"')
-    plan = plan_restore([METADATA, STREAM], *sides, memory, Policy(), RULES, 7)
+    plan = plan_restore([METADATA, STREAM], *sides, baseline, Policy(), RULES, 7)
     assert {action.target.side.value for action in plan.actions} == {"store"}
 
 
@@ -104,15 +104,15 @@ def test_a_base_configuration_goes_alone_where_nothing_else_differs() -> None:
 def test_all_that_a_restored_version_plans() -> None:
     record = AsideRecord(AsideKind.BEHIND, "a", "b")
     keys = [("jp-c1", "stream"), ("jp-c2", "metadata"), ("jp-c1", "metadata")]
-    memory = replace(agreed_on(A), asides=dict.fromkeys(keys, record))
+    baseline = replace(agreed_on(A), asides=dict.fromkeys(keys, record))
     policy = Policy(layout=Layout.FLAT)
-    plan = plan_restore([METADATA], stored(A), here(A), memory, policy, RULES, 7)
+    plan = plan_restore([METADATA], stored(A), here(A), baseline, policy, RULES, 7)
     assert plan.asides == ((("jp-c1", "metadata"), None), (("jp-c1", "stream"), None))
     assert (plan.outline, plan.policy, plan.now_ns) == ((Heading("jp-c1", "A", 0),), policy, 7)
     for action, kind in zip(plan.actions, ("copy", "project"), strict=True):
         assert (action.kind.value, action.conversation, action.title, action.unit) == (kind, "jp-c1", "A", "metadata")
         assert [write.kept for write in action.writes] == ["vault:metadata.json"]
-    (made,) = plan_restore([METADATA, STREAM], stored(), here(A), memory, policy, RULES, 7).actions
+    (made,) = plan_restore([METADATA, STREAM], stored(), here(A), baseline, policy, RULES, 7).actions
     assert (made.kind.value, made.conversation, made.title, made.unit) == ("copy", "jp-c1", "A", "conversation")
 
 

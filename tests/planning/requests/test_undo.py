@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Look, Memory, Remembered, remembered
+from reconcile.model.baseline import Baseline, ConversationRecord, Intent, IntentKind, WorldState, records_of
 from reconcile.model.options import Missing
 from reconcile.model.past_run import Kept, PastRun, Since, changed_since, taken_back
 from reconcile.model.plan import Heading, Kind
@@ -45,7 +45,7 @@ def ran(store: Snapshot, workspace: Snapshot, *agreed: str) -> PastRun:
 
 def undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Policy | None = None) -> Plan:
     policy = replace(policy or Policy(), request=TakeBack(past.id))
-    return plan_undo(past, Look(store, workspace, Memory()), policy, RULES, 0)
+    return plan_undo(past, WorldState(store, workspace, Baseline()), policy, RULES, 0)
 
 
 def refusals(plan: Plan) -> dict[str | None, str]:
@@ -167,7 +167,7 @@ def test_what_is_put_back_already_needs_nothing(past: PastRun, store: Snapshot, 
 
 def test_a_title_that_nobody_can_read_is_the_last_one_known() -> None:
     broken = stored(A, '1-a/metadata.json 10:00 "x"')
-    plan = undo(replace(IMPORTED, remembered=remembered(agreed_on(A), ["jp-c1"])), broken, here(A, B))
+    plan = undo(replace(IMPORTED, remembered=records_of(agreed_on(A), ["jp-c1"])), broken, here(A, B))
     assert [(item.conversation, item.title) for item in plan.held] == [("jp-c1", "A")]
 
 
@@ -195,8 +195,8 @@ def test_the_order_is_always_the_same() -> None:
     lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in numbers]
     past = ran(stored(), here(*lines))
     ids = [f"jp-c{number}" for number in numbers]
-    past = replace(past, remembered=remembered(agreed_on(*lines), ids))
-    plan = plan_undo(past, Look(stored(*lines), here(*lines), Memory()), Policy(accept_bulk=True), RULES, 7)
+    past = replace(past, remembered=records_of(agreed_on(*lines), ids))
+    plan = plan_undo(past, WorldState(stored(*lines), here(*lines), Baseline()), Policy(accept_bulk=True), RULES, 7)
     assert plan.outline == tuple(Heading(f"jp-c{number}", f"X{number}", 0) for number in numbers)
     assert [conversation for conversation, _ in plan.remembered] == sorted(ids)
     assert [conversation for (conversation, _), _ in plan.asides] == sorted(ids)
@@ -246,7 +246,7 @@ def test_nothing_is_remembered_of_what_git_puts_off() -> None:
     """Nor of what was forked from it, or lies in a directory that isn't moved back yet."""
     old, new = '1-a  metadata 09:00 title "A"  stream 10:00 [1 2]', '1-a  metadata 09:00 title "A"  stream 11:00 [1 3]'
     plan = plan_of(stored(new, B), here(old, LONGER_B), agreed_on(A, B))
-    known = remembered(agreed_on(A, B), [action.conversation for action in plan.actions])
+    known = records_of(agreed_on(A, B), [action.conversation for action in plan.actions])
     past = PastRun("run", plan.actions, kept_of(plan, listing_of(stored(new, B), here(old, LONGER_B))), known)
     (fork,) = (action for action in plan.actions if action.kind is Kind.FORK)
     forked = f'{fork.target.path}  metadata 09:00 title "[diverged] A" parent 1  stream 10:00 [1 2]'
@@ -262,7 +262,7 @@ def test_nothing_is_remembered_of_what_git_puts_off() -> None:
 def test_nothing_is_remembered_of_what_a_saved_undo_refuses() -> None:
     """Somebody put one of two units back meanwhile: the conversation is refused, and still to be undone."""
     edited = '1-a  metadata 10:00 title "A" user="me"  stream 10:00 [1 2]'
-    known = remembered(agreed_on(A, B), ["jp-c1", "jp-c2"])
+    known = records_of(agreed_on(A, B), ["jp-c1", "jp-c2"])
     past = replace(ran(stored(A, B), here(edited, LONGER_B), A, B), remembered=known)
     saved = undo(past, stored(edited, LONGER_B), here(edited, LONGER_B))
     fresh = undo(past, stored(LONGER_A, LONGER_B), here(edited, LONGER_B))
@@ -271,7 +271,7 @@ def test_nothing_is_remembered_of_what_a_saved_undo_refuses() -> None:
 
 
 def test_what_was_only_remembered_is_told() -> None:
-    known = remembered(agreed_on(A), ["jp-c1"])
+    known = records_of(agreed_on(A), ["jp-c1"])
     plan = undo(PastRun("run", (), remembered=known), stored(A), here(A))
     assert [(note.conversation, note.reason) for note in plan.notes] == [("jp-c1", Reason.TAKEN_BACK)]
 
@@ -345,7 +345,7 @@ def test_what_comes_back_comes_from_the_vault() -> None:
         beside: (Kept(1, 1, "old", "vault:old"), Kept(1, 2, "new", "vault:new")),
         elsewhere: (Kept(1, 1, "other", "vault:other"),),
     }
-    known = {"jp-c1": Remembered(intent=Intent(IntentKind.PROJECTED))}
+    known = {"jp-c1": ConversationRecord(intent=Intent(IntentKind.PROJECTED))}
     (made,) = undo(replace(REMOVED, kept=kept, remembered=known), stored(B), here(B)).actions
     names = ["a.tmp", "base_config.json", "events.json", "metadata.json"]
     assert [str(write.target) for write in made.writes] == [f"workspace:1-a/{name}" for name in names]
@@ -394,10 +394,10 @@ def test_many_directories_go_only_when_that_is_accepted() -> None:
 
 def test_of_a_bulk_that_goes_and_comes_back_the_removals_count() -> None:
     lines = [f'{number}-x{number}  metadata 09:00 title "X{number}"  stream 09:00 [1]' for number in range(1, 9)]
-    memory = agreed_on(*lines[:5])
-    memory = replace(memory, intents={f"jp-c{number}": Intent(IntentKind.PROJECTED) for number in range(5, 9)})
+    baseline = agreed_on(*lines[:5])
+    baseline = replace(baseline, intents={f"jp-c{number}": Intent(IntentKind.PROJECTED) for number in range(5, 9)})
     before = stored(*lines[4:]), here(*lines[:4])
-    plan = plan_of(*before, memory, Policy(accept_bulk=True))
+    plan = plan_of(*before, baseline, Policy(accept_bulk=True))
     past = PastRun("run", plan.actions, kept_of(plan, listing_of(*before)))
     (held,) = undo(past, stored(*lines[4:]), here(*lines[4:])).held
     assert held.message == "workspace: 4 of 4 directories would be removed: 8-x8, 7-x7, 6-x6, 5-x5"
@@ -411,14 +411,16 @@ def test_where_git_is_busy_and_nothing_waits_for_it_nothing_is_said_of_it() -> N
 def test_what_a_bulk_undo_was_asked_for_is_known() -> None:
     lines = [f'{number}-x  metadata 09:00 title "X"  stream 09:00 [1]' for number in range(1, 8)]
     policy = Policy(request=TakeBack("run"))
-    found = plan_undo(ran(stored(), here(*lines)), Look(stored(*lines), here(*lines), Memory()), policy, RULES, 7)
+    found = plan_undo(
+        ran(stored(), here(*lines)), WorldState(stored(*lines), here(*lines), Baseline()), policy, RULES, 7
+    )
     assert (len(found.held), found.policy, found.now_ns) == (1, policy, 7)
 
 
 def test_what_is_public_by_now_may_be_written_again() -> None:
-    memory = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.PROJECTED)})
+    baseline = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.PROJECTED)})
     policy = Policy(request=TakeBack("run"))
-    assert plan_undo(REMOVED, Look(stored(B), here(B), memory), policy, RULES, 0).actions
+    assert plan_undo(REMOVED, WorldState(stored(B), here(B), baseline), policy, RULES, 0).actions
 
 
 def test_a_fork_is_taken_back_alone_where_only_that_is_asked_for() -> None:
@@ -472,5 +474,5 @@ def test_below_one_are_its_descendants_however_deep_and_whatever_cycles_there_ar
     parents = {"jp-c1": None, "jp-c2": "jp-c1", "jp-c3": "jp-c2", "jp-c4": "jp-c5", "jp-c5": "jp-c4"}
     for below, taken in (("jp-c1", ["jp-c3", "jp-c2", "jp-c1"]), ("jp-c4", ["jp-c5", "jp-c4"])):
         policy = Policy(request=TakeBack("run"), below=frozenset({below}))
-        plan = plan_undo(past, Look(*sides, Memory(parents=parents)), policy, RULES, 0)
+        plan = plan_undo(past, WorldState(*sides, Baseline(parents=parents)), policy, RULES, 0)
         assert [action.conversation for action in plan.actions] == taken

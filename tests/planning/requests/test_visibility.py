@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory, Verb, Waiting
+from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb, Waiting
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from tests.support.building import agreed_on, here, plan_of, stored
@@ -29,7 +29,7 @@ def waits(*left: str, along: tuple[str, ...] = ()) -> dict[tuple[str, Verb], Wai
     return {(left[0], Verb.LOCAL): Waiting(along=along or left[1:])} if left else {}
 
 
-def cut_short(*left: str, intent: Intent = LOCAL) -> Memory:
+def cut_short(*left: str, intent: Intent = LOCAL) -> Baseline:
     return replace(ALL, intents={"jp-c1": intent}, waiting=waits(*left))
 
 
@@ -59,15 +59,15 @@ def test_it_is_no_bulk_change() -> None:
     """Who was asked once isn't asked again."""
     many = [f'1{n:02}-x  metadata 09:00 title "X" parent 1  stream 09:00 [1]' for n in range(60)]
     inside = [IN_A + each for each in many]
-    memory = replace(agreed_on(A, *inside, H), intents={"jp-c1": LOCAL})
-    left = waits("jp-c1", along=tuple(each for each in memory.agreed if each != "jp-c8"))
-    plan = plan_of(stored(A, *many, H), here(A, *inside, H), replace(memory, waiting=left))
+    baseline = replace(agreed_on(A, *inside, H), intents={"jp-c1": LOCAL})
+    left = waits("jp-c1", along=tuple(each for each in baseline.agreed if each != "jp-c8"))
+    plan = plan_of(stored(A, *many, H), here(A, *inside, H), replace(baseline, waiting=left))
     assert len(plan.actions) == 61
     assert not plan.held
 
 
 @pytest.mark.parametrize(
-    ("memory", "what"),
+    ("baseline", "what"),
     [
         pytest.param(cut_short("jp-c1", "jp-c2"), "another came into the directory since", id="another inside"),
         pytest.param(cut_short(), "a later run has not taken it up", id="later"),
@@ -77,15 +77,15 @@ def test_it_is_no_bulk_change() -> None:
         pytest.param(cut_short("jp-c2", "jp-c3"), "the child was never local itself", id="children"),
     ],
 )
-def test_a_directory_stays_where(memory: Memory, what: str) -> None:
-    plan = plan_of(stored(A, B, C, H), here(A, IN_A + B, IN_A + C, H), memory)
+def test_a_directory_stays_where(baseline: Baseline, what: str) -> None:
+    plan = plan_of(stored(A, B, C, H), here(A, IN_A + B, IN_A + C, H), baseline)
     assert not plan.actions, what
 
 
 def test_it_keeps_to_what_the_run_is_limited_to() -> None:
-    memory = cut_short("jp-c1")
+    baseline = cut_short("jp-c1")
     for only, count in ((frozenset({"jp-c8"}), 0), (frozenset({"jp-c1"}), 1)):
-        plan = plan_of(stored(A, H), here(A, H), memory, policy=Policy(only=only))
+        plan = plan_of(stored(A, H), here(A, H), baseline, policy=Policy(only=only))
         assert len(plan.actions) == count
 
 
@@ -104,17 +104,17 @@ def test_what_was_left_is_taken_out_in_the_order_of_ids() -> None:
     tops = [line.format(n, "") for n in range(10, 18)]
     inside = [f"{n}-x/conversations/{line.format(n + 10, f' parent {n}')}" for n in range(10, 18)]
     ids = [f"jp-c{n}" for n in range(10, 18)]
-    memory = replace(agreed_on(*tops, *inside, H), intents=dict.fromkeys(ids, LOCAL))
+    baseline = replace(agreed_on(*tops, *inside, H), intents=dict.fromkeys(ids, LOCAL))
     left = {(f"jp-c{n}", Verb.LOCAL): Waiting(along=(f"jp-c{n + 10}",)) for n in range(17, 9, -1)}
     store = stored(*tops, *(each.partition("conversations/")[2] for each in inside), H)
-    plan = plan_of(store, here(*tops, *inside, H), replace(memory, waiting=left))
+    plan = plan_of(store, here(*tops, *inside, H), replace(baseline, waiting=left))
     assert [note.conversation for note in plan.notes if note.reason is Reason.TAKEN_ALONG] == ids
 
 
 def test_removals_that_nobody_asked_for_are_still_a_bulk() -> None:
     many = [f'1{n:02}-x  metadata 09:00 title "X"  stream 09:00 [1]' for n in range(6)]
-    memory = replace(agreed_on(A, *many, H), intents={"jp-c1": LOCAL}, waiting=waits("jp-c1"))
-    plan = plan_of(stored(A, H), here(A, *many, H), memory)
+    baseline = replace(agreed_on(A, *many, H), intents={"jp-c1": LOCAL}, waiting=waits("jp-c1"))
+    plan = plan_of(stored(A, H), here(A, *many, H), baseline)
     assert [item.reason for item in plan.held] == [Reason.BULK]
     assert [action.conversation for action in plan.actions] == ["jp-c1"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind, Memory
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.snapshot import METADATA, STREAM
 from reconcile.planning.rules.commit_order import doubts_of, parted_of
 from reconcile.planning.rules.views import PLACE
@@ -19,8 +19,8 @@ EDITED = "1-a  metadata 07:00  stream 08:00 [1 2 3]"
 NOTED = [A, '1-a/NOTE.md 08:00 "x"']
 
 
-def asked(ours: list[str], theirs: list[str], memory: Memory | None = None) -> list[str]:
-    found = doubts_of(stored(*ours), here(*theirs), memory or Memory(), RULES)
+def asked(ours: list[str], theirs: list[str], baseline: Baseline | None = None) -> list[str]:
+    found = doubts_of(stored(*ours), here(*theirs), baseline or Baseline(), RULES)
     assert all(doubt.key == ("jp-c1", doubt.workspace.name) for doubt in found)
     return [doubt.store.name for doubt in found]
 
@@ -43,30 +43,30 @@ def test_what_differs_is_in_doubt(ours: list[str], theirs: list[str], found: lis
 
 
 def test_what_cannot_be_read_is_not() -> None:
-    assert not doubts_of(stored(A), unreadable(here(EDITED), "1-a/events.json"), Memory(), RULES)
+    assert not doubts_of(stored(A), unreadable(here(EDITED), "1-a/events.json"), Baseline(), RULES)
 
 
 def test_what_an_earlier_run_knows_is_not() -> None:
-    memory = agreed_on(A)
+    baseline = agreed_on(A)
     key = "jp-c1", STREAM
     old, new = (str(view_of(stored(line), here()).store.digest(STREAM)) for line in (A, EDITED))
     behind = AsideRecord(AsideKind.BEHIND, None, new)
-    assert asked([A], [EDITED], replace(memory, asides={key: behind})) == []
-    assert asked([A], [EDITED], replace(memory, history={key: (new, old)})) == []
+    assert asked([A], [EDITED], replace(baseline, asides={key: behind})) == []
+    assert asked([A], [EDITED], replace(baseline, history={key: (new, old)})) == []
 
 
 def test_the_past_is_given_and_whether_the_workspace_is_at_rest() -> None:
-    memory = agreed_on(A)
+    baseline = agreed_on(A)
     key = "jp-c1", STREAM
     old, new = (str(view_of(stored(line), here()).store.digest(STREAM)) for line in (A, EDITED))
-    (doubt,) = doubts_of(stored(EDITED), here(A), replace(memory, history={key: (old, new)}), RULES)
+    (doubt,) = doubts_of(stored(EDITED), here(A), replace(baseline, history={key: (old, new)}), RULES)
     assert (doubt.past, doubt.at_rest) == ((old, new), True)
-    (doubt,) = doubts_of(stored(A), here(EDITED), replace(memory, history={key: ("0", old)}), RULES)
+    (doubt,) = doubts_of(stored(A), here(EDITED), replace(baseline, history={key: ("0", old)}), RULES)
     assert (doubt.past, doubt.at_rest) == (("0", old), False)
 
 
 def test_records_with_fixed_places_have_rules_of_their_own() -> None:
-    assert not doubts_of(stored(A), here(EDITED), Memory(), FIXED)
+    assert not doubts_of(stored(A), here(EDITED), Baseline(), FIXED)
 
 
 ARCHIVED = A.replace("1-a", ".archive/1-a")
@@ -82,9 +82,9 @@ def test_what_one_side_has_archived_and_the_other_live_is_in_doubt_until_that_is
         ([], [A], []),
         ([A], [A, ARCHIVED], []),
     ):
-        views = parted_of(stored(*ours), here(*theirs), Memory(), RULES)
+        views = parted_of(stored(*ours), here(*theirs), Baseline(), RULES)
         assert [view.id for view in views] == found
-        memory = Memory(asides={(view.id, PLACE): view.parted for view in views})
-        assert not parted_of(stored(*ours), here(*theirs), memory, RULES)
-        assert not parted_of(stored(*ours), here(*theirs), Memory(intents={"jp-c1": Intent(IntentKind.LOCAL)}), RULES)
-        assert not parted_of(stored(*ours), here(*theirs), Memory(), FIXED)
+        baseline = Baseline(asides={(view.id, PLACE): view.parted for view in views})
+        assert not parted_of(stored(*ours), here(*theirs), baseline, RULES)
+        assert not parted_of(stored(*ours), here(*theirs), Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)}), RULES)
+        assert not parted_of(stored(*ours), here(*theirs), Baseline(), FIXED)

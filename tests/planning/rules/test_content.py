@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Intent, IntentKind, Memory, Outdated
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry, Intent, IntentKind, Outdated
 from reconcile.model.options import Diverged, Missing, Prefer, StreamRule, Take
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
@@ -62,15 +62,15 @@ def digest_of(unit: str, text: str) -> str:
 def check(unit: str, row: Row, outdated: Side | None = None) -> None:
     units = {unit: digest_of(unit, row.base)} if row.base else {}
     history = tuple(digest_of(unit, text) for text in (*row.past, *filter(None, [row.base]), *row.future))
-    memory = Memory(
-        agreed={"jp-c1": Agreed(units, None, None, None, "1-a")} if row.base else {},
+    baseline = Baseline(
+        agreed={"jp-c1": BaselineEntry(units, None, None, None, "1-a")} if row.base else {},
         history={("jp-c1", unit): history},
     )
-    view = view_of(stored(*lines(unit, row.store)), here(*lines(unit, row.workspace)), memory)
+    view = view_of(stored(*lines(unit, row.store)), here(*lines(unit, row.workspace)), baseline)
     if outdated is not None:
         known = Outdated(outdated, str(view.store.raw(unit)), str(view.workspace.raw(unit)))
-        memory = replace(memory, outdated={("jp-c1", unit): known})
-    found = decide_unit(view, unit, memory, row.policy)
+        baseline = replace(baseline, outdated={("jp-c1", unit): known})
+    found = decide_unit(view, unit, baseline, row.policy)
     assert (found.case, found.outcome, found.reason) == (row.case, row.outcome, row.reason)
     assert (found.forks, found.conflict) == (row.forks, row.conflict)
 
@@ -327,14 +327,14 @@ def test_another_base_configuration_that_replaces_the_stores_is_noted(
     ours: str, theirs: str, noted: Reason | None
 ) -> None:
     view = view_of(stored(f"1-a  stream {ours}"), here(f"1-a  stream {theirs}"))
-    assert decide_unit(view, STREAM, Memory(), Policy()).noted is noted
+    assert decide_unit(view, STREAM, Baseline(), Policy()).noted is noted
 
 
 def test_the_order_of_two_commits_says_nothing_of_other_contents() -> None:
     view = view_of(stored(f"1-a  stream 09:00 {NEW}"), here(f"1-a  stream 08:00 {OLD}"))
     for known in (("0", str(view.workspace.raw(STREAM))), (str(view.store.raw(STREAM)), "0")):
-        memory = Memory(outdated={("jp-c1", STREAM): Outdated(Side.STORE, *known)})
-        assert decide_unit(view, STREAM, memory, Policy()).reason is Reason.DIVERGED
+        baseline = Baseline(outdated={("jp-c1", STREAM): Outdated(Side.STORE, *known)})
+        assert decide_unit(view, STREAM, baseline, Policy()).reason is Reason.DIVERGED
 
 
 BROKEN = '1-a/events.json  09:00 "{"'
@@ -350,20 +350,20 @@ DAMAGE = {
 @pytest.mark.parametrize(("decision", "outcome", "reason"), DAMAGE.values(), ids=DAMAGE)
 def test_content_that_is_broken_in_the_workspace(decision: Take | None, outcome: Outcome, reason: Reason) -> None:
     view = view_of(stored(SOUND), here("1-a  metadata 09:00", BROKEN))
-    found = decide_unit(view, STREAM, Memory(), take(decision) if decision else Policy())
+    found = decide_unit(view, STREAM, Baseline(), take(decision) if decision else Policy())
     assert (found.outcome, found.reason) == (outcome, reason)
     assert [unit.copy.side for unit in found.faulty] == [Side.WORKSPACE]
 
 
 def test_content_that_is_broken_on_both_sides_is_held_whatever_is_decided() -> None:
     view = view_of(stored("1-a  metadata 09:00", BROKEN), here("1-a  metadata 09:00", BROKEN))
-    found = decide_unit(view, STREAM, Memory(), take(Take.STORE))
+    found = decide_unit(view, STREAM, Baseline(), take(Take.STORE))
     assert (found.outcome, len(found.faulty)) == (Outcome.HELD, 2)
 
 
 def test_damage_on_one_side_and_nothing_on_the_other_is_held() -> None:
     view = view_of(stored("1-a  metadata 09:00"), here("1-a  metadata 09:00  stream 09:00 nobase [1]"))
-    assert decide_unit(view, STREAM, Memory(), Policy()).outcome is Outcome.HELD
+    assert decide_unit(view, STREAM, Baseline(), Policy()).outcome is Outcome.HELD
 
 
 REMEMBERED = {
@@ -387,18 +387,18 @@ def test_what_was_set_aside(kind: AsideKind, changed: str, outcome: Outcome) -> 
         for name, side in (("store", view.store), ("workspace", view.workspace))
     )
     record = AsideRecord(kind, store, workspace)
-    memory = Memory(asides={("jp-c1", METADATA): record})
-    assert decide_unit(view, METADATA, memory, Policy()).outcome is outcome
+    baseline = Baseline(asides={("jp-c1", METADATA): record})
+    assert decide_unit(view, METADATA, baseline, Policy()).outcome is outcome
 
 
 def test_a_decision_ends_what_was_set_aside() -> None:
     view = view_of(stored('1-a  metadata 09:00 title "A"'), here('1-a  metadata 10:00 title "B"'))
     record = AsideRecord(AsideKind.KEPT, view.store.raw(METADATA), view.workspace.raw(METADATA))
-    found = decide_unit(view, METADATA, Memory(asides={("jp-c1", METADATA): record}), take(Take.STORE))
+    found = decide_unit(view, METADATA, Baseline(asides={("jp-c1", METADATA): record}), take(Take.STORE))
     assert found.outcome is Outcome.TO_WORKSPACE
 
 
-LOCAL = Memory(intents={"jp-c1": Intent(IntentKind.LOCAL)})
+LOCAL = Baseline(intents={"jp-c1": Intent(IntentKind.LOCAL)})
 
 
 def test_a_local_copy_is_never_written_and_what_loses_there_is_remembered() -> None:
@@ -415,21 +415,23 @@ def test_a_local_copy_is_never_written_and_what_loses_there_is_remembered() -> N
 
 def test_a_stream_that_is_made_one_is_not_written_into_a_local_copy() -> None:
     """Nor into the trash: what is there lost, and that is remembered."""
-    memory = replace(LOCAL, agreed={"jp-c1": Agreed({STREAM: digest_of(STREAM, "[1 2]")}, None, None, None, "1-a")})
+    baseline = replace(
+        LOCAL, agreed={"jp-c1": BaselineEntry({STREAM: digest_of(STREAM, "[1 2]")}, None, None, None, "1-a")}
+    )
     stream = "metadata 09:00  stream 09:00 [1 2 3]"
     for path in ("1-a", ".trash/2-b/conversations/1-a"):
-        view = view_of(stored("1-a  metadata 09:00  stream 09:30 [1x 2]"), here(f"{path}  {stream}"), memory)
-        local = decide_units(view, memory, Policy(), CLEAR)
-        *_, verdict = local if path == "1-a" else decide_carried(view, memory, Policy())
+        view = view_of(stored("1-a  metadata 09:00  stream 09:30 [1x 2]"), here(f"{path}  {stream}"), baseline)
+        local = decide_units(view, baseline, Policy(), CLEAR)
+        *_, verdict = local if path == "1-a" else decide_carried(view, baseline, Policy())
         assert (verdict.unit, verdict.outcome, verdict.reason) == (STREAM, Outcome.UNITED, Reason.UNITED)
         assert verdict.record == AsideRecord(AsideKind.LOCAL, None, view.workspace.raw(STREAM))
 
 
 def test_an_extra_that_the_store_no_longer_has_stays_in_a_local_copy() -> None:
     digest = digest_of(NOTE, '"x"')
-    memory = replace(LOCAL, agreed={"jp-c1": Agreed({NOTE: digest}, None, None, None, "1-a")})
-    view = view_of(stored(SOUND), here(SOUND, '1-a/NOTE.md  09:00 "x"'), memory)
-    assert decide_units(view, memory, Policy(), CLEAR)[-1].outcome is Outcome.ASIDE
+    baseline = replace(LOCAL, agreed={"jp-c1": BaselineEntry({NOTE: digest}, None, None, None, "1-a")})
+    view = view_of(stored(SOUND), here(SOUND, '1-a/NOTE.md  09:00 "x"'), baseline)
+    assert decide_units(view, baseline, Policy(), CLEAR)[-1].outcome is Outcome.ASIDE
 
 
 @pytest.mark.parametrize(
@@ -452,9 +454,9 @@ def test_an_extra_that_the_store_no_longer_has_stays_in_a_local_copy() -> None:
     ],
 )
 def test_an_extra_that_the_store_seems_to_lack_goes_only_where_that_was_seen(sides: Sides, outcome: Outcome) -> None:
-    memory = Memory(agreed={"jp-c1": Agreed({NOTE: digest_of(NOTE, '"x"')}, None, None, None, "1-a")})
-    view = view_of(stored(SOUND), here(SOUND, '1-a/NOTE.md  09:00 "x"'), memory)
-    assert decide_units(view, memory, Policy(), sides)[-1].outcome is outcome
+    baseline = Baseline(agreed={"jp-c1": BaselineEntry({NOTE: digest_of(NOTE, '"x"')}, None, None, None, "1-a")})
+    view = view_of(stored(SOUND), here(SOUND, '1-a/NOTE.md  09:00 "x"'), baseline)
+    assert decide_units(view, baseline, Policy(), sides)[-1].outcome is outcome
 
 
 SPENT = digest_of(STREAM, "[1]"), digest_of(STREAM, "[1 2]"), digest_of(STREAM, "[1 2 3]")
@@ -474,43 +476,43 @@ def test_an_older_version_in_another_store(
     store: str, workspace: str, prefer: Prefer, expected: tuple[Outcome, Reason | None]
 ) -> None:
     """It is older by what was agreed on, whatever the times are: these are the same."""
-    agreed = Agreed({STREAM: SPENT[2]}, None, None, None, "1-a")
-    memory = Memory(agreed={"jp-c1": agreed}, history={("jp-c1", STREAM): SPENT})
+    agreed = BaselineEntry({STREAM: SPENT[2]}, None, None, None, "1-a")
+    baseline = Baseline(agreed={"jp-c1": agreed}, history={("jp-c1", STREAM): SPENT})
     view = view_of(
         stored(f"1-a  metadata 09:00  stream 09:00 {store}"),
         here(f"1-a  metadata 09:00  stream 09:00 {workspace}"),
-        memory,
+        baseline,
     )
     policy = Policy(prefer=prefer, stream=StreamRule.NEWEST)
-    _, verdict = decide_units(view, memory, policy, replace(CLEAR, store_replaced=True))
+    _, verdict = decide_units(view, baseline, policy, replace(CLEAR, store_replaced=True))
     assert (verdict.outcome, verdict.reason) == expected
 
 
 def test_the_newest_version_in_another_store_is_judged_against_an_edit_of_an_older_one() -> None:
-    agreed = Agreed({STREAM: SPENT[1]}, None, None, None, "1-a")
-    memory = Memory(agreed={"jp-c1": agreed}, history={("jp-c1", STREAM): SPENT})
+    agreed = BaselineEntry({STREAM: SPENT[1]}, None, None, None, "1-a")
+    baseline = Baseline(agreed={"jp-c1": agreed}, history={("jp-c1", STREAM): SPENT})
     view = view_of(
-        stored("1-a  metadata 09:00  stream 09:00 [1 2 3]"), here("1-a  metadata 09:00  stream 09:00 [5]"), memory
+        stored("1-a  metadata 09:00  stream 09:00 [1 2 3]"), here("1-a  metadata 09:00  stream 09:00 [5]"), baseline
     )
-    _, verdict = decide_units(view, memory, Policy(stream=StreamRule.NEWEST), replace(CLEAR, store_replaced=True))
+    _, verdict = decide_units(view, baseline, Policy(stream=StreamRule.NEWEST), replace(CLEAR, store_replaced=True))
     assert (verdict.outcome, verdict.reason) == (Outcome.TO_WORKSPACE, Reason.TIE)
 
 
 def test_a_decision_is_carried_out_in_another_store_too() -> None:
-    memory = Memory(history={("jp-c1", STREAM): SPENT})
+    baseline = Baseline(history={("jp-c1", STREAM): SPENT})
     view = view_of(
-        stored("1-a  metadata 09:00  stream 09:00 [1]"), here("1-a  metadata 09:00  stream 09:00 [1 2]"), memory
+        stored("1-a  metadata 09:00  stream 09:00 [1]"), here("1-a  metadata 09:00  stream 09:00 [1 2]"), baseline
     )
     policy = Policy(decisions={"jp-c1": Take.STORE})
-    _, verdict = decide_units(view, memory, policy, replace(CLEAR, store_replaced=True))
+    _, verdict = decide_units(view, baseline, policy, replace(CLEAR, store_replaced=True))
     assert (verdict.outcome, verdict.reason) == (Outcome.TO_WORKSPACE, Reason.DECIDED)
 
 
 def test_bytes_that_are_equal_have_nothing_to_lose_in_a_local_copy() -> None:
-    memory = replace(LOCAL, parents={"jp-c1": "jp-c2"}, agreed={"jp-c1": Agreed({}, None, None, None, "1-a")})
-    view = view_of(stored("1-a  metadata 09:00"), here("1-a  metadata 09:00"), memory)
+    baseline = replace(LOCAL, parents={"jp-c1": "jp-c2"}, agreed={"jp-c1": BaselineEntry({}, None, None, None, "1-a")})
+    view = view_of(stored("1-a  metadata 09:00"), here("1-a  metadata 09:00"), baseline)
     assert view.store.digest(METADATA) != view.workspace.digest(METADATA)
-    assert decide_unit(view, METADATA, memory, Policy()).outcome is Outcome.NOTHING
+    assert decide_unit(view, METADATA, baseline, Policy()).outcome is Outcome.NOTHING
 
 
 def test_what_jp_carried_into_its_trash_is_saved_where_it_is_newer_and_never_written() -> None:
@@ -519,7 +521,7 @@ def test_what_jp_carried_into_its_trash_is_saved_where_it_is_newer_and_never_wri
         stored('1-a  metadata 10:00 title "A"  stream 09:00 [1]', '1-a/NOTE.md  09:00 "x"'),
         here(f'{inside}  metadata 09:00 title "B"  stream 09:00 [1 2]'),
     )
-    found = {verdict.unit: verdict.outcome for verdict in decide_carried(view, Memory(), Policy())}
+    found = {verdict.unit: verdict.outcome for verdict in decide_carried(view, Baseline(), Policy())}
     assert found == {METADATA: Outcome.ASIDE, STREAM: Outcome.TO_STORE}
 
 
@@ -531,7 +533,7 @@ def test_what_the_trash_lacks_or_nobody_can_read_there_concerns_nobody() -> None
     metadata = "1-a  metadata 10:00"
     broken, worse = '1-a/events.json  09:00 "{"', f'{inside}/events.json  09:00 "[{{"'
     units = {METADATA: digest_of(METADATA, ""), STREAM: digest_of(STREAM, "[1]"), "extra:A.md": digest_of(NOTE, '"x"')}
-    memory = Memory(agreed={"jp-c1": Agreed(units, None, None, None, "1-a")})
+    baseline = Baseline(agreed={"jp-c1": BaselineEntry(units, None, None, None, "1-a")})
     for store, workspace, found in (
         ([f"{metadata}  stream 09:00 [1]", *notes], [f"{inside}  metadata 09:00"], []),
         ([metadata, *notes], [f"{inside}  metadata 09:00"], []),
@@ -543,18 +545,18 @@ def test_what_the_trash_lacks_or_nobody_can_read_there_concerns_nobody() -> None
             [(name, Outcome.TO_STORE) for name in (METADATA, STREAM, *(f"extra:{each}.md" for each in "ABCDE"))],
         ),
     ):
-        verdicts = decide_carried(view_of(stored(*store), here(*workspace), memory), memory, Policy())
+        verdicts = decide_carried(view_of(stored(*store), here(*workspace), baseline), baseline, Policy())
         assert [(verdict.unit, verdict.outcome) for verdict in verdicts] == found
 
 
 def test_where_the_store_hides_something_edits_are_saved_and_only_removals_wait() -> None:
     agreed = {METADATA: digest_of(METADATA, ""), NOTE: digest_of(NOTE, '"x"')}
-    memory = Memory(agreed={"jp-c1": Agreed(agreed, None, None, None, "1-a")})
+    baseline = Baseline(agreed={"jp-c1": BaselineEntry(agreed, None, None, None, "1-a")})
     view = view_of(
-        stored("1-a  metadata 09:00"), here('1-a  metadata 09:30 title "B"', '1-a/NOTE.md  09:00 "x"'), memory
+        stored("1-a  metadata 09:00"), here('1-a  metadata 09:30 title "B"', '1-a/NOTE.md  09:00 "x"'), baseline
     )
     doubt = replace(CLEAR, store_doubtful=("1-a/link",))
-    verdicts = decide_units(view, memory, Policy(), doubt)
+    verdicts = decide_units(view, baseline, Policy(), doubt)
     assert [(verdict.unit, verdict.case, verdict.outcome) for verdict in verdicts] == [
         (METADATA, 11, Outcome.TO_STORE),
         (NOTE, 7, Outcome.WAIT),
@@ -578,13 +580,13 @@ def test_a_file_that_is_missing_here_is_published_only_where_the_conversation_is
     kind: IntentKind | None, agreed: bool, local: bool, policy: Policy, outcome: Outcome
 ) -> None:
     units = {STREAM: digest_of(STREAM, "[1]")}
-    memory = Memory(
-        agreed={"jp-c1": Agreed(units, None, None, None, "1-a")} if agreed else {},
+    baseline = Baseline(
+        agreed={"jp-c1": BaselineEntry(units, None, None, None, "1-a")} if agreed else {},
         intents={"jp-c1": Intent(kind)} if kind is not None else {},
     )
     flag = " local" if local else ""
-    view = view_of(stored(f"1-a  metadata 09:00{flag}  stream 09:00 [1]"), here("1-a  metadata 09:00"), memory)
-    assert decide_unit(view, STREAM, memory, policy).outcome is outcome
+    view = view_of(stored(f"1-a  metadata 09:00{flag}  stream 09:00 [1]"), here("1-a  metadata 09:00"), baseline)
+    assert decide_unit(view, STREAM, baseline, policy).outcome is outcome
 
 
 def test_only_the_newest_entry_of_the_history_is_no_older_version() -> None:
@@ -598,14 +600,14 @@ def test_only_the_newest_entry_of_the_history_is_no_older_version() -> None:
 
 
 def united(store: str, workspace: str, *, bare: str = "") -> Verdict:
-    memory = Memory(agreed={"jp-c1": Agreed({STREAM: digest_of(STREAM, "[1 2]")}, None, None, None, "1-a")})
-    view = view_of(stored(*lines(STREAM, store)), here(*lines(STREAM, workspace)), memory)
+    baseline = Baseline(agreed={"jp-c1": BaselineEntry({STREAM: digest_of(STREAM, "[1 2]")}, None, None, None, "1-a")})
+    view = view_of(stored(*lines(STREAM, store)), here(*lines(STREAM, workspace)), baseline)
     if bare:
         unit = view.side(Side(bare)).units[STREAM]
         plain = replace(unit, copy=replace(unit.copy, stream=replace(unit.stream, content=None)))
         units = {**view.side(Side(bare)).units, STREAM: plain}
         view = replace(view, **{bare: replace(view.side(Side(bare)), units=units)})
-    return decide_unit(view, STREAM, memory, Policy())
+    return decide_unit(view, STREAM, baseline, Policy())
 
 
 def test_a_united_stream_has_the_edit_what_was_added_and_the_configuration_that_was_changed() -> None:
@@ -630,7 +632,7 @@ def test_what_is_too_large_to_be_held_is_not_united(side: str) -> None:
 
 def test_units_come_in_the_order_metadata_stream_extras() -> None:
     view = view_of(stored(SOUND, '1-a/A.md  09:00 "x"'), here(SOUND, '1-a/NOTE.md  09:00 "x"'))
-    names = [verdict.unit for verdict in decide_units(view, Memory(), Policy(), CLEAR)]
+    names = [verdict.unit for verdict in decide_units(view, Baseline(), Policy(), CLEAR)]
     assert names == [METADATA, STREAM, "extra:A.md", NOTE]
 
 
@@ -651,8 +653,8 @@ def test_what_git_is_in_the_middle_of_replaces_nothing(
 ) -> None:
     view = view_of(stored(*lines(STREAM, store)), here(*lines(STREAM, workspace)))
     policy = Policy(stream=rule, git_busy="a merge")
-    (verdict,) = (each for each in decide_units(view, Memory(), policy, CLEAR) if each.unit == STREAM)
+    (verdict,) = (each for each in decide_units(view, Baseline(), policy, CLEAR) if each.unit == STREAM)
     assert (verdict.outcome, verdict.forks) == (expected, None)
     assert (verdict.reason is Reason.GIT_BUSY) == (expected is Outcome.HELD)
     decided = replace(policy, decisions={"jp-c1": Take.WORKSPACE})
-    assert Outcome.TO_STORE in {each.outcome for each in decide_units(view, Memory(), decided, CLEAR)}
+    assert Outcome.TO_STORE in {each.outcome for each in decide_units(view, Baseline(), decided, CLEAR)}

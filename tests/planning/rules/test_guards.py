@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import LOST, Intent, IntentKind, Memory
+from reconcile.model.baseline import LOST, Baseline, Intent, IntentKind
 from reconcile.model.snapshot import Foreign, Problem, Side, Snapshot
 from reconcile.planning.rules.guards import Sides, hidden_directories, is_bulk, look_at_sides
 from tests.support.building import agreed_on, here, seen, stored
@@ -104,20 +104,20 @@ ANEW: dict[str, tuple[list[str], list[str], list[str], bool]] = {
 
 @pytest.mark.parametrize(("known", "buried", "store", "emptied"), ANEW.values(), ids=ANEW)
 def test_a_store_that_was_begun_anew(known: list[str], buried: list[str], store: list[str], emptied: bool) -> None:
-    memory = replace(agreed_on(*known), tombstones={each: frozenset({"digest"}) for each in buried})
-    assert look_at_sides(stored(*store), here(*known), memory, FORMAT).store_emptied is emptied
+    baseline = replace(agreed_on(*known), tombstones={each: frozenset({"digest"}) for each in buried})
+    assert look_at_sides(stored(*store), here(*known), baseline, FORMAT).store_emptied is emptied
 
 
 def test_a_store_in_which_another_checkout_knows_something_was_not_begun_anew() -> None:
     """Whether it is one or another that is missing, what is still there tells that only some were removed."""
-    memory = agreed_on(ONE, TWO)
-    here_alone = replace(memory, agreed={"jp-c1": memory.agreed["jp-c1"]})
+    baseline = agreed_on(ONE, TWO)
+    here_alone = replace(baseline, agreed={"jp-c1": baseline.agreed["jp-c1"]})
     assert look_at_sides(stored(THREE), here(ONE), here_alone, FORMAT).store_emptied
     assert not look_at_sides(stored(TWO, THREE), here(ONE), here_alone, FORMAT).store_emptied
 
 
 def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:
-    assert look_at_sides(stored(), here(), Memory(), FORMAT) == CLEAR
+    assert look_at_sides(stored(), here(), Baseline(), FORMAT) == CLEAR
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_nothing_was_there_before_so_that_nothing_is_missing() -> None:
     ids=lambda value: value.kind.value if isinstance(value, Intent) else str(value),
 )
 def test_an_empty_workspace_is_strange_only_where_something_was_there(intent: Intent | None, expected: bool) -> None:
-    memory = replace(agreed_on(ONE), intents={"jp-c1": intent} if intent else {})
-    assert look_at_sides(stored(ONE), here(), memory, FORMAT).workspace_emptied is expected
-    buried = replace(memory, tombstones={"jp-c1": frozenset({"digest"})})
+    baseline = replace(agreed_on(ONE), intents={"jp-c1": intent} if intent else {})
+    assert look_at_sides(stored(ONE), here(), baseline, FORMAT).workspace_emptied is expected
+    buried = replace(baseline, tombstones={"jp-c1": frozenset({"digest"})})
     assert not look_at_sides(stored(ONE), here(), buried, FORMAT).workspace_emptied
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
@@ -23,8 +23,8 @@ KNOWN = agreed_on(ONE, BESIDE)
 FRESH = agreed_on(BESIDE)
 
 
-def presence(store: Snapshot, workspace: Snapshot, memory: Memory, policy: Policy | None = None) -> Presence:
-    return board_of(store, workspace, memory, policy).presences["jp-c1"]
+def presence(store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy | None = None) -> Presence:
+    return board_of(store, workspace, baseline, policy).presences["jp-c1"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Row:
 
     store: str
     workspace: str
-    memory: Memory
+    baseline: Baseline
     goal: Goal
     case: int
     state: str
@@ -44,7 +44,7 @@ class Row:
         return presence(
             stored(*filter(None, [self.store]), BESIDE),
             here(*filter(None, [self.workspace]), BESIDE),
-            self.memory,
+            self.baseline,
             self.policy,
         )
 
@@ -54,8 +54,8 @@ def digests(line: str) -> frozenset[str]:
     return frozenset(unit.digest for unit in units.values() if unit.digest is not None)
 
 
-def intending(intent: Intent, memory: Memory = KNOWN) -> Memory:
-    return replace(memory, intents={"jp-c1": intent})
+def intending(intent: Intent, baseline: Baseline = KNOWN) -> Baseline:
+    return replace(baseline, intents={"jp-c1": intent})
 
 
 REMOVED = Intent(IntentKind.REMOVED, place="1-a")
@@ -115,7 +115,7 @@ DRAFT = '1-a/QUERY_MESSAGE.md  09:00 "x"'
 
 
 @pytest.mark.parametrize(
-    ("store", "workspace", "memory", "case"),
+    ("store", "workspace", "baseline", "case"),
     [
         ([ONE, DRAFT], [], KNOWN, 9),
         ([ONE, DRAFT], [ONE], FRESH, 5),
@@ -124,9 +124,9 @@ DRAFT = '1-a/QUERY_MESSAGE.md  09:00 "x"'
     ],
 )
 def test_the_case_of_a_conversation_is_about_what_was_agreed_on_or_else_about_all_units(
-    store: list[str], workspace: list[str], memory: Memory, case: int
+    store: list[str], workspace: list[str], baseline: Baseline, case: int
 ) -> None:
-    assert presence(stored(*store, BESIDE), here(*workspace, BESIDE), memory).case == case
+    assert presence(stored(*store, BESIDE), here(*workspace, BESIDE), baseline).case == case
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
@@ -212,7 +212,7 @@ def test_an_edit_is_saved_whatever_is_hidden_in_a_directory_of_the_store() -> No
 
 
 @pytest.mark.parametrize(
-    ("workspace", "memory", "state"),
+    ("workspace", "baseline", "state"),
     [
         (here(), KNOWN, "projected"),
         (
@@ -224,8 +224,10 @@ def test_an_edit_is_saved_whatever_is_hidden_in_a_directory_of_the_store() -> No
     ],
     ids=["the workspace is empty", "the same, and it was never there", "its directory can't be read"],
 )
-def test_nothing_is_inferred_from_an_absence_that_was_not_seen(workspace: Snapshot, memory: Memory, state: str) -> None:
-    found = presence(stored(ONE, BESIDE), workspace, memory)
+def test_nothing_is_inferred_from_an_absence_that_was_not_seen(
+    workspace: Snapshot, baseline: Baseline, state: str
+) -> None:
+    found = presence(stored(ONE, BESIDE), workspace, baseline)
     assert (found.goal, found.state, found.intent) == (Goal.NOTHING, state, None)
 
 
@@ -241,8 +243,8 @@ def test_a_child_that_went_with_its_parent_waits_for_it() -> None:
 
 
 def test_a_child_waits_also_for_a_parent_that_nobody_knows_any_more() -> None:
-    memory = replace(BOTH, agreed={key: each for key, each in BOTH.agreed.items() if key != "jp-c2"})
-    assert presence(stored(CHILD, BESIDE), here(BESIDE), memory).intent == WAITING
+    baseline = replace(BOTH, agreed={key: each for key, each in BOTH.agreed.items() if key != "jp-c2"})
+    assert presence(stored(CHILD, BESIDE), here(BESIDE), baseline).intent == WAITING
 
 
 ARCHIVED = f".archive/{ONE}"
@@ -251,7 +253,7 @@ AWAY = Presence(Goal.NOTHING, 9, "archived")
 
 
 @pytest.mark.parametrize(
-    ("memory", "workspace", "found"),
+    ("baseline", "workspace", "found"),
     [
         (intending(Intent(IntentKind.PROJECTED)), here(BESIDE), ASKED),
         (intending(replace(WAITING, waits_for="jp-c8")), here(BESIDE), AWAY),
@@ -264,9 +266,9 @@ AWAY = Presence(Goal.NOTHING, 9, "archived")
     ],
 )
 def test_what_is_archived_comes_back_where_it_was_asked_for(
-    memory: Memory, workspace: Snapshot, found: Presence
+    baseline: Baseline, workspace: Snapshot, found: Presence
 ) -> None:
-    assert presence(stored(ARCHIVED, BESIDE), workspace, memory) == found
+    assert presence(stored(ARCHIVED, BESIDE), workspace, baseline) == found
 
 
 def test_what_goes_without_ever_having_been_agreed_on_has_no_place() -> None:
@@ -300,8 +302,8 @@ def test_a_version_is_old_by_both_of_its_units() -> None:
         (retitled, (stream, "9"), (metadata, "9"), Goal.REMOVED_BEFORE),
         (retitled, (stream, "9"), ("0", metadata), Goal.IMPORT),
     ):
-        memory = replace(KNOWN, history={("jp-c1", STREAM): streams, ("jp-c1", METADATA): titles})
-        assert presence(stored(BESIDE), here(workspace, BESIDE), memory).goal is goal
+        baseline = replace(KNOWN, history={("jp-c1", STREAM): streams, ("jp-c1", METADATA): titles})
+        assert presence(stored(BESIDE), here(workspace, BESIDE), baseline).goal is goal
 
 
 def test_a_base_configuration_alone_is_damage_unless_the_rest_was_there() -> None:

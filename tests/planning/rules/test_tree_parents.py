@@ -7,7 +7,7 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Memory
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry
 from reconcile.model.snapshot import METADATA, STREAM, Metadata, ParentKind, ParentRef
 from reconcile.planning.rules.content import Outcome, Verdict
 from reconcile.planning.rules.tree import Parentage, decide_parent, stated_alone, states
@@ -19,13 +19,13 @@ SAYS = {"nothing": "", "none": "parent null", "2": "parent 2", "3": "parent 3", 
 NUMBERS = {"none": None, "2": "jp-c2", "3": "jp-c3"}
 
 
-def memory_of(base: str) -> Memory:
+def memory_of(base: str) -> Baseline:
     """Return a memory in which this parent was agreed on; a first run where nothing is known."""
     if base == "unknown":
-        return Memory()
+        return Baseline()
     parent = NUMBERS[base]
-    agreed = Agreed({METADATA: "another", STREAM: "another"}, parent, "A", parent, "1-a")
-    return Memory(agreed={"jp-c1": agreed}, parents={"jp-c1": parent})
+    agreed = BaselineEntry({METADATA: "another", STREAM: "another"}, parent, "A", parent, "1-a")
+    return Baseline(agreed={"jp-c1": agreed}, parents={"jp-c1": parent})
 
 
 def decided(base: str, store: str, workspace: str, times: tuple[str, str], path: str = "1-a") -> Parentage:
@@ -80,7 +80,7 @@ def test_every_combination_follows_the_rule(base: str) -> None:
 
 
 NESTED = "2-b/conversations/1-a"
-AGREED = Agreed({}, "jp-c2", "A", "jp-c2", NESTED)
+AGREED = BaselineEntry({}, "jp-c2", "A", "jp-c2", NESTED)
 
 
 def nested(*, in_sync: bool, path: str = NESTED) -> Parentage:
@@ -91,7 +91,7 @@ def nested(*, in_sync: bool, path: str = NESTED) -> Parentage:
     agreed = replace(AGREED, units={METADATA: digest})
     title = "A" if in_sync else "B"
     workspace = here(f'{path}  metadata 09:30 title "{title}"', '2-b  metadata 09:00 title "B"')
-    return decide_parent(view_of(store, workspace, Memory(agreed={"jp-c1": agreed})), None)
+    return decide_parent(view_of(store, workspace, Baseline(agreed={"jp-c1": agreed})), None)
 
 
 def test_an_absent_key_makes_a_root_in_a_nested_copy_that_is_otherwise_in_sync() -> None:
@@ -129,7 +129,7 @@ def test_the_store_alone_speaks_where_the_workspaces_metadata_has_lost_and_is_ne
 
 
 def test_another_checkouts_knowledge_counts_where_this_one_has_none() -> None:
-    view = view_of(stored("1-a  metadata 09:00"), here("1-a  metadata 10:00"), Memory(parents={"jp-c1": "jp-c3"}))
+    view = view_of(stored("1-a  metadata 09:00"), here("1-a  metadata 10:00"), Baseline(parents={"jp-c1": "jp-c3"}))
     assert decide_parent(view, None) == Parentage("jp-c3")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Agreed, AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry, Committed, Intent, IntentKind
 from reconcile.model.snapshot import METADATA, STREAM, Copy, Side
 from reconcile.planning.rules.views import PLACE, Lead, SideView, View, views_of, without_speakers
 from tests.support.building import agreed_on, here, stored, view_of
@@ -35,18 +35,18 @@ def speaker(side: SideView, unit: str = STREAM) -> str:
 
 def test_the_order_is_that_of_the_ids_and_of_some_only_these_are_looked_at() -> None:
     store, workspace = stored(at("10-j"), at("9-i")), here(at("3-c"))
-    memory = replace(KNOWN, agreed={"jp-c4": KNOWN.agreed["jp-c1"]})
-    assert list(views_of(store, workspace, memory, RULES)) == ["jp-c3", "jp-c4", "jp-c9", "jp-c10"]
-    assert list(views_of(store, workspace, memory, RULES, {"jp-c10", "jp-c4"})) == ["jp-c4", "jp-c10"]
+    baseline = replace(KNOWN, agreed={"jp-c4": KNOWN.agreed["jp-c1"]})
+    assert list(views_of(store, workspace, baseline, RULES)) == ["jp-c3", "jp-c4", "jp-c9", "jp-c10"]
+    assert list(views_of(store, workspace, baseline, RULES, {"jp-c10", "jp-c4"})) == ["jp-c4", "jp-c10"]
 
 
 def test_the_parent_that_was_agreed_on_is_known_though_no_other_checkout_knows_one() -> None:
-    agreed = Agreed({}, "jp-c2", "A", None, "1-a")
-    view = view_of(stored(A), here(A), Memory(agreed={"jp-c1": agreed}))
+    agreed = BaselineEntry({}, "jp-c2", "A", None, "1-a")
+    view = view_of(stored(A), here(A), Baseline(agreed={"jp-c1": agreed}))
     assert (view.known_parent, view.base_parent, view.parent_is_known) == ("jp-c2", "jp-c2", True)
-    elsewhere = view_of(stored(A), here(A), Memory(agreed={"jp-c1": agreed}, parents={"jp-c1": "jp-c3"}))
+    elsewhere = view_of(stored(A), here(A), Baseline(agreed={"jp-c1": agreed}, parents={"jp-c1": "jp-c3"}))
     assert (elsewhere.known_parent, elsewhere.base_parent) == ("jp-c3", "jp-c2")
-    assert view_of(stored(A), here(A), Memory(parents={"jp-c1": None})).parent_is_known
+    assert view_of(stored(A), here(A), Baseline(parents={"jp-c1": None})).parent_is_known
     assert not view_of(stored(A), here(A)).parent_is_known
 
 
@@ -94,28 +94,28 @@ LATER = A.replace("09:00", "10:00")
 WORKSPACES = {
     "where it was": (KNOWN, [at("0/conversations/1-z", LATER), A], ("1-a", ["0/conversations/1-z"])),
     "a whole one": (KNOWN, [A.replace("stream 09:00 [1]", ""), at("1-z")], ("1-z", ["1-a"])),
-    "the newest": (Memory(), [A, at("1-z", LATER)], ("1-z", ["1-a"])),
+    "the newest": (Baseline(), [A, at("1-z", LATER)], ("1-z", ["1-a"])),
     "the newest by what is managed": (
-        Memory(),
+        Baseline(),
         [at("1-z"), '1-z/NOTE.md  11:00 "x"', at("1-b", LATER)],
         ("1-b", ["1-z"]),
     ),
     "the one that lies higher": (
-        Memory(),
+        Baseline(),
         [at("0/conversations/1-a"), at("1-z")],
         ("1-z", ["0/conversations/1-a"]),
     ),
-    "the first of them": (Memory(), [at("1-c"), at("1-a"), at("1-b")], ("1-a", ["1-b", "1-c"])),
-    "a live one; what is archived beside it is left alone": (Memory(), [A, at(".archive/1-z", LATER)], ("1-a", [])),
-    "an archived one where that is all": (Memory(), [at(".archive/1-z")], (".archive/1-z", [])),
+    "the first of them": (Baseline(), [at("1-c"), at("1-a"), at("1-b")], ("1-a", ["1-b", "1-c"])),
+    "a live one; what is archived beside it is left alone": (Baseline(), [A, at(".archive/1-z", LATER)], ("1-a", [])),
+    "an archived one where that is all": (Baseline(), [at(".archive/1-z")], (".archive/1-z", [])),
 }
 
 
-@pytest.mark.parametrize(("memory", "lines", "found"), WORKSPACES.values(), ids=WORKSPACES)
+@pytest.mark.parametrize(("baseline", "lines", "found"), WORKSPACES.values(), ids=WORKSPACES)
 def test_which_directory_of_the_workspace_stays(
-    memory: Memory, lines: list[str], found: tuple[str | None, list[str]]
+    baseline: Baseline, lines: list[str], found: tuple[str | None, list[str]]
 ) -> None:
-    assert kept(view_of(stored(A), here(PARENT, *lines), memory).workspace) == found
+    assert kept(view_of(stored(A), here(PARENT, *lines), baseline).workspace) == found
 
 
 def test_of_what_the_store_has_archived_the_archived_directory_stays_and_the_live_one_goes() -> None:
@@ -138,13 +138,13 @@ def test_a_directory_without_files_of_its_own_is_there_while_others_lie_in_it(be
     note, inside = '1-a/NOTE.md  09:00 "x"', f"1-a/conversations/3-c/conversations/4-d  {below}"
     sides = stored(A), here(note, inside, PARENT)
     assert kept(view_of(*sides, KNOWN).workspace)[0] == "1-a"
-    for memory, main in (
+    for baseline, main in (
         (replace(KNOWN, intents={"jp-c1": Intent(IntentKind.PROJECTED)}), "1-a"),
         (replace(KNOWN, intents={"jp-c1": Intent(IntentKind.LOCAL)}), None),
         (replace(KNOWN, intents={"jp-c1": Intent(IntentKind.REMOVED)}), None),
-        (Memory(), None),
+        (Baseline(), None),
     ):
-        found = view_of(*sides, memory).workspace
+        found = view_of(*sides, baseline).workspace
         assert (kept(found)[0], paths(found.husks)) == (main, [] if main else ["1-a"])
     assert kept(view_of(stored(PARENT), sides[1], KNOWN).workspace)[0] is None
     assert kept(view_of(stored(A), here(note, PARENT), KNOWN).workspace)[0] is None
@@ -170,8 +170,8 @@ OLDER = replace(KNOWN, history={("jp-c1", STREAM): (stream_of(OLD), stream_of(A)
 
 
 def test_the_newest_edit_speaks_and_others_are_its_rivals() -> None:
-    def of(*lines: str, memory: Memory = OLDER) -> tuple[str, list[str]]:
-        side = view_of(stored(A), here(*lines), memory).workspace
+    def of(*lines: str, baseline: Baseline = OLDER) -> tuple[str, list[str]]:
+        side = view_of(stored(A), here(*lines), baseline).workspace
         return speaker(side), [unit.copy.path for unit in side.rivals if unit.name == STREAM]
 
     newest = A.replace("09:00 [1]", "11:00 [1 3]")
@@ -183,13 +183,13 @@ def test_the_newest_edit_speaks_and_others_are_its_rivals() -> None:
     assert of(at("1-z", OLD), at("1-y", OLD.replace("10:00", "08:00"))) == ("1-z", [])
     broken = ["1-z  metadata 09:00", '1-z/events.json  12:00 "["']
     assert of(A, *broken) == ("1-a", [])
-    assert of(A, *broken, memory=Memory()) == ("1-a", [])
+    assert of(A, *broken, baseline=Baseline()) == ("1-a", [])
     replaced = replace(KNOWN, history={("jp-c1", STREAM): (stream_of(A), stream_of(NEW))})
-    assert of(A, at("1-y", NEW), memory=replaced) == ("1-y", [])
+    assert of(A, at("1-y", NEW), baseline=replaced) == ("1-y", [])
     both_old = replace(KNOWN, history={("jp-c1", STREAM): (stream_of(OLD), stream_of(A), "newest")})
-    assert of(A, at("1-z", OLD.replace("10:00", "08:00")), memory=both_old) == ("1-a", [])
+    assert of(A, at("1-z", OLD.replace("10:00", "08:00")), baseline=both_old) == ("1-a", [])
     long = replace(KNOWN, history={("jp-c1", STREAM): ("first", stream_of(OLD), stream_of(A))})
-    assert of(A, at("1-z", OLD), memory=long) == ("1-a", [])
+    assert of(A, at("1-z", OLD), baseline=long) == ("1-a", [])
 
 
 def test_a_side_may_be_told_to_let_the_directory_that_stays_speak() -> None:
@@ -227,7 +227,7 @@ LEADS = {
 def test_who_says_whether_it_is_archived(agreed: str, older: Side | None, lead: Lead, swapped: bool) -> None:
     ours, theirs = (ARCHIVED, LIVE) if swapped else (LIVE, ARCHIVED)
     base = {"": "", LIVE: ours, ARCHIVED: theirs}[agreed]
-    known = Memory(agreed={"jp-c1": Agreed({}, None, None, None, base)} if base else {})
+    known = Baseline(agreed={"jp-c1": BaselineEntry({}, None, None, None, base)} if base else {})
     store, workspace = stored(at(ours)), here(at(theirs))
     found = replace(known, committed={"jp-c1": Committed(theirs, older, "c1")})
     view = view_of(store, workspace, found)
@@ -235,8 +235,8 @@ def test_who_says_whether_it_is_archived(agreed: str, older: Side | None, lead: 
     assert view.archived is (swapped if lead is Lead.STORE else not swapped)
     assert view.archived_in_store is (not swapped if lead is Lead.WORKSPACE else swapped)
     elsewhere = replace(known, committed={"jp-c1": Committed("9-z", older, "c1")})
-    for memory in (known, elsewhere):
-        assert view_of(store, workspace, memory).lead is Lead.STORE
+    for baseline in (known, elsewhere):
+        assert view_of(store, workspace, baseline).lead is Lead.STORE
     stays = replace(known, asides={("jp-c1", PLACE): view.parted})
     assert view_of(store, workspace, stays).lead is Lead.NEITHER
     other = AsideRecord(AsideKind.PLACED, view.parted.store, "9-z")

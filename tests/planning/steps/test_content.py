@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Intent, IntentKind, Memory
+from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Action, Kind, Plan
 from reconcile.model.policy import Localize, Policy, Remove
@@ -29,9 +29,9 @@ def shown(plan: Plan) -> list[tuple[str, str, str]]:
     return [(action.kind.value, action.unit, str(action.target)) for action in plan.actions]
 
 
-def diverging(*store: str, memory: Memory | None = None, policy: Policy | None = None) -> Plan:
+def diverging(*store: str, baseline: Baseline | None = None, policy: Policy | None = None) -> Plan:
     """Two continuations, of which the workspace's is the newer."""
-    return plan_of(stored(OURS, *store), here(THEIRS), memory or agreed_on(A), policy)
+    return plan_of(stored(OURS, *store), here(THEIRS), baseline or agreed_on(A), policy)
 
 
 def test_the_winner_is_written_after_the_loser_lives_on() -> None:
@@ -64,8 +64,8 @@ def test_an_archived_one_is_forked_too() -> None:
 
 def test_forks_of_one_run_have_ids_that_nobody_has() -> None:
     two = [line.replace("1-a", "2-b") for line in (A, OURS, THEIRS)]
-    memory = agreed_on(A, two[0])
-    first, second = of(plan_of(stored(OURS, two[1]), here(THEIRS, two[2]), memory), Kind.FORK)
+    baseline = agreed_on(A, two[0])
+    first, second = of(plan_of(stored(OURS, two[1]), here(THEIRS, two[2]), baseline), Kind.FORK)
     assert first.conversation != second.conversation
     number = first.conversation.removeprefix("jp-c")
     (again,) = of(
@@ -106,7 +106,7 @@ def test_a_fork_says_what_it_is(title: str, forked: str) -> None:
 @pytest.mark.parametrize("kind", list(IntentKind))
 def test_a_fork_is_local_where_its_source_is_and_else_nobody_has_asked_for_it(kind: IntentKind) -> None:
     intent = Intent(kind)
-    plan = diverging(memory=replace(agreed_on(A), intents={"jp-c1": intent}))
+    plan = diverging(baseline=replace(agreed_on(A), intents={"jp-c1": intent}))
     (fork,) = of(plan, Kind.FORK)
     assert dict(plan.intents).get(fork.conversation) == (intent if kind is IntentKind.LOCAL else None)
 
@@ -140,12 +140,12 @@ def test_a_file_that_the_winner_lacks_goes_also_where_the_others_are_equal() -> 
 def test_a_stream_that_is_made_of_two_goes_where_the_directory_is_that_stays() -> None:
     """The store's version speaks from a second directory, and the old form has no file of the base configuration."""
     base = LEGACY.replace("[1]", "[1 2]")
-    memory = agreed_on(base)
+    baseline = agreed_on(base)
     edited = [
         LEGACY.replace("[1]", "[9]").replace("09:30", "08:00"),
         base.replace("1-a ", "1-b ").replace("[1 2]", "[1x 2]"),
     ]
-    plan = plan_of(stored(*edited), here(base.replace("[1 2]", "[1 2 3]").replace("09:30", "10:00")), memory)
+    plan = plan_of(stored(*edited), here(base.replace("[1 2]", "[1 2 3]").replace("09:30", "10:00")), baseline)
     (copy,) = (each for each in of(plan, Kind.COPY) if each.unit == STREAM)
     (project,) = of(plan, Kind.PROJECT)
     united = StreamText("1x 2 3", 0, "legacy").files()["events.json"]
@@ -155,13 +155,13 @@ def test_a_stream_that_is_made_of_two_goes_where_the_directory_is_that_stays() -
 
 
 def test_the_configuration_that_was_changed_goes_with_a_stream_that_is_made_of_two() -> None:
-    memory = agreed_on(A.replace("[1]", "[1 2]"))
+    baseline = agreed_on(A.replace("[1]", "[1 2]"))
     ours, theirs = A.replace("[1]", "[1 2 3]"), A.replace("[1]", "[1x 2] b2")
     for store, workspace, copied, projected in (
         (ours, theirs, ["base_config.json", "events.json"], ["events.json"]),
         (theirs, ours, ["events.json"], ["base_config.json", "events.json"]),
     ):
-        plan = plan_of(stored(store), here(workspace.replace("09:00", "09:30")), memory)
+        plan = plan_of(stored(store), here(workspace.replace("09:00", "09:30")), baseline)
         (copy,), (project,) = (of(plan, kind) for kind in (Kind.COPY, Kind.PROJECT))
         assert [write.target.path.partition("/")[2] for write in copy.writes] == copied
         assert [write.target.path.partition("/")[2] for write in project.writes] == projected
@@ -222,16 +222,16 @@ KNOWN = replace(agreed_on(PARENT, f"2-b/conversations/{CHILD}"))
 
 
 def test_a_parent_that_was_stripped_is_put_back_as_it_is_imported() -> None:
-    memory = replace(KNOWN, agreed={"jp-c2": KNOWN.agreed["jp-c2"]})
-    plan = plan_of(stored(PARENT), here(PARENT, STRIPPED), memory)
+    baseline = replace(KNOWN, agreed={"jp-c2": KNOWN.agreed["jp-c2"]})
+    plan = plan_of(stored(PARENT), here(PARENT, STRIPPED), baseline)
     (put,) = of(plan, Kind.SET_PARENT, Side.STORE)
     assert put.reason is Reason.PARENT_STRIPPED
 
 
 def test_and_as_it_is_projected() -> None:
-    memory = replace(KNOWN, agreed={"jp-c2": KNOWN.agreed["jp-c2"]})
+    baseline = replace(KNOWN, agreed={"jp-c2": KNOWN.agreed["jp-c2"]})
     policy = Policy(missing=Missing.REPROJECT)
-    plan = plan_of(stored(PARENT, STRIPPED), here(PARENT), memory, policy)
+    plan = plan_of(stored(PARENT, STRIPPED), here(PARENT), baseline, policy)
     assert len(of(plan, Kind.SET_PARENT, Side.STORE)) == 1
     assert of(plan, Kind.PROJECT)[0].target.path == "2-b/conversations/1-z"
 
@@ -239,13 +239,13 @@ def test_and_as_it_is_projected() -> None:
 def test_but_not_while_its_stream_is_behind() -> None:
     child = CHILD.replace("[1]", "[1 2]")
     store, workspace = STRIPPED.replace("[1]", "[1 2]"), CHILD.replace("stream 09:00", "stream 09:40")
-    memory = agreed_on(PARENT, f"2-b/conversations/{child}")
-    plan = plan_of(stored(PARENT, store), here(PARENT, f"2-b/conversations/{workspace}"), memory)
+    baseline = agreed_on(PARENT, f"2-b/conversations/{child}")
+    plan = plan_of(stored(PARENT, store), here(PARENT, f"2-b/conversations/{workspace}"), baseline)
     assert {action.kind for action in plan.actions} == {Kind.AGE}
 
 
 def test_nor_in_a_directory_that_leaves() -> None:
-    memory = replace(
+    baseline = replace(
         agreed_on(
             PARENT,
             CHILD,
@@ -254,7 +254,7 @@ def test_nor_in_a_directory_that_leaves() -> None:
     )
     stripped = CHILD.replace(" parent 2", "")
     policy = Policy(request=Localize(("jp-c1",)))
-    plan = plan_of(stored(PARENT, CHILD), here(PARENT, stripped), memory, policy)
+    plan = plan_of(stored(PARENT, CHILD), here(PARENT, stripped), baseline, policy)
     assert not of(plan, Kind.SET_PARENT)
 
 
@@ -266,14 +266,14 @@ def test_an_older_version_is_put_below_the_newest_of_the_stores_files() -> None:
 
 
 def test_of_one_time_with_the_stores_it_is_aged_and_below_it_left_alone() -> None:
-    memory = agreed_on(A.replace("[1]", "[1 2]"))
+    baseline = agreed_on(A.replace("[1]", "[1 2]"))
     known = view_of(stored(A), here()).store.digest(STREAM) or ""
-    memory = replace(
-        memory, history=dict(memory.history) | {("jp-c1", STREAM): (known, *memory.history["jp-c1", STREAM])}
+    baseline = replace(
+        baseline, history=dict(baseline.history) | {("jp-c1", STREAM): (known, *baseline.history["jp-c1", STREAM])}
     )
     store = stored(A.replace("[1]", "[1 2]"))
-    assert len(of(plan_of(store, here(A), memory), Kind.AGE)) == 1
-    assert not of(plan_of(store, here(A.replace("stream 09:00", "stream 08:59")), memory), Kind.AGE)
+    assert len(of(plan_of(store, here(A), baseline), Kind.AGE)) == 1
+    assert not of(plan_of(store, here(A.replace("stream 09:00", "stream 08:59")), baseline), Kind.AGE)
 
 
 def with_time(snapshot: Snapshot, mtime_ns: int) -> Snapshot:
@@ -286,11 +286,11 @@ def with_time(snapshot: Snapshot, mtime_ns: int) -> Snapshot:
 @pytest.mark.parametrize(("above", "aged"), [(0, []), (1, [EARLIEST_NS])])
 def test_nothing_is_older_than_the_earliest_time(above: int, aged: list[int]) -> None:
     newer = A.replace("[1]", "[1 2]")
-    memory = agreed_on(newer)
+    baseline = agreed_on(newer)
     known = view_of(stored(A), here()).store.digest(STREAM) or ""
-    history = {**memory.history, ("jp-c1", STREAM): (known, *memory.history["jp-c1", STREAM])}
+    history = {**baseline.history, ("jp-c1", STREAM): (known, *baseline.history["jp-c1", STREAM])}
     sides = with_time(stored(newer), EARLIEST_NS), with_time(here(A), EARLIEST_NS + above)
-    assert [age.mtime_ns for age in of(plan_of(*sides, replace(memory, history=history)), Kind.AGE)] == aged
+    assert [age.mtime_ns for age in of(plan_of(*sides, replace(baseline, history=history)), Kind.AGE)] == aged
 
 
 def test_a_directory_of_the_store_that_has_to_stay_is_left_as_it_is() -> None:
@@ -305,7 +305,7 @@ def test_a_directory_of_the_workspace_that_has_to_stay_keeps_what_was_kept_apart
     below = ["1-z/conversations/2-b  stream 09:00 [1]", '1-z/conversations/2-b/metadata.json  09:00 "{"']
     older = A.replace("1-a", "1-z").replace("09:00", "08:00").replace('"A"', '"Z"')
     store, workspace = stored(A.replace('"A"', '"S"')), here(A.replace('"A"', '"W"'), older, *below)
-    plan = plan_of(store, workspace, Memory(), Policy(decisions={"jp-c1": Take.KEEP}))
+    plan = plan_of(store, workspace, Baseline(), Policy(decisions={"jp-c1": Take.KEEP}))
     assert not of(plan, Kind.PROJECT)
 
 
@@ -319,9 +319,9 @@ def test_nor_is_what_is_incomplete_in_it_mended() -> None:
 
 def test_where_the_stores_own_directory_has_no_stream_nothing_is_aged() -> None:
     newer = A.replace("[1]", "[1 2]")
-    memory = agreed_on(newer)
+    baseline = agreed_on(newer)
     known = view_of(stored(A), here()).store.digest(STREAM) or ""
-    history = {**memory.history, ("jp-c1", STREAM): (known, *memory.history["jp-c1", STREAM])}
+    history = {**baseline.history, ("jp-c1", STREAM): (known, *baseline.history["jp-c1", STREAM])}
     store = stored('1-a  metadata 09:00 title "A"', "1-z  stream 09:00 [1 2]")
-    plan = plan_of(store, here(A), replace(memory, history=history))
+    plan = plan_of(store, here(A), replace(baseline, history=history))
     assert not of(plan, Kind.AGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Committed, Intent, IntentKind, Memory
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Committed, Intent, IntentKind
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.plan import Action, Expect, Kind, Plan
 from reconcile.model.policy import Localize, Policy, Project
@@ -70,14 +70,14 @@ WHYS = {
 }
 
 
-@pytest.mark.parametrize(("memory", "store", "found"), WHYS.values(), ids=WHYS)
-def test_why_a_directory_moves(memory: Memory, store: tuple[str, ...], found: str) -> None:
-    places = {each.place: conversation for conversation, each in memory.agreed.items()}
+@pytest.mark.parametrize(("baseline", "store", "found"), WHYS.values(), ids=WHYS)
+def test_why_a_directory_moves(baseline: Baseline, store: tuple[str, ...], found: str) -> None:
+    places = {each.place: conversation for conversation, each in baseline.agreed.items()}
     lines = {f"jp-c{line[0]}": line for line in (A, B, C, H)}
-    if "jp-c3" not in memory.agreed:
+    if "jp-c3" not in baseline.agreed:
         lines["jp-c2"] = BELOW_H
     workspace = [place + lines[conversation][3:] for place, conversation in places.items()]
-    moves = of(plan_of(stored(*store), here(*workspace), memory), Kind.MOVE)
+    moves = of(plan_of(stored(*store), here(*workspace), baseline), Kind.MOVE)
     assert [f"{move.reason.value} {move.conversation} {move.target.path}" for move in moves] == (
         [found] if found else []
     )
@@ -106,8 +106,8 @@ def test_where_the_layout_is_another_one_everything_is_placed_anew() -> None:
 
 
 def test_what_is_asked_for_again_goes_to_its_place() -> None:
-    memory = replace(ALL, intents={"jp-c2": Intent(IntentKind.REMOVED)})
-    plan = plan_of(stored(A, B, C, H), here(A, B, H), memory)
+    baseline = replace(ALL, intents={"jp-c2": Intent(IntentKind.REMOVED)})
+    plan = plan_of(stored(A, B, C, H), here(A, B, H), baseline)
     assert [f"{move.reason.value} {move.conversation}" for move in of(plan, Kind.MOVE)] == ["layout jp-c2"]
 
 
@@ -145,33 +145,35 @@ def test_nothing_moves_below_what_cannot_be_placed() -> None:
 )
 def test_new_directories_are_made_only_in_whole_ones(workspace: tuple[str, ...], made: list[str]) -> None:
     intents = {each: Intent(IntentKind.PROJECTED) for each in ("jp-c2", "jp-c3")}
-    memory = replace(agreed_on(A, H), intents=intents)
-    plan = plan_of(stored(A, B, C, H), here(*workspace, H), memory)
+    baseline = replace(agreed_on(A, H), intents=intents)
+    plan = plan_of(stored(A, B, C, H), here(*workspace, H), baseline)
     found = [action.target.path.rpartition("/")[2] for action in of(plan, Kind.PROJECT) if action.unit == WHOLE]
     assert found == made
 
 
 def test_nor_in_one_that_is_new_and_cannot_be_saved() -> None:
-    memory = replace(agreed_on(H), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
+    baseline = replace(agreed_on(H), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
     broken = ['1-a  metadata 09:00 title "A"', '1-a/events.json  09:00 "{"']
-    assert not of(plan_of(stored(B, H), here(*broken, H), memory), Kind.PROJECT)
+    assert not of(plan_of(stored(B, H), here(*broken, H), baseline), Kind.PROJECT)
 
 
 def test_below_one_that_is_behind_or_lies_in_another_that_is_broken_nothing_new_is_made() -> None:
-    memory = replace(agreed_on(A.replace("[1]", "[1 2]"), NESTED_B, H), intents={"jp-c3": Intent(IntentKind.PROJECTED)})
+    baseline = replace(
+        agreed_on(A.replace("[1]", "[1 2]"), NESTED_B, H), intents={"jp-c3": Intent(IntentKind.PROJECTED)}
+    )
     store = stored(A.replace("[1]", "[1 2]"), B, C, H)
-    plan = plan_of(store, here(A.replace("stream 09:00", "stream 09:30"), NESTED_B, H), memory)
+    plan = plan_of(store, here(A.replace("stream 09:00", "stream 09:30"), NESTED_B, H), baseline)
     assert not of(plan, Kind.PROJECT)
 
 
 def test_what_is_to_be_removed_is_no_place_for_new_ones() -> None:
-    memory = replace(agreed_on(A, NESTED_B, H), intents={"jp-c3": Intent(IntentKind.PROJECTED)})
-    plan = plan_of(stored(A, C, H), here(A, NESTED_B, H), memory)
+    baseline = replace(agreed_on(A, NESTED_B, H), intents={"jp-c3": Intent(IntentKind.PROJECTED)})
+    plan = plan_of(stored(A, C, H), here(A, NESTED_B, H), baseline)
     assert [action.target.path for action in of(plan, Kind.PROJECT)] == ["3-c"]
     assert [action.target.path for action in of(plan, Kind.REMOVE_STALE)] == ["1-a/conversations/2-b"]
 
 
-def waiting(place: str = "1-a/conversations/2-b") -> Memory:
+def waiting(place: str = "1-a/conversations/2-b") -> Baseline:
     """Return a memory in which B went with A."""
     intent = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place=place)
     return replace(agreed_on(A, NESTED_B, H), intents={"jp-c2": intent})
@@ -202,11 +204,11 @@ WAITS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Policy, IntentKind | No
 def test_what_waits_for_an_ancestor(
     store: tuple[str, ...], workspace: tuple[str, ...], policy: Policy, kind: IntentKind | None, found: str
 ) -> None:
-    memory = waiting()
-    memory = replace(
-        memory, layout=policy.layout.value, intents={**memory.intents, **({"jp-c1": Intent(kind)} if kind else {})}
+    baseline = waiting()
+    baseline = replace(
+        baseline, layout=policy.layout.value, intents={**baseline.intents, **({"jp-c1": Intent(kind)} if kind else {})}
     )
-    plan = plan_of(stored(*store, H), here(*workspace, H), memory, policy)
+    plan = plan_of(stored(*store, H), here(*workspace, H), baseline, policy)
     made = [action.reason.value for action in of(plan, Kind.PROJECT) if action.conversation == "jp-c2"]
     removed = [
         intent for key, intent in plan.intents if key == "jp-c2" and intent and intent.kind is IntentKind.REMOVED
@@ -221,9 +223,9 @@ def test_what_waits_for_one_that_left_and_is_to_lie_in_another_waits_for_that() 
 
 
 def test_what_waits_for_one_that_nobody_knows_is_removed() -> None:
-    memory = waiting()
-    memory = replace(memory, agreed={key: each for key, each in memory.agreed.items() if key != "jp-c1"})
-    plan = plan_of(stored(FREE_B, H), here(H), memory)
+    baseline = waiting()
+    baseline = replace(baseline, agreed={key: each for key, each in baseline.agreed.items() if key != "jp-c1"})
+    plan = plan_of(stored(FREE_B, H), here(H), baseline)
     assert [(key, intent.kind) for key, intent in plan.intents if intent] == [("jp-c2", IntentKind.REMOVED)]
 
 
@@ -231,8 +233,8 @@ def test_a_fork_of_what_is_local_goes_nowhere_though_everything_else_does() -> N
     ours, theirs = H.replace("[1]", "[1 2]"), H.replace("stream 09:00 [1]", "stream 09:30 [1 3]")
     flat = Policy(layout=Layout.FLAT, missing=Missing.REPROJECT)
     for intents, sides in (({}, [Side.STORE, Side.WORKSPACE]), ({"jp-c8": Intent(IntentKind.LOCAL)}, [Side.STORE])):
-        memory = replace(agreed_on(A, H), intents=intents, layout=Layout.FLAT)
-        plan = plan_of(stored(A, ours), here(A, theirs), memory, flat)
+        baseline = replace(agreed_on(A, H), intents=intents, layout=Layout.FLAT)
+        plan = plan_of(stored(A, ours), here(A, theirs), baseline, flat)
         (fork,) = of(plan, Kind.FORK, Side.STORE)
         assert [each.target.side for each in plan.actions if each.conversation == fork.conversation] == sides
 
@@ -241,8 +243,8 @@ def test_in_a_new_directory_are_the_managed_files_and_what_had_come_from_a_works
     notes = ['2-b/NOTE.md  09:00 "x"', '2-b/QUERY_MESSAGE.md  09:00 "private"']
     agreed = waiting().agreed["jp-c2"]
     units = {**agreed.units, "extra:NOTE.md": "x"}
-    memory = replace(waiting(), agreed={**waiting().agreed, "jp-c2": replace(agreed, units=units)})
-    (made,) = of(plan_of(stored(A, B, *notes, H), here(A, H), memory), Kind.PROJECT)
+    baseline = replace(waiting(), agreed={**waiting().agreed, "jp-c2": replace(agreed, units=units)})
+    (made,) = of(plan_of(stored(A, B, *notes, H), here(A, H), baseline), Kind.PROJECT)
     files = ["metadata.json", "base_config.json", "events.json", "NOTE.md"]
     assert sorted(write.target.path.rpartition("/")[2] for write in made.writes) == sorted(files)
     assert (made.events, made.title, made.case) == ((0, 1), "B", 12)
@@ -271,9 +273,9 @@ def test_a_place_with_somebody_elses_files_is_left_to_them() -> None:
 def test_an_empty_directory_is_no_obstacle_and_one_with_children_is_filled() -> None:
     empty = plan_of(stored(A, B, H), here(A, f"{IN_A}2-b/", H), policy=AGAIN)
     assert [action.unit for action in of(empty, Kind.PROJECT)] == [WHOLE]
-    memory = agreed_on(A, H)
+    baseline = agreed_on(A, H)
     store = stored(A, B, BELOW.removeprefix(f"{IN_A}2-b/conversations/"), H)
-    filled = plan_of(store, here(A, BELOW, H), memory, AGAIN)
+    filled = plan_of(store, here(A, BELOW, H), baseline, AGAIN)
     assert {action.unit: action.events for action in of(filled, Kind.PROJECT)} == {METADATA: None, STREAM: (0, 1)}
     assert {
         action.target.path.rpartition("/")[0] for action in of(filled, Kind.PROJECT) if action.unit == METADATA
@@ -337,9 +339,9 @@ def test_a_file_called_conversations_is_in_the_way() -> None:
 
 def test_a_directory_is_not_moved_into_itself() -> None:
     """The one that is its parent now lies in it, and may not be moved."""
-    memory = agreed_on(FREE_B, f"2-b/conversations/{BELOW_B}", H)
-    memory = replace(memory, intents={"jp-c1": Intent(IntentKind.LOCAL)})
-    plan = plan_of(stored(A, B, H), here(FREE_B, f"2-b/conversations/{BELOW_B}", H), memory)
+    baseline = agreed_on(FREE_B, f"2-b/conversations/{BELOW_B}", H)
+    baseline = replace(baseline, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    plan = plan_of(stored(A, B, H), here(FREE_B, f"2-b/conversations/{BELOW_B}", H), baseline)
     assert not of(plan, Kind.MOVE)
     (held,) = plan.held
     assert (held.conversation, held.unit, held.reason) == ("jp-c2", WHOLE, Reason.OBSTRUCTED)
@@ -373,12 +375,12 @@ def test_a_name_is_as_long_as_it_may_be() -> None:
 
 def test_a_fork_follows_its_source_where_all_is_to_be_there() -> None:
     ours, theirs = A.replace("09:00 [1]", "09:30 [1 2]"), A.replace("09:00 [1]", "09:40 [1 3]")
-    memory = agreed_on(A, H)
+    baseline = agreed_on(A, H)
     for policy, memory_, path in (
-        (AGAIN, memory, "1-a/conversations/"),
-        (replace(AGAIN, layout=Layout.FLAT), replace(memory, layout="flat"), ""),
-        (Policy(), memory, None),
-        (AGAIN, replace(memory, intents={"jp-c1": Intent(IntentKind.LOCAL)}), None),
+        (AGAIN, baseline, "1-a/conversations/"),
+        (replace(AGAIN, layout=Layout.FLAT), replace(baseline, layout="flat"), ""),
+        (Policy(), baseline, None),
+        (AGAIN, replace(baseline, intents={"jp-c1": Intent(IntentKind.LOCAL)}), None),
     ):
         plan = plan_of(stored(ours, H), here(theirs, H), memory_, policy)
         (fork,) = of(plan, Kind.FORK, Side.STORE)
@@ -429,11 +431,11 @@ def test_the_workspace_follows_the_stores_archive(workspace: tuple[str, ...], mo
 
 
 def test_what_is_local_or_leaves_is_not_archived_here() -> None:
-    memory = agreed_on(A, H)
-    local = replace(memory, intents={"jp-c1": Intent(IntentKind.LOCAL)})
+    baseline = agreed_on(A, H)
+    local = replace(baseline, intents={"jp-c1": Intent(IntentKind.LOCAL)})
     assert not of(plan_of(stored(*ARCHIVED, H), here(A, H), local), Kind.ARCHIVE)
     leaving = Policy(request=Localize(("jp-c1",)))
-    assert not of(plan_of(stored(*ARCHIVED, H), here(A, H), memory, leaving), Kind.ARCHIVE)
+    assert not of(plan_of(stored(*ARCHIVED, H), here(A, H), baseline, leaving), Kind.ARCHIVE)
 
 
 def test_what_is_archived_stays_where_it_is_while_nobody_can_read_it() -> None:
@@ -450,11 +452,11 @@ def test_what_leaves_is_not_moved_first() -> None:
 
 
 def test_an_archived_one_comes_back_into_the_archive() -> None:
-    memory = replace(agreed_on(A, H), intents={"jp-c1": Intent(IntentKind.PROJECTED)})
-    plan = plan_of(stored(*ARCHIVED, H), here(H), memory)
+    baseline = replace(agreed_on(A, H), intents={"jp-c1": Intent(IntentKind.PROJECTED)})
+    plan = plan_of(stored(*ARCHIVED, H), here(H), baseline)
     assert shown(plan) == ["project jp-c1 projected workspace:.archive/1-a"]
     incomplete = '.archive/1-a  metadata 09:00 title "A"'
-    assert not plan_of(stored(incomplete, H), here(H), memory).actions
+    assert not plan_of(stored(incomplete, H), here(H), baseline).actions
 
 
 def test_the_store_is_flat_and_named_by_titles() -> None:
@@ -469,11 +471,11 @@ def test_the_store_is_flat_and_named_by_titles() -> None:
 
 
 def test_asked_for_below_one_that_is_not_here_it_waits() -> None:
-    memory = replace(agreed_on(H), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
-    plan = plan_of(stored(A, B, H), here(H), memory)
+    baseline = replace(agreed_on(H), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
+    plan = plan_of(stored(A, B, H), here(H), baseline)
     assert (of(plan, Kind.PROJECT), plan.intents) == ([], ())
-    assert not of(plan_of(unreadable(stored(FREE_B, H), "2-b/events.json"), here(H), memory), Kind.PROJECT)
-    assert of(plan_of(stored(FREE_B, H), here(H), memory), Kind.PROJECT)
+    assert not of(plan_of(unreadable(stored(FREE_B, H), "2-b/events.json"), here(H), baseline), Kind.PROJECT)
+    assert of(plan_of(stored(FREE_B, H), here(H), baseline), Kind.PROJECT)
     both = Policy(request=Project(("jp-c2",), ancestors=True))
     assert [
         action.conversation for action in of(plan_of(stored(A, B, H), here(H), agreed_on(H), both), Kind.PROJECT)
@@ -514,9 +516,9 @@ BY_GIT = {
 def test_where_git_has_put_a_directory(store: str, workspace: str, older: Side, steps: list[tuple[Kind, str]]) -> None:
     line = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
     agreed = agreed_on(line.replace("1-a", store))
-    memory = replace(agreed, committed={"jp-c1": Committed(workspace, older, "c1")})
+    baseline = replace(agreed, committed={"jp-c1": Committed(workspace, older, "c1")})
     sides = stored(line.replace("1-a", store)), here(line.replace("1-a", workspace))
-    plan = plan_of(*sides, memory)
+    plan = plan_of(*sides, baseline)
     assert [(action.kind, str(action.target)) for action in plan.actions] == steps
     assert all(action.reason is Reason.LATER_COMMIT for action in plan.actions)
     left = [(item.unit, item.reason) for item in plan.aside]
@@ -537,12 +539,12 @@ def test_where_git_has_put_a_directory(store: str, workspace: str, older: Side, 
 
 def test_that_a_directory_stays_is_remembered_for_as_long_as_it_is_there() -> None:
     line = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
-    memory = replace(agreed_on(line), committed={"jp-c1": Committed(".archive/1-a", None, "c1")})
+    baseline = replace(agreed_on(line), committed={"jp-c1": Committed(".archive/1-a", None, "c1")})
     moved = line.replace("1-a", ".archive/1-a")
-    plan = plan_of(stored(line), here(moved), memory)
+    plan = plan_of(stored(line), here(moved), baseline)
     key, record = ("jp-c1", PLACE), AsideRecord(AsideKind.PLACED, "live", ".archive/1-a")
     assert plan.asides == ((key, record),)
-    left = replace(memory, asides={key: record}, committed={})
+    left = replace(baseline, asides={key: record}, committed={})
     assert plan_of(stored(line), here(moved), left).asides == ()
     assert [item.reason for item in plan_of(stored(line), here(moved), left).aside] == [Reason.DISPLACED]
     assert plan_of(stored(line), here(line), left).asides == ((key, None),)
@@ -554,9 +556,9 @@ def test_what_lies_in_a_directory_that_git_has_put_somewhere_stays_in_it() -> No
         '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]',
     )
     inside = [parent, f"1-a/conversations/{child}"]
-    memory = replace(agreed_on(*inside), committed={"jp-c1": Committed("1-a", Side.WORKSPACE, "c1")})
+    baseline = replace(agreed_on(*inside), committed={"jp-c1": Committed("1-a", Side.WORKSPACE, "c1")})
     archived = stored(parent.replace("1-a", ".archive/1-a"), child)
-    assert plan_of(archived, here(*inside), memory).actions == ()
+    assert plan_of(archived, here(*inside), baseline).actions == ()
     retitled = [inside[0].replace('"A"', '"Z"').replace("09:00", "10:00"), inside[1]]
-    plan = plan_of(archived, here(*retitled), memory)
+    plan = plan_of(archived, here(*retitled), baseline)
     assert [action.kind for action in plan.actions if action.target.side is Side.WORKSPACE] == []

@@ -49,12 +49,12 @@ def test_what_a_repository_lies_in_is_neither_removed_nor_moved() -> None:
     workspace = replace(here(A, NESTED_B, other), foreign=(marker,))
     stays = f"workspace:{marker.path}: {marker.obstacle}"
     assert "found a git worktree, which isn't removed or moved" in stays
-    memory = agreed_on(A, NESTED_B, other)
-    plan = plan_of(stored(A, B, other), workspace, memory, Policy(request=Localize(("jp-c1",))))
+    baseline = agreed_on(A, NESTED_B, other)
+    plan = plan_of(stored(A, B, other), workspace, baseline, Policy(request=Localize(("jp-c1",))))
     assert not plan.actions
     assert [item.message for item in plan.held if item.conversation == "jp-c2"] == [stays]
     moved = stored(A.replace('"A"', '"A" parent 3').replace("metadata 09", "metadata 10"), B, other)
-    plan = plan_of(moved, workspace, memory)
+    plan = plan_of(moved, workspace, baseline)
     assert {action.kind for action in plan.actions}.isdisjoint({Kind.MOVE, Kind.REMOVE_STALE})
     assert [(item.conversation, item.reason, item.message) for item in plan.held] == [
         ("jp-c1", Reason.OBSTRUCTED, stays)
@@ -83,13 +83,13 @@ def test_all_directories_of_what_was_removed_go() -> None:
 
 def test_a_removal_remembers_every_version_that_was_known() -> None:
     """An old branch may bring back any of them."""
-    memory = agreed_on(A, other)
-    agreed = set(memory.agreed["jp-c1"].units.values())
+    baseline = agreed_on(A, other)
+    agreed = set(baseline.agreed["jp-c1"].units.values())
     history = {("jp-c1", STREAM): ("old", "older"), ("jp-c3", STREAM): ("another's",)}
     store = stored(A.replace("[1]", "[1 2]").replace('"A"', '"S"'), other)
     workspace = here(A.replace("[1]", "[1 3]").replace('"A"', '"Z"'), other)
     policy = Policy(request=Remove(("jp-c1",)))
-    plan = plan_of(store, workspace, replace(memory, history=history), policy)
+    plan = plan_of(store, workspace, replace(baseline, history=history), policy)
     sides = [view_of(store, here()).store, view_of(stored(), workspace).workspace]
     known = {unit.digest for side in sides for unit in side.units.values()}
     assert plan.tombstones == (("jp-c1", tuple(sorted({*filter(None, known), *agreed, "old", "older"}))),)
