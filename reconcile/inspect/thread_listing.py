@@ -24,7 +24,7 @@ from reconcile.model.snapshot import Fault
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reconcile.formats.leslie.checks.model import Found
+    from reconcile.formats.leslie.checks.model import LeslieTree
     from reconcile.formats.leslie.document import Object
 
 
@@ -44,7 +44,7 @@ class ThreadRow(Struct, frozen=True):
     branch: str = ""
 
 
-def list_threads(files: Found, *, tree: bool) -> tuple[ThreadRow, ...]:
+def list_threads(files: LeslieTree, *, tree: bool) -> tuple[ThreadRow, ...]:
     """Return the threads in the order of the file, or as a tree by ``parent_id``.
 
     Raises:

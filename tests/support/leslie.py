@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from reconcile.formats.leslie.checks.model import File, Found, ThreadDirectory
+from reconcile.formats.leslie.checks.model import File, LeslieTree, ThreadDirectory
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 
 Step: TypeAlias = tuple[str, int, int, int]
@@ -217,7 +217,7 @@ def as_bytes(value: Any) -> bytes:
 STANDARD = frozenset({".meta", ".meta/transcripts", "context", "context/inherited", "context/live"})
 
 
-def read(played: Leslie, **other: bytes) -> Found:
+def read(played: Leslie, **other: bytes) -> LeslieTree:
     """A ``.leslie`` as it was read, whole but for what is said otherwise, such as ``relations=b"..."``."""
     relations = other.get("relations", played.relations_file())
     objectives = other.get("objectives", played.objectives_file())
@@ -227,7 +227,7 @@ def read(played: Leslie, **other: bytes) -> Found:
         copies = {f"context/inherited/{other}" for other in entry["references_to"]}
         threads[thread] = ThreadDirectory(files=frozenset({"plan.md"}), directories=STANDARD | copies)
     present = {name: File(content) for name, content in files.items() if content is not None}
-    return Found(present, threads, now="2026-02-09T00:00:00.000Z")
+    return LeslieTree(present, threads, now="2026-02-09T00:00:00.000Z")
 
 
 @st.composite
@@ -248,7 +248,7 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
     return content
 
 
-def corpus_found(scenario: str) -> Found:
+def corpus_found(scenario: str) -> LeslieTree:
     """A scenario of the corpus as the program left it, with the empty directories that git doesn't keep."""
     directory = CORPUS / scenario
     files = {file.name: File(file.read_bytes()) for file in (directory / ".leslie").iterdir() if file.is_file()}
@@ -264,7 +264,7 @@ def corpus_found(scenario: str) -> Found:
         thread: ThreadDirectory(files=frozenset(files), directories=frozenset(directories))
         for thread, (files, directories) in below.items()
     }
-    return Found(files, threads, now="2026-11-23T00:00:00.000Z")
+    return LeslieTree(files, threads, now="2026-11-23T00:00:00.000Z")
 
 
 def corpus_project(scenario: str, parent: Path) -> Path:

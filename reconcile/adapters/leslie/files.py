@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.adapters.fixed_roots import place_of
 from reconcile.errors import ReconcileError
-from reconcile.formats.leslie.checks.model import File, Found, Leftover, Lock, ThreadDirectory
+from reconcile.formats.leslie.checks.model import File, Leftover, LeslieTree, Lock, ThreadDirectory
 from reconcile.formats.leslie.document import (
     BACKUP,
     CONTROL,
@@ -45,7 +45,7 @@ class LeslieError(ReconcileError):
 
 
 def project_at(start: str) -> str:
-    """The nearest directory, from ``start`` upwards, that holds a ``.leslie`` with a control file."""
+    """Return the nearest directory, from ``start`` upwards, that holds a ``.leslie`` with a control file."""
     project = place_of("leslie", os.path.abspath(start))
     if project is None:
         raise LeslieError(
@@ -55,8 +55,8 @@ def project_at(start: str) -> str:
     return project
 
 
-def read_leslie(project: str, now_ns: int) -> Found:
-    """Everything that findings are made of, in the project at this path."""
+def read_leslie(project: str, now_ns: int) -> LeslieTree:
+    """Return everything that findings are made of, in the project at this path."""
     place = os.path.join(project, DIRECTORY)
     with Directory.open_root(os.path.join(project, "")) as root:
         try:
@@ -69,7 +69,7 @@ def read_leslie(project: str, now_ns: int) -> Found:
         with leslie:
             names = sorted(entry.name for entry in leslie.entries())
             files = {name: _file(leslie, name) for name in _control(names)}
-            return Found(
+            return LeslieTree(
                 files=files,
                 threads=_threads(leslie) if THREADS in names else {},
                 blocked=_blocked(leslie) if THREADS in names else "",
@@ -77,7 +77,7 @@ def read_leslie(project: str, now_ns: int) -> Found:
                 leftovers=dict(_leftovers(leslie, names, now_ns)),
                 storage=frozenset(_storage(root, files)),
                 now=_written(now_ns),
-                ran=_ran(leslie, now_ns),
+                run_age=_ran(leslie, now_ns),
             )
 
 
@@ -124,7 +124,7 @@ def _blocked(leslie: Directory) -> str:
 
 
 def _threads(leslie: Directory) -> dict[str, ThreadDirectory]:
-    """Every entry below ``threads/``, with the names of what is in it. Raises `OSError` where that can't be told."""
+    """Return every entry below ``threads/``, with the names of what is in it. Raises `OSError` where that can't be told."""
     found: dict[str, ThreadDirectory] = {}
     try:
         threads = leslie.below(THREADS)
@@ -163,7 +163,7 @@ def _below(threads: Directory, thread: str) -> ThreadDirectory:
 
 
 def _storage(root: Directory, files: dict[str, File]) -> Iterator[str]:
-    """The directories inside the project that records name and that exist."""
+    """Yield the directories inside the project that records name and that exist."""
     content = files.get(RELATIONS, File()).content
     document = None if content is None else read_relations(content)
     for record in document.threads.values() if isinstance(document, Document) else ():
@@ -182,7 +182,7 @@ def _storage(root: Directory, files: dict[str, File]) -> Iterator[str]:
 
 
 def _ran(leslie: Directory, now_ns: int) -> float | None:
-    """How long ago a run has written its last event; None: there is no run."""
+    """Return how long ago a run has written its last event; None: there is no run."""
     ages = []
     with suppress(FileNotFoundError, NotADirectoryError), leslie.below(RUNTIME) as runs:
         for run in [entry.name for entry in runs.entries()]:

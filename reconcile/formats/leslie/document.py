@@ -1,7 +1,7 @@
-"""A control file as it was read: its value, its dialect, and every value for which the program rejects it.
+"""A control file as a value: its content, its dialect, and every value for which the program rejects it.
 
-See docs/design/formats/leslie.md#schema. One bad value anywhere and the program takes the file for corrupt, without a
-message; so all of them are listed, not just the first.
+See docs/design/formats/leslie.md#schema. One bad value anywhere makes the program treat the file as corrupt, without a
+message. So all of them are listed, not just the first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STATUSES = ("active", "suspended", "completed", "cancelled", "archived", "frozen", "waiting_human")
 PENDING = "pending"
-"""Read as active, and written as that at the next change."""
+"""The program reads it as active, and writes it as active at its next change."""
 EXECUTORS = ("human", "agent", "system")
 
 _TIME = "a time in UTC such as 2026-01-31T12:00:00.000Z"
@@ -36,7 +36,7 @@ _DATETIME = re.compile(
     r"|02-(?:0[1-9]|1[0-9]|2[0-8])))"
     r"T(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?Z"
 )
-"""Ends in Z; seconds, and digits after them, may be missing."""
+"""It ends in Z. Seconds and their fraction may be missing."""
 
 
 class Violation(Struct, frozen=True):
@@ -47,44 +47,44 @@ class Violation(Struct, frozen=True):
     expected: str
 
     def __str__(self) -> str:
-        """One line: where, what was found, what was expected."""
+        """Return one line: the place, the value found, the value expected."""
         return f"{dotted(self.path)}: found {self.found}, expected {self.expected}"
 
 
 class Shape(Struct, frozen=True):
-    """An object of known keys. Others pass, and the program drops them at its next change."""
+    """An object with known keys. Other keys are accepted, and the program drops them at its next change."""
 
     required: Mapping[str, Check | Shape]
     optional: Mapping[str, Check | Shape]
     record: Shape | None = None
-    """An object of any keys, each with this shape, in place of known keys."""
+    """The shape of each member, whatever its key; set in place of known keys."""
     array: Shape | None = None
 
 
 def dotted(path: Path) -> str:
-    """A place in a file, as people write it."""
+    """Return the path of a value in a file, as people write it."""
     return (
         "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".") or "the file"
     )
 
 
 def is_time(value: object) -> bool:
-    """Tell whether the program takes this for a time."""
+    """Tell whether the program accepts this as a time."""
     return isinstance(value, str) and _DATETIME.fullmatch(value) is not None
 
 
 def relations_violations(value: object) -> tuple[Violation, ...]:
-    """Everything for which the program would reject ``thread_relations.json``."""
+    """Return every value for which the program rejects ``thread_relations.json``."""
     return tuple(_check(value, (), _RELATIONS))
 
 
 def objectives_violations(value: object) -> tuple[Violation, ...]:
-    """Everything for which the program would reject ``objectives.json``."""
+    """Return every value for which the program rejects ``objectives.json``."""
     return tuple(_check(value, (), _OBJECTIVES))
 
 
 def unknown_keys(value: object) -> tuple[str, ...]:
-    """The keys of a relations file that the program drops at its next change.
+    """Return the keys of a relations file that the program drops at its next change.
 
     See docs/design/formats/leslie.md#edge-case-27.
     """
@@ -110,8 +110,8 @@ def _texts(value: Any, path: Path) -> Iterator[Violation]:
     if not isinstance(value, list):
         yield Violation(path, strict.kind(value), "an array of texts")
         return
-    for number, each in enumerate(value):
-        yield from _text(each, (*path, number))
+    for number, element in enumerate(value):
+        yield from _text(element, (*path, number))
 
 
 def _time(value: Any, path: Path) -> Iterator[Violation]:
@@ -122,8 +122,8 @@ def _time(value: Any, path: Path) -> Iterator[Violation]:
 def _count(value: Any, path: Path) -> Iterator[Violation]:
     whole = isinstance(value, (int, float)) and not isinstance(value, bool) and float(value).is_integer()
     if not whole or value < 0:
-        found = f"the number {value}" if isinstance(value, float) or whole else strict.kind(value)
-        yield Violation(path, found, "a whole number from 0")
+        kind = f"the number {value}" if isinstance(value, float) or whole else strict.kind(value)
+        yield Violation(path, kind, "a whole number from 0")
 
 
 def _object(value: Any, path: Path) -> Iterator[Violation]:
@@ -206,19 +206,19 @@ def _check(value: Any, path: Path, rule: Check | Shape) -> Iterator[Violation]:
     for name, wanted in rule.required.items():
         if name not in value:
             yield Violation((*path, name), _NOTHING, _wanted(wanted))
-    for key, each, inner in _members(value, rule):
+    for key, member, inner in _members(value, rule):
         if inner is not None:
-            yield from _check(each, (*path, key), inner)
+            yield from _check(member, (*path, key), inner)
 
 
 def _unknown(value: Any, path: Path, rule: Check | Shape) -> Iterator[Path]:
     if not isinstance(rule, Shape) or not _is_container(value, rule):
         return
-    for key, each, inner in _members(value, rule):
+    for key, member, inner in _members(value, rule):
         if inner is None:
             yield (*path, key)
         else:
-            yield from _unknown(each, (*path, key), inner)
+            yield from _unknown(member, (*path, key), inner)
 
 
 def _is_container(value: Any, rule: Shape) -> bool:
@@ -226,17 +226,17 @@ def _is_container(value: Any, rule: Shape) -> bool:
 
 
 def _members(value: Any, rule: Shape) -> Iterator[tuple[str | int, Any, Check | Shape | None]]:
-    """The members of a container that has the right type, each with its rule; None: an unknown key."""
+    """Yield the members of a container of the right type, each with its rule; None marks an unknown key."""
     if rule.array is not None:
-        for number, each in enumerate(value):
-            yield number, each, rule.array
+        for number, member in enumerate(value):
+            yield number, member, rule.array
         return
-    for key, each in value.items():
-        yield key, each, rule.record or rule.required.get(key) or rule.optional.get(key)
+    for key, member in value.items():
+        yield key, member, rule.record or rule.required.get(key) or rule.optional.get(key)
 
 
 def _wanted(rule: Check | Shape) -> str:
-    """What a missing member should be: what its rule says of a value that it can't accept."""
+    """Return what a missing member should be: the expectation that its rule states for a value that it rejects."""
     (violation, *_) = _check(False, (), rule)  # noqa: FBT003 - no rule accepts it
     return violation.expected
 
@@ -249,21 +249,24 @@ BACKUP = ".bak"
 THREADS = "threads"
 
 _LATER_FIELDS = ("executor", "updated_at")
-"""What a record of the program has and one of the design text hasn't (docs/design/formats/leslie.md#dialects)."""
+"""Fields that only records of the program have, not those of the design text.
+
+See docs/design/formats/leslie.md#dialects.
+"""
 
 
 class Dialect(StrEnum):
-    """Who writes files like this one."""
+    """The program or the text that defines the form of a file."""
 
     TEXT = "the design text's"
     PROGRAM = "the program's"
 
 
 class Document(Struct, frozen=True):
-    """A file whose shape is good enough to be gone through. ``value`` is not to be changed.
+    """``thread_relations.json`` as it was read, with a shape that can be traversed. ``value`` must not be changed.
 
-    ``violations``: for these the program takes the file for corrupt. ``damage``: those of them that aren't just the
-    older dialect.
+    ``violations`` are the reasons why the program treats the file as corrupt. ``damage`` are those of them that the
+    older dialect does not explain.
     """
 
     content: bytes
@@ -273,38 +276,42 @@ class Document(Struct, frozen=True):
 
     @property
     def damage(self) -> tuple[Violation, ...]:
-        """What is wrong with it in its own dialect."""
+        """The violations of its own dialect."""
         if self.dialect is Dialect.PROGRAM:
             return self.violations
-        return tuple(each for each in self.violations if not (each.path[-1] in _LATER_FIELDS and len(each.path) == 3))
+        return tuple(
+            violation
+            for violation in self.violations
+            if not (violation.path[-1] in _LATER_FIELDS and len(violation.path) == 3)
+        )
 
     @property
     def threads(self) -> dict[str, Object]:
-        """The records by id, in order."""
-        found: dict[str, Object] = self.value["threads"]
-        return found
+        """The records by id, in the order of the file."""
+        threads: dict[str, Object] = self.value["threads"]
+        return threads
 
     @property
     def operations(self) -> list[Object]:
         """The log."""
-        found: list[Object] = self.value["operations"]
-        return found
+        operations: list[Object] = self.value["operations"]
+        return operations
 
     @property
     def relations(self) -> dict[str, dict[str, list[str]]]:
-        """What of the stored relations has the right types; it is derived data, and may be anything."""
-        found = self.value.get("relations")
-        if not isinstance(found, dict):
+        """The stored relations, as far as they have the right types. They are derived data and may contain anything."""
+        relations = self.value.get("relations")
+        if not isinstance(relations, dict):
             return {}
         return {
             key: {name: texts(entry.get(name)) for name in RELATION}
-            for key, entry in found.items()
+            for key, entry in relations.items()
             if isinstance(entry, dict)
         }
 
 
 class ObjectivesDocument(Struct, frozen=True):
-    """``objectives.json`` as it was read. ``value`` is not to be changed."""
+    """``objectives.json`` as it was read. ``value`` must not be changed."""
 
     content: bytes
     value: Object
@@ -312,34 +319,34 @@ class ObjectivesDocument(Struct, frozen=True):
 
     @property
     def damage(self) -> tuple[Violation, ...]:
-        """What is wrong with it: there is one dialect of it."""
+        """The violations; this file has only one dialect."""
         return self.violations
 
     @property
     def objectives(self) -> dict[str, Object]:
-        """The objectives by id, in order."""
-        found: dict[str, Object] = self.value["objectives"]
-        return found
+        """The objectives by id, in the order of the file."""
+        objectives: dict[str, Object] = self.value["objectives"]
+        return objectives
 
 
 def read(name: str, content: bytes) -> Document | ObjectivesDocument | Fault:
-    """A control file, by its name."""
+    """Read a control file by its name."""
     return read_relations(content) if name == RELATIONS else read_objectives(content)
 
 
 def read_relations(content: bytes) -> Document | Fault:
-    """The threads, the log and the relations of ``thread_relations.json``, in either dialect."""
+    """Read the threads, the log and the relations of ``thread_relations.json``, in either dialect."""
     value = _load(content, RELATIONS)
     if isinstance(value, Fault):
         return value
     for key, expected, inner in (("threads", dict, "thread"), ("operations", list, "operation")):
         if not isinstance(members := value.get(key), expected):
             word = "an object" if expected is dict else "an array"
-            found = strict.kind(members) if key in value else "nothing"
-            return Fault(RELATIONS, f"{found} as {key}", word)
-        for name, each in members.items() if isinstance(members, dict) else enumerate(members):
-            if not isinstance(each, dict):
-                return Fault(RELATIONS, f"{strict.kind(each)} as {inner} {name}", "an object")
+            kind = strict.kind(members) if key in value else "nothing"
+            return Fault(RELATIONS, f"{kind} as {key}", word)
+        for name, member in members.items() if isinstance(members, dict) else enumerate(members):
+            if not isinstance(member, dict):
+                return Fault(RELATIONS, f"{strict.kind(member)} as {inner} {name}", "an object")
     threads = value["threads"].values()
     older = bool(threads) and not any(field in thread for thread in threads for field in _LATER_FIELDS)
     dialect = Dialect.TEXT if older else Dialect.PROGRAM
@@ -347,39 +354,39 @@ def read_relations(content: bytes) -> Document | Fault:
 
 
 def read_objectives(content: bytes) -> ObjectivesDocument | Fault:
-    """The objectives of ``objectives.json``."""
+    """Read the objectives of ``objectives.json``."""
     value = _load(content, OBJECTIVES)
     if isinstance(value, Fault):
         return value
     if not isinstance(members := value.get("objectives"), dict):
         return Fault(OBJECTIVES, f"{strict.kind(members)} as objectives", "an object")
-    for name, each in members.items():
-        if not isinstance(each, dict):
-            return Fault(OBJECTIVES, f"{strict.kind(each)} as objective {name}", "an object")
+    for name, record in members.items():
+        if not isinstance(record, dict):
+            return Fault(OBJECTIVES, f"{strict.kind(record)} as objective {name}", "an object")
     return ObjectivesDocument(content, value, objectives_violations(value))
 
 
 def written(value: Object) -> bytes:
-    """The bytes that the program writes (docs/design/formats/leslie.md#bytes)."""
+    """Return the bytes that the program writes for a value (docs/design/formats/leslie.md#bytes)."""
     return javascript.stringify(value) + b"\n"
 
 
 def texts(value: object) -> list[str]:
-    """The texts of what should be an array of them."""
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    """Return the texts in a value that should be an array of texts."""
+    return [element for element in value if isinstance(element, str)] if isinstance(value, list) else []
 
 
 def text(value: object) -> str | None:
-    """A text that isn't empty."""
+    """Return a text that is not empty, or None."""
     return value if isinstance(value, str) and value else None
 
 
 def is_safe(name: str) -> bool:
-    """Tell whether an id can be the name of a directory, and of that directory alone.
+    """Tell whether an id can be the name of a directory, and of no other directory.
 
     See docs/design/formats/leslie.md#ids.
     """
-    return name not in ("", ".", "..") and not any(each in name for each in "/\\\0")
+    return name not in ("", ".", "..") and not any(character in name for character in "/\\\0")
 
 
 def _load(content: bytes, name: str) -> Object | Fault:

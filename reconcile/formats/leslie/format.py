@@ -1,9 +1,9 @@
-"""Leslie's ``.leslie/`` as records with fixed places, each known by its path below it, and both sides' versions in one.
+"""Leslie's ``.leslie/`` as records with fixed places, each identified by its path below it.
 
-The content of ``.leslie/`` is the root of either side. Both control files, each file below ``logs/`` and whatever else
-lies at the top is a record of one file; each directory below ``threads/`` is a record with a unit for every file.
+The content of ``.leslie/`` is the root of either side. Both control files, each file below ``logs/`` and every other
+entry at the top is a record of one file. Each directory below ``threads/`` is a record with a unit for every file.
 
-Of two versions of a control file one is taken only if it has everything that the other has; otherwise both are merged
+Of two versions of a control file one is taken only if it has everything that the other has. Otherwise both are merged
 in the order of docs/design/formats/leslie.md#order, or a person decides.
 """
 
@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from reconcile.formats.append_only import join_lines, lacks_lines
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
 from reconcile.formats.leslie.checks.control_files import listed
-from reconcile.formats.leslie.checks.examine import mended, with_written
-from reconcile.formats.leslie.checks.model import Found
+from reconcile.formats.leslie.checks.examine import derived_repairs, with_written
+from reconcile.formats.leslie.checks.model import LeslieTree
 from reconcile.formats.leslie.document import (
     CONTROL,
     OBJECTIVES,
@@ -34,7 +34,7 @@ from reconcile.formats.leslie.document import (
     written,
 )
 from reconcile.formats.leslie.operations import Operation
-from reconcile.formats.leslie.repair import mend_relations
+from reconcile.formats.leslie.repair import repair_relations
 from reconcile.formats.leslie.union import newness, unite, unite_objectives
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import Fault
@@ -53,7 +53,7 @@ _DIRECTORIES = (THREADS, LOGS)
 _PROGRAM = re.compile(
     r"(?:thread_relations|objectives)\.json(?:\.bak|\.lock(?:\.stale-.*)?|\.tmp-[0-9]+-[0-9a-f-]{36})", re.DOTALL
 )
-"""What the program has beside a control file: its backup, its lock, what an interrupted write leaves (1, 7)."""
+"""Files that the program writes beside a control file: the backup, the lock, leftovers of an interrupted write."""
 
 
 class LeslieFormat(FixedPlaces):
@@ -65,9 +65,9 @@ class LeslieFormat(FixedPlaces):
         return "leslie"
 
     def entry(self, path: str, *, directory: bool) -> Entry:
-        """Tell what lies at the top, in ``threads/`` or below ``logs/``; what nobody knows is a record all the same.
+        """Classify an entry at the top, in ``threads/`` or below ``logs/``; an unknown entry is a record too.
 
-        A log is a record by itself, as it only grows and is united by line.
+        A log is a record of its own, because it only grows and is merged by line.
         """
         above, _, name = path.rpartition("/")
         if not above and (_PROGRAM.fullmatch(name) or name == RUNTIME or (directory and name.endswith(".lock"))):
@@ -85,7 +85,7 @@ class LeslieFormat(FixedPlaces):
         return Entry.RECORD if above == THREADS and directory else Entry.FOREIGN
 
     def order(self, conversation: str) -> tuple[int, str]:
-        """The relations, the objectives, then by path: the order of the locks.
+        """Sort by the order of the locks: the relations, the objectives, then other records by path.
 
         See docs/design/formats/leslie.md#locking.
         """
@@ -93,29 +93,29 @@ class LeslieFormat(FixedPlaces):
         return (CONTROL.index(name) if name in CONTROL else len(CONTROL), conversation)
 
     def lock_name(self, conversation: str) -> str | None:
-        """The control file whose lock the program takes before it writes it; it has none for other files.
+        """Return the control file whose lock the program takes before it writes; None for other files.
 
-        A lock that was left behind is taken away by taking it over, as the program does.
+        A stale lock is removed by taking it over, as the program does.
         """
         name = conversation.removesuffix(LOCK)
         return name if name in CONTROL else None
 
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
-        """A control file must be one that the program reads, or of the older dialect; others may be anything.
+        """Read a record. The program must be able to read a control file, or it is in the older dialect.
 
-        An empty control file is damage that the other side refills.
+        Other records may hold anything. An empty control file is incomplete: the other side replaces it.
         """
         if conversation in CONTROL:
-            found = read(conversation, content)
-            if isinstance(found, Fault):
-                return replace(found, incomplete=is_blank(content))
-            if found.damage:
-                first = found.damage[0]
+            document = read(conversation, content)
+            if isinstance(document, Fault):
+                return replace(document, incomplete=is_blank(content))
+            if document.damage:
+                first = document.damage[0]
                 return Fault(conversation, f"{first.found} as {dotted(first.path)}", first.expected)
         return self.described(None, content)
 
     def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
-        """Both sides' control files or logs in one; the table decides about every other record that isn't empty."""
+        """Merge both sides' control files or logs. The decision table handles all other records that are not empty."""
         if conversation == RELATIONS:
             return join_relations(workspace, store)
         if conversation == OBJECTIVES:
@@ -125,9 +125,9 @@ class LeslieFormat(FixedPlaces):
         return super().unite(conversation, store, workspace)
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
-        """Tell whether operations, threads, objectives or lines of a log are missing: the program removes none of them.
+        """Tell whether operations, threads, objectives or lines of a log are missing. The program never removes them.
 
-        It goes back to a backup without a word, and makes empty files in the place of those that are gone
+        It silently goes back to a backup, and writes empty files in place of missing ones
         (docs/design/formats/leslie.md#backup).
         """
         if conversation in CONTROL:
@@ -137,53 +137,56 @@ class LeslieFormat(FixedPlaces):
         return super().loses(conversation, before, after)
 
     def busy(self, found: object) -> str:
-        """Why nothing may be written in the workspace now, in words (`Found.busy`)."""
-        return found.busy if isinstance(found, Found) else ""
+        """Return why nothing may be written in the workspace now, in words (`LeslieTree.busy`)."""
+        return found.busy if isinstance(found, LeslieTree) else ""
 
     def mend(
         self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[Mended, ...]:
-        """What mends the workspace (`mended`), after what a plan writes before. No `Found`: there was no ``.leslie``.
+        """Return the repairs of the workspace (`derived_repairs`) after the writes of a plan.
 
-        To ask for several, ask for them together in ``wanted``: each for itself is made of what there is without the
-        others.
+        ``found`` is a `LeslieTree`; anything else means that there was no ``.leslie``. Request several repairs together
+        in ``wanted``: each single one is computed without the others.
         """
-        there = found if isinstance(found, Found) else Found({})
-        return mended(with_written(there, written), wanted)
+        tree = found if isinstance(found, LeslieTree) else LeslieTree({})
+        return derived_repairs(with_written(tree, written), wanted)
 
 
 class _Version(Struct, frozen=True):
-    """A side's: its operations (none: a file without a log), and its records by id."""
+    """The version of one side: its operations (empty for a file without a log), and its records by id."""
 
     content: bytes
     operations: list[Object]
     records: Mapping[str, Object]
 
     def has_all(self, other: _Version) -> bool:
-        """It has every operation of the other, in the same order, and every record."""
-        rest = iter(self.operations)
-        return all(each in rest for each in other.operations) and other.records.keys() <= self.records.keys()
+        """Tell whether it has every operation of the other, in the same order, and every record."""
+        remaining = iter(self.operations)
+        return (
+            all(operation in remaining for operation in other.operations)
+            and other.records.keys() <= self.records.keys()
+        )
 
     def is_enough(self, other: _Version) -> bool:
-        """It has everything of the other, each record at least as new."""
+        """Tell whether it has everything of the other, with each record at least as new."""
         return self.has_all(other) and all(
             newness(self.records[key]) >= newness(record) for key, record in other.records.items()
         )
 
 
 def join_relations(workspace: bytes, store: bytes) -> bytes | Fault | None:
-    """Both logs in one. Where one has everything of the other it is right, but for records that are newer there.
+    """Merge both logs. A version that has everything of the other is taken as a whole, except for newer records.
 
-    None: the logs are the same, and nothing tells which of the rest is newer.
+    None: the logs are equal, and nothing tells which of the other data is newer.
     """
     ours, theirs = read_relations(workspace), read_relations(store)
     if isinstance(ours, Fault) or isinstance(theirs, Fault):
         return None
     here, there = _version_of_relations(ours), _version_of_relations(theirs)
-    found = _joined_versions(RELATIONS, here, there, partial(unite, ours, theirs))
-    # Two dialects in one are the program's, and records of the older one get what it asks for.
-    mended = mend_relations(found) if isinstance(found, bytes) else None
-    return found if mended is None else mended.content
+    merged = _joined_versions(RELATIONS, here, there, partial(unite, ours, theirs))
+    # A merge of two dialects is in that of the program: older records get the fields that it requires.
+    repaired = repair_relations(merged) if isinstance(merged, bytes) else None
+    return merged if repaired is None else repaired.content
 
 
 def loses_records(name: str, before: bytes, after: bytes) -> bool:
@@ -197,7 +200,7 @@ def loses_records(name: str, before: bytes, after: bytes) -> bool:
 
 
 def join_objectives(workspace: bytes, store: bytes) -> bytes | Fault | None:
-    """As `join_relations`, by the objectives' ids. What they say of their threads is worked out by a rebuilding."""
+    """Merge as `join_relations`, by the ids of the objectives. A rebuild derives their fields from the threads."""
     ours, theirs = read_objectives(workspace), read_objectives(store)
     if isinstance(ours, Fault) or isinstance(theirs, Fault):
         return None
@@ -222,12 +225,12 @@ def _version_of_objectives(document: ObjectivesDocument) -> _Version:
 
 
 def _operation_ids(operations: list[Object]) -> set[object]:
-    """The operations' ids; an operation without one is known by all that it says."""
+    """Return the ids of the operations; the whole entry identifies an operation without an id."""
     return {Operation(entry).id or written(entry) for entry in operations}
 
 
 def _joined_versions(name: str, here: _Version, there: _Version, unite: Callable[[], United]) -> bytes | Fault | None:
-    """The one that is enough, or both in one; where that takes a decision, the one that has everything."""
+    """Return the sufficient version, or both merged; if a merge needs a decision, the version that has everything."""
     enough = here.is_enough(there), there.is_enough(here)
     if any(enough):
         return _right_version(here, there, enough)
@@ -237,10 +240,10 @@ def _joined_versions(name: str, here: _Version, there: _Version, unite: Callable
     whole = here.has_all(there), there.has_all(here)
     if any(whole):
         return _right_version(here, there, whole)
-    found = f"in the workspace and in the store: {listed(united.conflicts, '; ')}"
-    return Fault(name, found, "versions that agree there, or one of them decided for")
+    words = f"in the workspace and in the store: {listed(united.conflicts, '; ')}"
+    return Fault(name, words, "versions that agree there, or one of them decided for")
 
 
 def _right_version(here: _Version, there: _Version, right: tuple[bool, bool]) -> bytes | None:
-    """The version that is right; None: both are."""
+    """Return the content of the right version; None if both are right."""
     return None if all(right) else (here if right[0] else there).content

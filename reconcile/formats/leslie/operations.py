@@ -1,4 +1,4 @@
-"""The operations of the log in either dialect, and the state of a thread that each of them leads to.
+"""The operations of the log in either dialect, and the state of a thread after each of them.
 
 See docs/design/formats/leslie.md#dialects and docs/design/formats/leslie.md#commands.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Command(StrEnum):
-    """The commands that are known; others are kept, and mean nothing to a replay."""
+    """The known commands. Others are kept in the log, and a replay ignores them."""
 
     SPAWN = "spawn"
     REFERENCE = "reference"
@@ -37,11 +37,14 @@ _CHANGED: dict[str, Callable[[Any], bool]] = {
     "status": lambda value: value in STATUSES,
     "parent_id": lambda value: value is None or text(value) is not None,
 }
-"""What an update may set, and to what: something else would make the file unreadable for the program."""
+"""The fields that an update may set, with a check of the new value.
+
+Any other value would make the file unreadable for the program.
+"""
 
 
 class Operation:
-    """One entry of the log, seen through its parameters."""
+    """One entry of the log, with typed access to its parameters."""
 
     __slots__ = ("entry", "params")
 
@@ -52,12 +55,12 @@ class Operation:
 
     @property
     def id(self) -> str:
-        """Its id, empty where it has none."""
+        """The id; empty if there is none."""
         return text(self.entry.get("id")) or ""
 
     @property
     def timestamp(self) -> str:
-        """Its time, as written."""
+        """The time as written."""
         return text(self.entry.get("timestamp")) or ""
 
     @property
@@ -72,12 +75,12 @@ class Operation:
 
     @property
     def older(self) -> bool:
-        """Whether it is a spawn as the design text has them."""
+        """Whether this is a spawn in the dialect of the design text."""
         return text(self.params.get("thread_id")) is None
 
     @property
     def thread(self) -> str | None:
-        """The thread that it is about: the one spawned, the one that refers, the one whose state changes."""
+        """The thread concerned: the one spawned, the one that refers, or the one whose state changes."""
         if self.command == Command.REFERENCE:
             return text(self.params.get("from_id"))
         if self.command == Command.SPAWN and self.older:
@@ -88,36 +91,36 @@ class Operation:
 
     @property
     def names(self) -> set[str]:
-        """Every thread that it names; the spawn of each comes before it."""
-        found = {self.thread, text(self.params.get("parent_id")), text(self.params.get("to_id"))}
-        return {name for name in (*found, *texts(self.params.get("sources"))) if name is not None}
+        """All threads that are named here. The spawn of each comes before this operation."""
+        names = {self.thread, text(self.params.get("parent_id")), text(self.params.get("to_id"))}
+        return {name for name in (*names, *texts(self.params.get("sources"))) if name is not None}
 
     def text(self, key: str) -> str | None:
-        """A parameter that should be a text."""
+        """Return a parameter that should be a text."""
         return text(self.params.get(key))
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The fields that an ``update`` sets, flat or below a key."""
-        found = dict(self.params)
+        """The fields that an ``update`` sets, directly or below a key."""
+        fields = dict(self.params)
         for key in ("fields", "changes", "updates"):
-            if isinstance(inner := found.get(key), dict):
-                found |= inner
-        return {key: found[key] for key, is_good in _CHANGED.items() if key in found and is_good(found[key])}
+            if isinstance(inner := fields.get(key), dict):
+                fields |= inner
+        return {key: fields[key] for key, is_good in _CHANGED.items() if key in fields and is_good(fields[key])}
 
 
 def spawned(operations: list[Object]) -> dict[str, Operation]:
-    """The threads that the log spawns, in its order, each with its first spawn."""
-    found: dict[str, Operation] = {}
+    """Return the threads that the log spawns, in its order, each with its first spawn."""
+    spawns: dict[str, Operation] = {}
     for entry in operations:
         operation = Operation(entry)
         if operation.command == Command.SPAWN and operation.thread is not None:
-            found.setdefault(operation.thread, operation)
-    return found
+            spawns.setdefault(operation.thread, operation)
+    return spawns
 
 
 FINISHED = ("completed", "cancelled", "archived")
-"""An objective whose threads are all in one of these is completed.
+"""The final states: an objective is completed if all its threads are in one of them.
 
 See docs/design/formats/leslie.md#derived-objectives.
 """
@@ -145,9 +148,9 @@ _OLDER = {
 
 
 def turned(command: str, action: str, before: str | None) -> tuple[str | None, bool]:
-    """The state after an action, None where nobody knows it, and whether it may follow on the one before.
+    """Return the state after an action, None if it is unknown, and whether the action may follow the state before.
 
-    A state before that isn't known forbids nothing.
+    An unknown state before allows every action.
     """
     if command in _OLDER:
         target, sources = _OLDER[Command(command)]
@@ -156,5 +159,5 @@ def turned(command: str, action: str, before: str | None) -> tuple[str | None, b
 
 
 def status_of(stored: object) -> object:
-    """A stored status as it is meant (docs/design/formats/leslie.md#edge-case-10)."""
+    """Return the meaning of a stored status (docs/design/formats/leslie.md#edge-case-10)."""
     return "active" if stored == PENDING else stored

@@ -1,9 +1,8 @@
-"""Both control files as they follow from the log and the threads, with every difference in words.
+"""Derives both control files from the log and the threads, and describes every difference in words.
 
-The log wins (docs/design/formats/leslie.md#f6). Where that would make a thread active, or where the log does not cover
-the thread, the difference is reported and carried out only for threads that were asked for
-(docs/design/formats/leslie.md#f7). The fields `thread_ids` and `status` of an objective follow from its threads
-(docs/design/formats/leslie.md#derived-objectives).
+The log wins (docs/design/formats/leslie.md#f6). A difference is only reported, and repaired on request, if the repair
+would make a thread active or if the log does not cover the thread (docs/design/formats/leslie.md#f7). The fields
+`thread_ids` and `status` of an objective follow from its threads (docs/design/formats/leslie.md#derived-objectives).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ NO_DIRECTORY = "its directory is missing too"
 
 
 class Subject(StrEnum):
-    """What differs."""
+    """The part of the file that differs."""
 
     RECORD = "record"
     STATUS = "status"
@@ -40,7 +39,7 @@ class Subject(StrEnum):
 
 
 class Difference(Struct, frozen=True):
-    """One thing that isn't as the log says. ``asks`` says why it is only done on request, empty: it needs none."""
+    """One difference from the log. ``asks`` is the reason why a repair needs a request; empty: it needs none."""
 
     subject: Subject
     words: str
@@ -49,7 +48,7 @@ class Difference(Struct, frozen=True):
 
 
 class Rebuilt(Struct, frozen=True):
-    """The file as it should be; its own bytes where nothing is to be done. ``done`` are the differences mended."""
+    """The derived file, or the file's own bytes if nothing changes. ``done`` are the repaired differences."""
 
     content: bytes
     differences: tuple[Difference, ...]
@@ -59,9 +58,10 @@ class Rebuilt(Struct, frozen=True):
 def rebuild(
     document: Document, replayed: Replayed, directories: Collection[str], wanted: Collection[str] = ()
 ) -> Rebuilt:
-    """Compare a file with what follows from its log, field by field, and write it anew.
+    """Derive the file from its log, and compare it with the stored one field by field.
 
-    ``directories`` are those below ``threads/``; for the threads in ``wanted``, also what is done on request only.
+    ``directories`` are the names below ``threads/``. For the threads in ``wanted``, differences that need a request are
+    repaired too.
     """
     builder = _Builder(document, replayed, directories, wanted)
     records = builder.records()
@@ -72,12 +72,12 @@ def rebuild(
     if isinstance(metadata, dict) and metadata.get("thread_count") != len(records):
         builder.differ(Subject.COUNT, f"thread_count {_shown(metadata.get('thread_count'))} -> {len(records)}")
         value["metadata"] = {**metadata, "thread_count": len(records)}
-    done = tuple(each for each in builder.differences if not each.asks or each.thread in wanted)
+    done = tuple(difference for difference in builder.differences if not difference.asks or difference.thread in wanted)
     return Rebuilt(written(value) if done else document.content, tuple(builder.differences), done)
 
 
 def storage_path(thread: str, dialect: Dialect) -> str:
-    """Where the directory of a thread is, as a record says it."""
+    """Return the path of the directory of a thread, as a record states it."""
     return f"{DIRECTORY}/{THREADS}/{thread}" + ("/" if dialect is Dialect.TEXT else "")
 
 
@@ -92,50 +92,50 @@ class _Builder:
         self.differences: list[Difference] = []
 
     def differ(self, subject: Subject, words: str, thread: str | None = None, asks: str = "") -> bool:
-        """Keep a difference, and tell whether it is to be mended."""
+        """Record a difference, and tell whether it is to be repaired."""
         self.differences.append(Difference(subject, words, thread, asks))
         return not asks or thread in self._wanted
 
     def records(self) -> dict[str, Object]:
-        """The threads, those in which nothing differs as they are."""
-        found = {}
+        """Return the threads; those without a difference are the stored records."""
+        records = {}
         missing = [thread for thread in self._replayed.courses if thread not in self._document.threads]
         for thread, record in self._document.threads.items():
-            found[thread] = self._mended(thread, record, self._replayed.courses[thread])
+            records[thread] = self._mended(thread, record, self._replayed.courses[thread])
         for thread in missing:
             record = self._recreated(thread, self._replayed.courses[thread])
             asks = WOULD_START if record["status"] == "active" else ""
             asks = NO_DIRECTORY if thread not in self._directories else asks
             lost = "its tags, its session and an executor given at the spawn are lost"
             if self.differ(Subject.RECORD, f"{thread}: + record ({record['status']}); {lost}", thread, asks):
-                found[thread] = record
-        if any(thread in found for thread in missing):
-            order = [*self._replayed.relations, *found]
-            found = {thread: found[thread] for thread in dict.fromkeys(order) if thread in found}
-        return found
+                records[thread] = record
+        if any(thread in records for thread in missing):
+            order = [*self._replayed.relations, *records]
+            records = {thread: records[thread] for thread in dict.fromkeys(order) if thread in records}
+        return records
 
     def relations(self, records: Collection[str]) -> Object:
-        """The relations: every entry of a thread that has a record, and what is stored of those to be asked for."""
+        """Return the entries of all threads with a record, and stored entries whose repair needs a request."""
         stored = self._document.relations
         raw = self._document.value.get("relations")
         raw = raw if isinstance(raw, dict) else {}
         kept = self._kept()
-        found: Object = {}
+        entries: Object = {}
         for thread, entry in self._replayed.relations.items():
             if thread in records or thread in stored:
-                found[thread] = self._entry(thread, entry, raw.get(thread), kept)
+                entries[thread] = self._entry(thread, entry, raw.get(thread), kept)
         for thread in raw:
-            if thread not in found:
+            if thread not in entries:
                 if thread in kept:
-                    found[thread] = raw[thread]
+                    entries[thread] = raw[thread]
                 else:
                     self.differ(Subject.RELATIONS, f"{thread}: - entry, there is no such thread", thread)
-        if list(found) != [thread for thread in raw if thread in found] and set(found) <= set(raw):
+        if list(entries) != [thread for thread in raw if thread in entries] and set(entries) <= set(raw):
             self.differ(Subject.RELATIONS, "entries in the order of the log")
-        return found
+        return entries
 
     def _kept(self) -> set[str]:
-        """Entries without a thread that one without a spawn refers to: no log says that they are wrong.
+        """Return entries without a thread that a thread without a spawn refers to: no log contradicts them.
 
         See docs/design/formats/leslie.md#edge-case-28.
         """
@@ -152,7 +152,7 @@ class _Builder:
         if self._replayed.courses[thread].spawn is None and kept:
             before = self._document.relations.get(thread, {})
             entry = {
-                name: members + [each for each in before.get(name, ()) if each in kept]
+                name: members + [member for member in before.get(name, ()) if member in kept]
                 for name, members in entry.items()
             }
         if not isinstance(stored, dict):
@@ -184,7 +184,7 @@ class _Builder:
         return {**record, **changed} if changed else record
 
     def _recreated(self, thread: str, course: Course) -> Object:
-        """A record from the log alone (docs/design/formats/leslie.md#f7)."""
+        """Return a record that is made of the log alone (docs/design/formats/leslie.md#f7)."""
         assert course.spawn is not None  # noqa: S101 - it has no record, so it is known by its spawn
         fields, dialect = course.fields, self._document.dialect
         aim = course.spawn.text("objective") or thread
@@ -204,13 +204,13 @@ class _Builder:
 
 
 def _changes(before: list[str], after: list[str]) -> Iterator[str]:
-    """How a list of ids becomes another, in words."""
+    """Yield the changes from one list of ids to another, in words."""
     old, new = set(before), set(after)
-    added = [each for each in after if each not in old]
-    removed = [each for each in before if each not in new]
+    added = [member for member in after if member not in old]
+    removed = [member for member in before if member not in new]
     for sign, members in (("+", added), ("-", removed)):
-        for each in members:
-            yield f"{sign} {each}"
+        for member in members:
+            yield f"{sign} {member}"
     if not added and not removed:
         yield f"in the order {', '.join(after)}" if after else "without what is no id"
 
@@ -224,12 +224,12 @@ def _shown(value: object) -> str:
 
 
 _PUNCTUATION = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"
-"""ASCII in the order of the collation that JavaScript compares with; then digits, then letters."""
+"""Punctuation in the order of the collation of JavaScript. Digits come after it, then letters."""
 _RANK = {character: rank for rank, character in enumerate("\t\n\x0b\x0c\r " + _PUNCTUATION + "0123456789")}
 
 
 class RebuiltObjectives(Struct, frozen=True):
-    """The file as it should be, with the differences in words; ``lagging``: what the program itself leaves behind."""
+    """The derived file, with the differences in words. ``lagging`` are those that the program itself leaves."""
 
     content: bytes
     differences: tuple[str, ...]
@@ -239,27 +239,27 @@ class RebuiltObjectives(Struct, frozen=True):
 def rebuild_objectives(
     document: ObjectivesDocument, threads: Mapping[str, Object], refreshed: Mapping[str, str]
 ) -> RebuiltObjectives:
-    """Compare with the threads as they are, and write anew what differs.
+    """Derive the file from the threads, and compare it with the stored one.
 
-    A thread that an objective lists and that has no record stays listed: it is evidence of what was lost
-    (docs/design/formats/leslie.md#f3).
-    ``refreshed`` is the status of each objective when the program last looked at it: a transfer doesn't make it look.
+    A listed thread without a record stays listed: it is evidence of a loss (docs/design/formats/leslie.md#f3).
+    ``refreshed`` is the status of each objective at the last update by the program, which does not update it at a
+    transfer.
     """
     differences: list[str] = []
     lagging: list[str] = []
     objectives = {}
     for objective, record in document.objectives.items():
-        mine = [thread for thread, each in threads.items() if each.get("objective") == objective]
+        own = [thread for thread, thread_record in threads.items() if thread_record.get("objective") == objective]
         listed = texts(record.get("thread_ids"))
         kept = [thread for thread in listed if thread not in threads]
-        ids = sorted({*mine, *kept}, key=collation_key) if mine else listed
+        ids = sorted({*own, *kept}, key=collation_key) if own else listed
         if set(ids) == set(listed) and len(ids) == len(listed):
             ids = listed
-        found = record.get("status")
-        status = status_for(ids, threads) if mine or not listed else found
-        if status != found and found == refreshed.get(objective) and ids == listed:
-            lagging.append(f"{objective}: status {found}, its threads make it {status} by now")
-            status = found
+        stored_status = record.get("status")
+        status = status_for(ids, threads) if own or not listed else stored_status
+        if status != stored_status and stored_status == refreshed.get(objective) and ids == listed:
+            lagging.append(f"{objective}: status {stored_status}, its threads make it {status} by now")
+            status = stored_status
         changes = {key: new for key, new in (("status", status), ("thread_ids", ids)) if record.get(key) != new}
         differences += _words(objective, record, changes)
         objectives[objective] = {**record, **changes}
@@ -273,19 +273,20 @@ def rebuild_objectives(
 
 
 def status_for(ids: Collection[str], threads: Mapping[str, Object]) -> str:
-    """Completed, if there is a thread and all are finished; one that isn't known counts as that."""
-    return "completed" if ids and all(_is_finished(threads.get(each)) for each in ids) else "active"
+    """Return completed if there is at least one thread and all are finished; an unknown thread counts as finished."""
+    return "completed" if ids and all(_is_finished(threads.get(thread)) for thread in ids) else "active"
 
 
 def collation_key(name: str) -> tuple[list[tuple[int, int]], list[bool]]:
-    """A key that sorts ids as ``localeCompare`` does: punctuation, digits, letters whatever their case, ``a`` < ``A``.
+    """Return a key that sorts ids as ``localeCompare``: punctuation, digits, letters in any case, ``a`` < ``A``.
 
-    Exact for ASCII, which ids are; other characters go by code point, behind.
+    Exact for ASCII, which ids are. Other characters come last, by code point.
     """
     primary = [
-        (0, _RANK[each]) if each in _RANK else (1 if each.isascii() else 2, ord(each.lower()[0])) for each in name
+        (0, _RANK[character]) if character in _RANK else (1 if character.isascii() else 2, ord(character.lower()[0]))
+        for character in name
     ]
-    return primary, [each.isupper() for each in name]
+    return primary, [character.isupper() for character in name]
 
 
 def _is_finished(thread: Object | None) -> bool:
@@ -293,13 +294,13 @@ def _is_finished(thread: Object | None) -> bool:
 
 
 def _words(objective: str, before: Object, changes: Object) -> list[str]:
-    found = []
+    words = []
     if "status" in changes:
-        found.append(f"{objective}: status {text(before.get('status')) or 'missing'} -> {changes['status']}")
+        words.append(f"{objective}: status {text(before.get('status')) or 'missing'} -> {changes['status']}")
     if "thread_ids" in changes:
         old, new = texts(before.get("thread_ids")), changes["thread_ids"]
-        found += [f"{objective}: thread_ids + {each}" for each in new if each not in old]
-        found += [f"{objective}: thread_ids - {each}" for each in old if each not in new]
+        words += [f"{objective}: thread_ids + {thread}" for thread in new if thread not in old]
+        words += [f"{objective}: thread_ids - {thread}" for thread in old if thread not in new]
         if set(old) == set(new):
-            found.append(f"{objective}: thread_ids each once")
-    return found
+            words.append(f"{objective}: thread_ids each once")
+    return words

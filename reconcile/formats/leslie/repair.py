@@ -1,8 +1,8 @@
-"""A damaged control file made readable with the least change, or what is left of one that was cut off.
+"""Repairs a damaged control file with the least change, or returns what is left of a truncated one.
 
 See docs/design/formats/leslie.md#f1 and docs/design/formats/leslie.md#edge-case-17. A repair is tried before any older
-copy: everything is still there behind a byte order mark, conflict markers of git, another spelling of a time or a
-missing field.
+copy: behind a byte order mark, conflict markers of git, another spelling of a time or a missing field, everything is
+still there.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _LEVELS = 2
-"""Containers that are gone into when they are torn: the file, and each section of it."""
+"""Levels of truncated containers that are entered: the file, and each of its sections."""
 
 
 class Salvaged(Struct, frozen=True):
-    """The complete members of a torn file. ``closed`` names the sections that are whole."""
+    """The complete members of a truncated file. ``closed`` are the names of the complete sections."""
 
     value: Object
     closed: frozenset[str] = field(default_factory=frozenset)
@@ -55,8 +55,12 @@ class Salvaged(Struct, frozen=True):
     @property
     def operations(self) -> list[Object]:
         """The complete operations."""
-        found = self.value.get("operations")
-        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        operations = self.value.get("operations")
+        return (
+            [operation for operation in operations if isinstance(operation, dict)]
+            if isinstance(operations, list)
+            else []
+        )
 
     @property
     def objectives(self) -> dict[str, Object]:
@@ -65,85 +69,85 @@ class Salvaged(Struct, frozen=True):
 
 
 def salvage(content: bytes) -> Salvaged:
-    """Read a file as far as it goes."""
+    """Read a truncated file as far as possible."""
     text = content.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     closed: list[str] = []
-    value, _ = _torn(text, _skip(text, 0), closed, _LEVELS)
+    value, _ = _container(text, _skip(text, 0), closed, _LEVELS)
     return Salvaged(value if isinstance(value, dict) else {}, frozenset(closed))
 
 
 def from_whole_log(content: bytes) -> bytes | None:
-    """The file again, where nothing but derived data was cut off: threads and operations are there to the last."""
-    found = salvage(content)
-    if not {"threads", "operations"} <= found.closed:
+    """Return the whole file if only derived data was cut off: all threads and operations are complete."""
+    salvaged = salvage(content)
+    if not {"threads", "operations"} <= salvaged.closed:
         return None
-    return _written({**found.value, "relations": {}})
+    return _rebuilt_file({**salvaged.value, "relations": {}})
 
 
 def proposal(*torn: bytes) -> bytes | None:
-    """A file made of all that is left of several torn ones, None where that is nothing.
+    """Return a file made of all that is left of several truncated ones, or None if nothing is left.
 
-    See docs/design/formats/leslie.md#f2. The log is the longest one; records that no operation spawns stand for
-    themselves.
+    See docs/design/formats/leslie.md#f2. The log is the longest of them. Records that no operation spawns are kept as
+    they are.
     """
-    pieces = sorted(map(salvage, torn), key=lambda each: (len(each.operations), len(each.threads)), reverse=True)
-    threads = {thread: record for each in reversed(pieces) for thread, record in each.threads.items()}
-    if not threads and not any(each.operations for each in pieces):
+    pieces = sorted(map(salvage, torn), key=lambda piece: (len(piece.operations), len(piece.threads)), reverse=True)
+    threads = {thread: record for piece in reversed(pieces) for thread, record in piece.threads.items()}
+    if not threads and not any(piece.operations for piece in pieces):
         return None
     best = pieces[0]
     parts = {"threads": threads, "operations": best.operations, "relations": {}}
     head: Object = {
-        key: each.value[key] for key in ("version", "metadata") for each in reversed(pieces) if key in each.value
+        key: piece.value[key] for key in ("version", "metadata") for piece in reversed(pieces) if key in piece.value
     }
-    return _written({"version": "1.0", **head, **best.value, **parts})
+    return _rebuilt_file({"version": "1.0", **head, **best.value, **parts})
 
 
-def _written(value: Object) -> bytes | None:
-    """A whole file; its derived data follow from its log."""
-    found = read_relations(written(value))
-    if isinstance(found, Fault):
+def _rebuilt_file(value: Object) -> bytes | None:
+    """Return a complete file whose derived data follow from its log; None if it can't be read."""
+    document = read_relations(written(value))
+    if isinstance(document, Fault):
         return None
-    return _rebuilt(found)
+    return _rebuilt_content(document)
 
 
-def _rebuilt(document: Document) -> bytes:
+def _rebuilt_content(document: Document) -> bytes:
     return rebuild(document, replay(document), frozenset()).content
 
 
 def _objects(value: Any) -> dict[str, Object]:
-    return {key: each for key, each in value.items() if isinstance(each, dict)} if isinstance(value, dict) else {}
+    return {key: member for key, member in value.items() if isinstance(member, dict)} if isinstance(value, dict) else {}
 
 
-def _torn(text: str, at: int, closed: list[str], levels: int) -> tuple[Any, bool]:
-    """The container that begins at ``at``, as far as it goes, and whether it goes to its end."""
+def _container(text: str, at: int, closed: list[str], levels: int) -> tuple[Any, bool]:
+    """Return the container that begins at ``at``, as far as it is complete, and whether its end is reached."""
     opening = text[at : at + 1]
     if opening not in ("{", "[") or not opening:
         return None, False
-    found: Any = {} if opening == "{" else []
+    container: Any = {} if opening == "{" else []
     at = _skip(text, at + 1)
     if text[at : at + 1] in ("}", "]"):
-        return found, True
+        return container, True
     while True:
         key = None
         if opening == "{":
             key, at = _value(text, at)
             if not isinstance(key, str) or text[at : at + 1] != ":":
-                return found, False
+                return container, False
             at = _skip(text, at + 1)
         value, end = _value(text, at)
         whole = end >= 0
         if not whole and levels > 1:
-            value, _ = _torn(text, at, closed, levels - 1)
+            value, _ = _container(text, at, closed, levels - 1)
         if whole and levels == _LEVELS and key is not None:
             closed.append(key)
         if whole or value is not None:
-            _keep(found, key, value)
+            _add_member(container, key, value)
         if not whole or text[end : end + 1] != ",":
-            return found, whole and text[end : end + 1] in ("}", "]")
+            return container, whole and text[end : end + 1] in ("}", "]")
         at = _skip(text, end + 1)
 
 
-def _keep(container: Any, key: str | None, value: Any) -> None:
+def _add_member(container: Any, key: str | None, value: Any) -> None:
     if key is None:
         container.append(value)
     else:
@@ -151,7 +155,7 @@ def _keep(container: Any, key: str | None, value: Any) -> None:
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:
-    """A whole value and the place after it and its white space; -1: there is none."""
+    """Return a complete value, and the position after it and its white space; -1 if there is none."""
     try:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
@@ -169,66 +173,66 @@ def _skip(text: str, at: int) -> int:
 
 _BOM = b"\xef\xbb\xbf"
 _DECODER = json.JSONDecoder()
-_NOT_MENDED = object()
+_NO_VALUE = object()
 
 
-class Mended(Struct, frozen=True):
-    """A file made readable, and what was done to it; no content where that is for a person: ``conflicts`` say why."""
+class RepairedFile(Struct, frozen=True):
+    """The repaired content, and the repairs in words. Without content a person must decide about ``conflicts``."""
 
     content: bytes | None
     words: tuple[str, ...]
     conflicts: tuple[str, ...] = ()
 
 
-def mend_relations(content: bytes) -> Mended | None:
-    """The file with the least change that the program reads (in the design text's dialect: that has no damage)."""
+def repair_relations(content: bytes) -> RepairedFile | None:
+    """Return the file with the least change after which it has no damage in its own dialect."""
     words: list[str] = []
     content = _stripped(content, words)
-    found = read_relations(content)
-    if isinstance(found, Fault):
+    document = read_relations(content)
+    if isinstance(document, Fault):
         if conflicting_sides(content) is not None:
             united = unite_marked(content)
             if isinstance(united, Fault):
                 return None
             if united.content is None:
-                return Mended(None, (), united.conflicts)
+                return RepairedFile(None, (), united.conflicts)
             content, done = united.content, "both versions of the merge conflict united by their operations"
         elif (whole := from_whole_log(content)) is not None:
             content, done = whole, "the relations, which were cut off, written again from the log"
         else:
             return None
         words.append(done)
-        found = read_relations(content)
-    if isinstance(found, Fault):
+        document = read_relations(content)
+    if isinstance(document, Fault):
         return None
-    if found.damage:
-        found = _repaired(found, words)
-    return Mended(found.content, tuple(words)) if words and not found.damage else None
+    if document.damage:
+        document = _with_values_repaired(document, words)
+    return RepairedFile(document.content, tuple(words)) if words and not document.damage else None
 
 
-def mend_objectives(content: bytes) -> Mended | None:
-    """As `mend_relations`, of ``objectives.json``; what is derived there is left for its own finding."""
+def repair_objectives(content: bytes) -> RepairedFile | None:
+    """Repair ``objectives.json`` as `repair_relations`. Differences in derived data have a finding of their own."""
     words: list[str] = []
     content = _stripped(content, words)
-    found = read_objectives(content)
-    if isinstance(found, Fault):
+    document = read_objectives(content)
+    if isinstance(document, Fault):
         united = _united_objectives(content)
         if united is None or united.content is None:
-            return None if united is None else Mended(None, (), united.conflicts)
+            return None if united is None else RepairedFile(None, (), united.conflicts)
         words.append("both versions of the merge conflict united")
-        found = read_objectives(united.content)
-    if isinstance(found, Fault):
+        document = read_objectives(united.content)
+    if isinstance(document, Fault):
         return None
-    value = deepcopy(found.value)
-    for violation in found.violations:
-        old = _at(value, violation)
-        new = _in_utc(old) if isinstance(old, str) else _NOT_MENDED
-        if new is _NOT_MENDED:
-            new = _better_objective(violation, value)
-        _put(value, violation, new, words)
-    mended = read_objectives(written(value)) if found.violations else found
-    if isinstance(mended, ObjectivesDocument) and words and not mended.violations:
-        return Mended(mended.content, tuple(words))
+    value = deepcopy(document.value)
+    for violation in document.violations:
+        old = _value_at(value, violation)
+        new = _in_utc(old) if isinstance(old, str) else _NO_VALUE
+        if new is _NO_VALUE:
+            new = _objective_value_instead(violation, value)
+        _set_value(value, violation, new, words)
+    repaired = read_objectives(written(value)) if document.violations else document
+    if isinstance(repaired, ObjectivesDocument) and words and not repaired.violations:
+        return RepairedFile(repaired.content, tuple(words))
     return None
 
 
@@ -242,7 +246,7 @@ def _united_objectives(content: bytes) -> United | None:
     return unite_objectives(ours, theirs, {})
 
 
-def _better_objective(violation: Violation, value: Object) -> Any:
+def _objective_value_instead(violation: Violation, value: Object) -> Any:
     times = [record.get("updated_at") for record in value["objectives"].values()]
     head = _head(violation, "objective_count", len(value["objectives"]), times)
     derived = {"thread_ids": [], "status": "active"}
@@ -250,7 +254,7 @@ def _better_objective(violation: Violation, value: Object) -> Any:
 
 
 def _stripped(content: bytes, words: list[str]) -> bytes:
-    """Without what stands before or behind the value."""
+    """Remove a byte order mark, and what follows the end of the value."""
     if content.startswith(_BOM):
         words.append("without the byte order mark at its start")
         content = content[len(_BOM) :]
@@ -266,47 +270,47 @@ def _stripped(content: bytes, words: list[str]) -> bytes:
     return content
 
 
-def _repaired(document: Document, words: list[str]) -> Document:
+def _with_values_repaired(document: Document, words: list[str]) -> Document:
     value = deepcopy(document.value)
     replayed = replay(document)
     for violation in document.damage:
-        _put(value, violation, _better(violation, value, replayed), words)
+        _set_value(value, violation, _value_instead(violation, value, replayed), words)
     derived = any(violation.path[0] == "relations" for violation in document.damage)
     if derived:
         raw = value.get("relations")
         entries = raw if isinstance(raw, dict) else {}
         value["relations"] = {thread: {**entries[thread], **entry} for thread, entry in document.relations.items()}
-    mended = read_relations(written(value))
-    if isinstance(mended, Fault):
+    repaired = read_relations(written(value))
+    if isinstance(repaired, Fault):
         return document
     if derived:
-        mended = read_relations(rebuild(mended, replay(mended), frozenset()).content)
+        repaired = read_relations(rebuild(repaired, replay(repaired), frozenset()).content)
         words.append("the relations written again from the log")
-    return document if isinstance(mended, Fault) else mended
+    return document if isinstance(repaired, Fault) else repaired
 
 
-def _better(violation: Violation, value: Object, replayed: Replayed) -> Any:
-    """What stands where the program rejects what is there; `_NOT_MENDED` where nothing says it."""
+def _value_instead(violation: Violation, value: Object, replayed: Replayed) -> Any:
+    """Return the value to write for a violation; `_NO_VALUE` if nothing determines it."""
     path = violation.path
-    old = _at(value, violation)
-    if isinstance(old, str) and (instant := _in_utc(old)) is not _NOT_MENDED:
+    old = _value_at(value, violation)
+    if isinstance(old, str) and (instant := _in_utc(old)) is not _NO_VALUE:
         return instant
     if len(path) == 3 and path[0] == "threads":
         thread = str(path[1])
         if path[2] == "status" and (
             thread in replayed.holes or replayed.courses[thread].fields.get("status") in (None, "active")
         ):
-            return _NOT_MENDED  # the log doesn't say it, or an agent would be started by it
-        return _better_field(str(path[2]), value["threads"][thread], replayed.courses[thread])
+            return _NO_VALUE  # the log doesn't say it, or an agent would be started by it
+        return _field_instead(str(path[2]), value["threads"][thread], replayed.courses[thread])
     if path[0] == "relations":
-        return _NOT_MENDED  # all of it is written again
+        return _NO_VALUE  # all of it is written again
     times = [entry.get("timestamp") for entry in value["operations"]]
     times += [record.get(key) for record in value["threads"].values() for key in ("created_at", "updated_at")]
     return _head(violation, "thread_count", len(value["threads"]), times)
 
 
 def _head(violation: Violation, counted: str, count: int, times: list[Any]) -> Any:
-    """What stands in every file: its version, how many it holds, and its latest time."""
+    """Return the value of a member that every file has: its version, its number of records, its latest time."""
     good = (time for time in times if isinstance(time, str) and is_time(time))
     latest = max(good, default="1970-01-01T00:00:00.000Z")
     return {
@@ -314,10 +318,10 @@ def _head(violation: Violation, counted: str, count: int, times: list[Any]) -> A
         "metadata": {"last_updated": latest, counted: count},
         "metadata.last_updated": latest,
         f"metadata.{counted}": count,
-    }.get(dotted(violation.path), _NOT_MENDED)
+    }.get(dotted(violation.path), _NO_VALUE)
 
 
-def _better_field(key: str, record: Object, course: Course) -> Any:
+def _field_instead(key: str, record: Object, course: Course) -> Any:
     if key == "tags":
         return None
     if course.fields.get(key):
@@ -325,12 +329,12 @@ def _better_field(key: str, record: Object, course: Course) -> Any:
     return {
         "executor": "agent",
         "parent_id": course.fields.get("parent_id"),
-        "updated_at": course.last or text(record.get("created_at")) or _NOT_MENDED,
-    }.get(key, _NOT_MENDED)
+        "updated_at": course.last or text(record.get("created_at")) or _NO_VALUE,
+    }.get(key, _NO_VALUE)
 
 
-def _put(value: Object, violation: Violation, new: Any, words: list[str]) -> None:
-    if new is _NOT_MENDED:
+def _set_value(value: Object, violation: Violation, new: Any, words: list[str]) -> None:
+    if new is _NO_VALUE:
         return
     container: Any = value
     *above, last = violation.path
@@ -345,7 +349,7 @@ def _put(value: Object, violation: Violation, new: Any, words: list[str]) -> Non
     words.append(f"{dotted(violation.path)}: {violation.found} -> {shown}")
 
 
-def _at(value: Any, violation: Violation) -> Any:
+def _value_at(value: Any, violation: Violation) -> Any:
     for part in violation.path:
         if isinstance(value, dict) and part not in value:
             return None
@@ -354,13 +358,13 @@ def _at(value: Any, violation: Violation) -> Any:
 
 
 def _in_utc(value: str) -> Any:
-    """The same instant as the program spells it. A time without a zone could be any, and stays."""
+    """Return the same instant as the program spells it. A time without a zone is ambiguous and stays."""
     try:
         instant = datetime.fromisoformat(value)
     except ValueError:
-        return _NOT_MENDED
+        return _NO_VALUE
     if instant.tzinfo is None or is_time(value):
-        return _NOT_MENDED
+        return _NO_VALUE
     if not instant.utcoffset():
         whole = value[:10] + "T" + value[11:]
         for suffix in ("+00:00", "-00:00", "+0000", "+00", "z"):

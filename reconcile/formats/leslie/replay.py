@@ -1,6 +1,7 @@
-"""What follows from the log: relations, and what of each thread it carries (docs/design/formats/leslie.md#replay).
+"""Replays the log: the relations, and the fields of each thread that the log determines.
 
-Operations are gone through in the order of the array, which is the order of the lock; their times are not in order.
+See docs/design/formats/leslie.md#replay. Operations are applied in the order of the array, which is the order of the
+lock. Their times need not be ascending.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ if TYPE_CHECKING:
 
 
 class Oddity(StrEnum):
-    """What of an operation is worth a word."""
+    """A kind of note about an operation."""
 
     HOLE = "hole"
-    """It can't follow what comes before it: the log is damaged, or something is missing in it.
+    """It can't follow the operations before it: the log is damaged or incomplete.
 
     See docs/design/formats/leslie.md#edge-case-9.
     """
     UNKNOWN = "unknown"
-    """A command that nobody knows (docs/design/formats/leslie.md#edge-case-26)."""
+    """The command is not known (docs/design/formats/leslie.md#edge-case-26)."""
 
 
 class Note(Struct, frozen=True):
-    """A word about one operation."""
+    """A note about one operation."""
 
     oddity: Oddity
     operation: str
@@ -44,9 +45,9 @@ class Note(Struct, frozen=True):
 
 
 class Course(Struct):
-    """What the log says of one thread. ``fields`` holds what it carries; what is missing there, it doesn't know.
+    """The course of one thread according to the log. A field that is missing in ``fields`` is unknown to the log.
 
-    ``spawn`` is None for a thread that no operation has spawned; ``last`` is the time of the last operation that
+    ``spawn`` is None for a thread that no operation has spawned. ``last`` is the time of the last operation that
     touches ``updated_at``.
     """
 
@@ -56,11 +57,11 @@ class Course(Struct):
 
 
 class Replayed(Struct):
-    """What follows from a log and from what it doesn't carry. ``relations`` has the order that the file should have.
+    """The result of a replay. The keys of ``relations`` have the order that the file should have.
 
-    ``refreshed`` is the status of each objective as the program last wrote it; ``tolerated`` are the entries of
-    ``depends_on`` that no operation explains and that are kept; ``frozen`` are the targets of each thread's frozen
-    references that were there at the time.
+    ``refreshed`` is the status of each objective as the program last wrote it. ``tolerated`` are entries of
+    ``depends_on`` that no operation explains and that are kept. ``frozen`` are the targets of the frozen references of
+    each thread that existed at that time.
     """
 
     courses: dict[str, Course]
@@ -72,18 +73,18 @@ class Replayed(Struct):
 
     @property
     def holes(self) -> set[str]:
-        """Threads of which the log lacks something."""
+        """Threads for which the log is incomplete."""
         return {note.thread for note in self.notes if note.oddity is Oddity.HOLE and note.thread is not None}
 
 
 def replay(document: Document) -> Replayed:
-    """Go through the log of a file. What the log doesn't carry is taken over from the file itself."""
+    """Replay the log of a file. Data that the log does not determine are copied from the file itself."""
     player = _Player(document)
     player.seed()
     seen: dict[str, Any] = {}
     for entry in document.operations:
         operation = Operation(entry)
-        # The same operation a second time is a copy of it (docs/design/formats/leslie.md#f12), not another one.
+        # An equal operation is a copy (docs/design/formats/leslie.md#f12), not a second operation.
         if operation.id and seen.setdefault(operation.id, entry) == entry and seen[operation.id] is not entry:
             continue
         player.play(operation)
@@ -104,7 +105,7 @@ class _Player:
         self._edges: set[tuple[str, str, str]] = set()
 
     def seed(self) -> None:
-        """Threads without a spawn are there from the beginning, with the references between them.
+        """Add the threads without a spawn, with the references between them: they exist from the beginning.
 
         See docs/design/formats/leslie.md#threads-without-a-spawn and docs/design/formats/leslie.md#edge-case-29.
         """
@@ -122,7 +123,7 @@ class _Player:
                 self._refer(other, thread)
 
     def play(self, operation: Operation) -> None:
-        """One operation."""
+        """Apply one operation."""
         if not operation.is_known:
             self._note(
                 Oddity.UNKNOWN, operation, f"the command {operation.command!r} is not known, it is kept as it is"
@@ -132,8 +133,8 @@ class _Player:
             return
         thread = operation.thread
         if thread is None:
-            said = "it spawns no thread" if operation.command == Command.SPAWN else "it names no thread"
-            self._note(Oddity.HOLE, operation, said)
+            words = "it spawns no thread" if operation.command == Command.SPAWN else "it names no thread"
+            self._note(Oddity.HOLE, operation, words)
         elif operation.command == Command.SPAWN:
             self._spawn(operation, thread)
         elif thread in self._courses:
@@ -142,7 +143,7 @@ class _Player:
             self._note(Oddity.HOLE, operation, f"it names the thread {thread}, which there isn't at this point")
 
     def _change(self, operation: Operation, thread: str) -> None:
-        """What an operation does to a thread that is there, and to those that it refers to."""
+        """Apply an operation to an existing thread and to the threads that it refers to."""
         if operation.command == Command.REFERENCE:
             target = operation.text("to_id")
             self._refer(thread, target)
@@ -162,7 +163,7 @@ class _Player:
             self._refresh(thread)
 
     def finish(self) -> Replayed:
-        """What the log doesn't carry is taken over, and everything is put in order."""
+        """Add the data that the log does not determine, and sort everything."""
         for thread in self._courses:
             self._adopt(thread)
         tolerated = []
@@ -198,7 +199,10 @@ class _Player:
         self._refresh(thread)
 
     def _shares(self, operation: Operation, thread: str, parent: str) -> bool:
-        """Three documents derive three things from the same spawn: a reference that either side shows is meant."""
+        """Tell whether the thread refers to its parent: the spawn says so, or either side shows the reference.
+
+        Three documents derive three different relations from the same spawn.
+        """
         return (
             bool(operation.params.get("shared_assets"))
             or parent in self._before.get(thread, {}).get("references_to", ())
@@ -206,7 +210,7 @@ class _Player:
         )
 
     def _refer(self, source: str, target: str | None) -> None:
-        """An edge, if the target is there at this point; nothing otherwise, as in the program.
+        """Add a reference if its target exists at this point; otherwise do nothing, as the program.
 
         See docs/design/formats/leslie.md#f11.
         """
@@ -229,7 +233,7 @@ class _Player:
             self._note(Oddity.HOLE, operation, words)
 
     def _turn(self, thread: str, course: Course, operation: Operation) -> None:
-        """A lifecycle of the program, or the design text's freeze and archive."""
+        """Apply a lifecycle of the program, or a freeze or archive of the design text."""
         before = course.fields.get("status")
         action = (operation.text("action") or "") if operation.command == Command.LIFECYCLE else operation.command
         target, allowed = turned(operation.command, action, before)
@@ -252,20 +256,20 @@ class _Player:
         course.fields |= changes
 
     def _adopt(self, thread: str) -> None:
-        """The thread is among the children of its parent."""
+        """Add the thread to the children of its parent."""
         fields = self._courses[thread].fields
         parent = fields["parent_id"] if "parent_id" in fields else text(self._stored[thread].get("parent_id"))
         if parent is not None and parent in self._relations:
             self._add(parent, "children", thread)
 
     def _add(self, thread: str, name: str, other: str) -> None:
-        """Each id is once in a list."""
+        """Add an id to a list, unless it is there."""
         if (thread, name, other) not in self._edges:
             self._edges.add((thread, name, other))
             self._relations[thread][name].append(other)
 
     def _settle(self, thread: str) -> None:
-        """Whether its objective still waits for it."""
+        """Record whether the objective of a thread still waits for it."""
         fields, stored = self._courses[thread].fields, self._stored.get(thread, {})
         objective = text(fields.get("objective", stored.get("objective")))
         if objective is None:
@@ -283,17 +287,20 @@ class _Player:
             self._refreshed[objective] = "active" if self._unfinished[objective] else "completed"
 
     def _as_stored(self, thread: str) -> Entry:
-        """An entry; where only threads without a spawn stand elsewhere in it, the stored order is as good as any."""
-        found = dict(self._relations[thread])
-        for name, members in found.items():
+        """Return an entry of the relations, in the stored order if that is as good.
+
+        It is as good if it differs only in the position of threads without a spawn.
+        """
+        entry = dict(self._relations[thread])
+        for name, members in entry.items():
             stored = self._before.get(thread, {}).get(name, [])
             if members == stored or len(members) != len(stored) or set(members) != set(stored):
                 continue
-            if [each for each in members if each in self._spawned] == [
-                each for each in stored if each in self._spawned
+            if [thread_id for thread_id in members if thread_id in self._spawned] == [
+                thread_id for thread_id in stored if thread_id in self._spawned
             ]:
-                found[name] = list(stored)
-        return found
+                entry[name] = list(stored)
+        return entry
 
     def _note(self, oddity: Oddity, operation: Operation, words: str) -> None:
         self._notes.append(Note(oddity, operation.id or "without an id", operation.thread, words))
@@ -307,7 +314,7 @@ def _entry(parent: str | None) -> Entry:
 
 
 def _order(spawns: list[str], stored: Iterable[str]) -> list[str]:
-    """Spawned threads in the log's order, and each other one after what it stands behind in the file."""
+    """Return the spawned threads in the order of the log, and each other thread after its predecessor in the file."""
     known = set(spawns)
     following: dict[str | None, list[str]] = {}
     before: str | None = None

@@ -1,7 +1,8 @@
-"""Two versions of the control files made into one: the union of their logs (docs/design/formats/leslie.md#order).
+"""Merges two versions of a control file: the union of their logs (docs/design/formats/leslie.md#order).
 
-Each side keeps its own order; operations of different sides go by their time; a spawn comes before whatever names its
-thread. What is derived follows from the united log. What neither the log nor a time can decide is for a person.
+Each side keeps its own order. Operations of different sides are ordered by time, and the spawn of a thread comes before
+every operation that names it. Derived data follow from the merged log. A conflict that neither the log nor a time can
+decide is left to a person.
 """
 
 from __future__ import annotations
@@ -32,25 +33,25 @@ _CONFLICT = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _DECIDED = ("title", "objective", "status", "parent_id")
-"""Fields of a thread that a person decides about where the log can't."""
+"""Fields of a thread that a person decides about if the log can't."""
 
 
 class United(Struct, frozen=True):
-    """Both versions in one; no content where a person has to decide first: ``conflicts`` say about what."""
+    """The merged content, or None if a person has to decide first about ``conflicts``."""
 
     content: bytes | None
     conflicts: tuple[str, ...]
 
 
 def conflicting_sides(content: bytes) -> tuple[bytes, bytes] | None:
-    """The two files that git has written into one with its markers; None where there is no conflict."""
+    """Return both sides of a file with conflict markers of git; None if there are none."""
     if _CONFLICT.search(content) is None:
         return None
-    return _CONFLICT.sub(lambda found: found["ours"], content), _CONFLICT.sub(lambda found: found["theirs"], content)
+    return _CONFLICT.sub(lambda match: match["ours"], content), _CONFLICT.sub(lambda match: match["theirs"], content)
 
 
 def unite_marked(content: bytes) -> United | Fault:
-    """A relations file with conflict markers, as one whose two sides are united."""
+    """Merge the two sides of a relations file with conflict markers."""
     sides = conflicting_sides(content)
     if sides is None:
         return Fault(RELATIONS, "no conflict that is marked from end to end", "git's markers around both versions")
@@ -61,7 +62,7 @@ def unite_marked(content: bytes) -> United | Fault:
 
 
 def unite(ours: Document, theirs: Document) -> United:
-    """Everything that either version has."""
+    """Merge two versions: the result has everything that either has."""
     conflicts: list[str] = []
     operations = _operations(ours, theirs, conflicts)
     mine, other = replay(ours), replay(theirs)
@@ -76,19 +77,19 @@ def unite(ours: Document, theirs: Document) -> United:
     value["threads"] = {thread: threads[thread] for thread in order}
     value["relations"] = _relations(ours, theirs)
     if ours.value.get("version") != theirs.value.get("version"):
-        versions = (each.value.get("version", "none") for each in (ours, theirs))
+        versions = (document.value.get("version", "none") for document in (ours, theirs))
         conflicts.append(f"version: {' and '.join(map(str, versions))}")
     if conflicts:
         return United(None, tuple(conflicts))
     united = read_relations(written(value))
     assert not isinstance(united, Fault)  # noqa: S101 - it is made of what was read
-    # A status that followed from the log on either side follows from the united log now, also where it is active.
+    # A status that either log determined is now determined by the merged log, also if it becomes active.
     strange = _underived(ours, mine) | _underived(theirs, other)
     return United(rebuild(united, replay(united), frozenset(), threads.keys() - strange).content, ())
 
 
 def unite_objectives(ours: ObjectivesDocument, theirs: ObjectivesDocument, threads: Mapping[str, Object]) -> United:
-    """As `unite`; what is derived follows from the united threads."""
+    """Merge as `unite`. Derived fields follow from the merged threads."""
     conflicts: list[str] = []
     objectives = dict(ours.objectives)
     for objective, record in theirs.objectives.items():
@@ -107,25 +108,25 @@ def unite_objectives(ours: ObjectivesDocument, theirs: ObjectivesDocument, threa
 
 
 def _operations(ours: Document, theirs: Document, conflicts: list[str]) -> list[Object]:
-    found: dict[str, Object] = {}
+    entries: dict[str, Object] = {}
     lines: list[list[str]] = []
     for document in (ours, theirs):
         line: list[str] = []
         for number, entry in enumerate(document.operations):
             key = Operation(entry).id or f"\0{number}"
-            if found.setdefault(key, entry) != entry:
+            if entries.setdefault(key, entry) != entry:
                 conflicts.append(f"operation {key}: two that differ")
             line.append(key)
         lines.append(list(dict.fromkeys(line)))
-    order = _merged(lines, found)
+    order = _merged(lines, entries)
     if order is None:
         conflicts.append("operations: both versions have the same ones in another order")
         return []
-    return [found[key] for key in order]
+    return [entries[key] for key in order]
 
 
 def _merged(lines: list[list[str]], entries: dict[str, Object]) -> list[str] | None:
-    """One order that keeps those of both lines; None where they contradict each other."""
+    """Return one order that keeps the orders of both lines; None if they contradict each other."""
     operations = {key: Operation(entry) for key, entry in entries.items()}
     links = {link for line in lines for link in pairwise(line)}
     latest_first = sorted(operations, key=lambda key: (_instant(operations[key]), key), reverse=True)
@@ -136,12 +137,12 @@ def _merged(lines: list[list[str]], entries: dict[str, Object]) -> list[str] | N
         for name in operation.names
         if name in births and births[name] != key
     }
-    # A line in which a thread is named before its spawn stays as it is: its own order goes first.
+    # A line that names a thread before its spawn keeps its order.
     return _sorted(operations, links | named) or _sorted(operations, links)
 
 
 def _sorted(operations: dict[str, Operation], links: Iterable[tuple[str, str]]) -> list[str] | None:
-    """Topologically, and by time among those that nothing keeps waiting."""
+    """Sort topologically, and by time among the operations that wait for none; None: there is a cycle."""
     waiting = dict.fromkeys(operations, 0)
     after: dict[str, list[str]] = {}
     for before, key in links:
@@ -149,15 +150,15 @@ def _sorted(operations: dict[str, Operation], links: Iterable[tuple[str, str]]) 
         after.setdefault(before, []).append(key)
     ready = [(_instant(operations[key]), key) for key, count in waiting.items() if not count]
     heapify(ready)
-    found = []
+    keys = []
     while ready:
         _, key = heappop(ready)
-        found.append(key)
+        keys.append(key)
         for other in after.get(key, ()):
             waiting[other] -= 1
             if not waiting[other]:
                 heappush(ready, (_instant(operations[other]), other))
-    return found if len(found) == len(operations) else None
+    return keys if len(keys) == len(operations) else None
 
 
 def _instant(operation: Operation) -> int:
@@ -167,17 +168,17 @@ def _instant(operation: Operation) -> int:
 def _record(
     thread: str, ours: tuple[Object, Replayed], theirs: tuple[Object, Replayed], conflicts: list[str]
 ) -> Object:
-    """One record of two. The log decides where it explains what both say; the rest is that of the newer one."""
+    """Merge two records. Differences that the log explains need no decision; other fields are those of the newer."""
     (mine, log), (other, its) = ours, theirs
-    found = dict(_newer(mine, other))
+    record = dict(_newer(mine, other))
     for key in _DECIDED:
         first, second = mine.get(key), other.get(key)
         if first == second or (_explained(thread, key, first, log) and _explained(thread, key, second, its)):
             continue
         conflicts.append(f"{thread}: {key} {_quoted(first)} and {_quoted(second)}")
-    for key, each in (*mine.items(), *other.items()):
-        found.setdefault(key, each)
-    return found
+    for key, value in (*mine.items(), *other.items()):
+        record.setdefault(key, value)
+    return record
 
 
 def _explained(thread: str, key: str, value: object, replayed: Replayed) -> bool:
@@ -186,7 +187,7 @@ def _explained(thread: str, key: str, value: object, replayed: Replayed) -> bool
 
 
 def _underived(document: Document, replayed: Replayed) -> set[str]:
-    """Threads of this version whose status isn't what its log says."""
+    """Return the threads of this version whose status differs from their log."""
     return {
         thread
         for thread, record in document.threads.items()
@@ -195,29 +196,32 @@ def _underived(document: Document, replayed: Replayed) -> set[str]:
 
 
 def _newer(mine: Object, other: Object) -> Object:
-    """The record that was written last."""
+    """Return the record that was written last."""
     return mine if (newness(mine), written(mine)) >= (newness(other), written(other)) else other
 
 
 def newness(record: Object) -> int:
-    """When a thread or an objective was written last, in ns; 0: it doesn't say."""
+    """Return when a thread or an objective was written last, in ns; 0 if it is not stated."""
     return _time(record.get("updated_at"))
 
 
 def _thread_order(operations: list[Object], threads: dict[str, Object]) -> list[str]:
-    """Threads in the order of their spawns, those without one first."""
+    """Return the threads in the order of their spawns, those without a spawn first."""
     spawns = spawned(operations)
-    return [*(thread for thread in threads if thread not in spawns), *(each for each in spawns if each in threads)]
+    return [
+        *(thread for thread in threads if thread not in spawns),
+        *(thread_id for thread_id in spawns if thread_id in threads),
+    ]
 
 
 def _relations(ours: Document, theirs: Document) -> Object:
-    """What both have stored; a replay takes from it what the log doesn't carry."""
-    found = {thread: dict(entry) for thread, entry in ours.relations.items()}
+    """Return the union of the stored relations, from which a replay takes what the log does not determine."""
+    entries = {thread: dict(entry) for thread, entry in ours.relations.items()}
     for thread, entry in theirs.relations.items():
-        mine = found.setdefault(thread, entry)
+        mine = entries.setdefault(thread, entry)
         for name, members in entry.items():
             mine[name] = list(dict.fromkeys([*mine[name], *members]))
-    return found
+    return entries
 
 
 def _metadata(mine: Any, other: Any) -> Any:
@@ -235,5 +239,5 @@ def _time(value: object) -> int:
 
 
 def _quoted(value: object) -> str:
-    found = text(value)
-    return strict.quoted(found) if found is not None else strict.kind(value)
+    string = text(value)
+    return strict.quoted(string) if string is not None else strict.kind(value)

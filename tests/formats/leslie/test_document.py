@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from reconcile.formats.leslie.checks.examine import examine, mend
-from reconcile.formats.leslie.checks.model import File, Found, Kind, ThreadDirectory
+from reconcile.formats.leslie.checks.examine import examine, repair_all
+from reconcile.formats.leslie.checks.model import File, Kind, LeslieTree, ThreadDirectory
 from reconcile.formats.leslie.document import (
     RELATIONS,
     Dialect,
@@ -213,7 +213,9 @@ def born(**more: Any) -> dict[str, Any]:
     return operation(1, "spawn", parent_id="root", child_id="child", objective="Fix it", **more)
 
 
-def older(operations: list[dict[str, Any]], relations: dict[str, Any], child: dict[str, Any] | None = None) -> Found:
+def older(
+    operations: list[dict[str, Any]], relations: dict[str, Any], child: dict[str, Any] | None = None
+) -> LeslieTree:
     threads = {"root": record("root", None), "child": child or record("child", "root")}
     value = {
         "version": "1.0",
@@ -222,15 +224,15 @@ def older(operations: list[dict[str, Any]], relations: dict[str, Any], child: di
         "operations": operations,
         "relations": relations,
     }
-    return Found({RELATIONS: File(as_bytes(value))}, dict.fromkeys(threads, ThreadDirectory()))
+    return LeslieTree({RELATIONS: File(as_bytes(value))}, dict.fromkeys(threads, ThreadDirectory()))
 
 
-def words(found: Found) -> list[str]:
+def words(found: LeslieTree) -> list[str]:
     """What is wrong, without the notes that every file of the older dialect gets."""
     return [each.found for each in examine(found) if each.kind not in (Kind.DIALECT, Kind.UNSPAWNED)]
 
 
-def replayed(found: Found) -> Replayed:
+def replayed(found: LeslieTree) -> Replayed:
     document = read_relations(found.file(RELATIONS).content or b"")
     assert isinstance(document, Document)
     return replay(document)
@@ -266,7 +268,7 @@ def test_what_a_spawn_of_the_older_dialect_means(
 ) -> None:
     found = older([spawn], stored)
     assert words(found) == expected
-    _, after = mend(found)
+    _, after = repair_all(found)
     assert [each for each in words(after) if "depends_on" not in each] == []
 
 
@@ -299,7 +301,7 @@ def test_an_update_sets_fields(key: str) -> None:
         'child: title "Do child" -> New',
         "child: tags null -> [a]",
     ]
-    _, after = mend(found)
+    _, after = repair_all(found)
     child = json.loads(after.file(RELATIONS).content or b"")["threads"]["child"]
     assert (child["title"], child["tags"], child["parent_id"]) == ("New", ["a"], None)
 

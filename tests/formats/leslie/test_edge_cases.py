@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconcile.formats.leslie.checks.examine import examine, mend
+from reconcile.formats.leslie.checks.examine import examine, repair_all
 from reconcile.formats.leslie.checks.model import (
     File,
-    Found,
     Kind,
+    LeslieTree,
     Lock,
     RemoveLock,
     Rewrite,
@@ -74,11 +74,11 @@ D01 = b"""{
 }"""
 
 
-def ids(found: Found, *, notes: bool = True) -> list[str]:
+def ids(found: LeslieTree, *, notes: bool = True) -> list[str]:
     return [each.id for each in examine(found) if notes or each.severity is not Severity.NOTE]
 
 
-def only(found: Found) -> Finding:
+def only(found: LeslieTree) -> Finding:
     (finding,) = examine(found)
     return finding
 
@@ -94,7 +94,7 @@ def document(content: bytes) -> Document:
     return found
 
 
-def main(found: Found) -> bytes | None:
+def main(found: LeslieTree) -> bytes | None:
     return found.file(RELATIONS).content
 
 
@@ -110,11 +110,11 @@ def rewritten(finding: Finding) -> dict[str, Any]:
 def test_01_an_intact_workspace() -> None:
     played = Leslie().play([ROOT, CHILD, ("reference", 1, 0, 0), ("lifecycle", 0, 0, 0)])
     assert examine(read(played)) == ()
-    assert mend(read(played)) == ((), read(played))
+    assert repair_all(read(played)) == ((), read(played))
 
 
 def test_02_the_example_of_the_design_text() -> None:
-    found = Found({RELATIONS: File(D01)}, {"thread_abc123": ThreadDirectory()})
+    found = LeslieTree({RELATIONS: File(D01)}, {"thread_abc123": ThreadDirectory()})
     assert [(each.id, each.found) for each in examine(found)] == [
         ("F5:count", "thread_count 5 -> 1"),
         (
@@ -127,11 +127,11 @@ def test_02_the_example_of_the_design_text() -> None:
             "found records without executor and updated_at, in the design text's dialect, expected the program's",
         ),
     ]
-    repairs, after = mend(found)
+    repairs, after = repair_all(found)
     assert [repair.words for repair in repairs] == [("thread_count 5 -> 1",)]
     again = json.loads(main(after) or b"")
     assert again["threads"] == json.loads(D01)["threads"]
-    repairs, after = mend(found, {"F7:thread_xyz789"})
+    repairs, after = repair_all(found, {"F7:thread_xyz789"})
     made = json.loads(main(after) or b"")
     assert made["threads"]["thread_xyz789"] == {
         "id": "thread_xyz789",
@@ -150,7 +150,7 @@ def test_03_no_relations_at_all() -> None:
     played = Leslie().play([ROOT, CHILD, CHILD, ("reference", 1, 0, 0)])
     found = read(played, relations=played.relations_file(relations={}))
     assert {each.kind for each in examine(found)} == {Kind.RELATIONS}
-    repairs, after = mend(found)
+    repairs, after = repair_all(found)
     assert len(repairs) == 1
     assert main(after) == played.relations_file()
     assert list(json.loads(main(after) or b"")["relations"]) == [FIRST, SECOND, THIRD]
@@ -246,7 +246,7 @@ def test_13_no_tags_and_missing_tags() -> None:
     played.threads[SECOND].pop("tags")
     found = read(played, relations=played.relations_file(relations={}))
     assert {each.kind for each in examine(found)} == {Kind.RELATIONS}
-    made = json.loads(main(mend(found)[1]) or b"")["threads"]
+    made = json.loads(main(repair_all(found)[1]) or b"")["threads"]
     assert (made[FIRST]["tags"], "tags" in made[SECOND]) == ([], False)
 
 
@@ -258,7 +258,7 @@ def test_14_where_the_directory_is() -> None:
     finding = only(read(played))
     assert (finding.kind, finding.repair) == (Kind.STORAGE, None)
     found = read(played)
-    assert examine(Found(found.files, found.threads, storage=frozenset({"elsewhere/one"}))) == ()
+    assert examine(LeslieTree(found.files, found.threads, storage=frozenset({"elsewhere/one"}))) == ()
 
 
 def test_15_a_time_with_a_zone() -> None:
@@ -268,7 +268,7 @@ def test_15_a_time_with_a_zone() -> None:
     finding = only(read(played, backup=b""))
     assert (finding.id, finding.severity) == ("F1:thread_relations.json", Severity.ERROR)
     assert finding.found.startswith('operations[0].timestamp: found the text "2026-02-08T12:00:00.035+00:00"')
-    assert main(mend(read(played))[1]) == content
+    assert main(repair_all(read(played))[1]) == content
 
 
 @pytest.mark.parametrize("kept", [0, 1500])
@@ -281,7 +281,7 @@ def test_16_half_a_file_and_a_good_backup(kept: int) -> None:
     assert finding.id == "F1:thread_relations.json"
     lost = f"what that loses: the record of {THIRD}, which is only known elsewhere"
     assert finding.next == f"take thread_relations.json.bak, which is whole; {lost}"
-    repairs, after = mend(found)
+    repairs, after = repair_all(found)
     assert len(repairs) == 1
     assert main(after) == backup
     assert ids(after) == [f"F3:{THIRD}"]
@@ -303,7 +303,7 @@ def test_16_nothing_is_lost_where_only_derived_data_are_cut_off() -> None:
     content = played.relations_file()
     found = read(played, relations=content[: content.rindex(b'"depends_on"')], backup=backup)
     assert only(found).next.startswith("mend it in place, nothing is lost: the relations, which were cut off")
-    assert main(mend(found)[1]) == content
+    assert main(repair_all(found)[1]) == content
 
 
 def test_17_both_torn() -> None:
@@ -315,8 +315,8 @@ def test_17_both_torn() -> None:
     assert finding.id == "F2:thread_relations.json"
     salvaged = f"the records of {FIRST}, {SECOND}; no operation; only the id of {THIRD}, by its directory or objective"
     assert finding.next == f"run no Leslie command; what can be salvaged: {salvaged}"
-    assert mend(found) == ((), found)
-    _, after = mend(found, {finding.id})
+    assert repair_all(found) == ((), found)
+    _, after = repair_all(found, {finding.id})
     made = json.loads(main(after) or b"")
     assert made["threads"] == {thread: played.threads[thread] for thread in (FIRST, SECOND)}
     assert made["relations"][FIRST]["children"] == [SECOND]
@@ -331,7 +331,7 @@ def test_17_both_torn_by_the_real_program() -> None:
         "what can be salvaged: the records of thread-6fefc192, thread-3777b6e5, thread-3fc3f6a6; no operation; "
         "only the id of thread-ddd68a6a, by its directory or objective"
     )
-    _, after = mend(found, {finding.id, "F3:thread-ddd68a6a"})
+    _, after = repair_all(found, {finding.id, "F3:thread-ddd68a6a"})
     assert ids(after, notes=False) == []
     assert [each["params"]["recovered"] for each in json.loads(main(after) or b"")["operations"]] == [True]
 
@@ -352,7 +352,7 @@ def test_18_conflict_markers() -> None:
     ours, theirs = marked()
     found = read(ours, relations=conflict(ours, theirs), backup=b"{")
     assert only(found).next.endswith("both versions of the merge conflict united by their operations")
-    _, after = mend(found)
+    _, after = repair_all(found)
     assert json.loads(main(after) or b"")["threads"].keys() == {*ours.threads, *theirs.threads}
 
 
@@ -370,7 +370,7 @@ def test_19_a_byte_order_mark() -> None:
     content = played.relations_file()
     found = read(played, relations=b"\xef\xbb\xbf" + content, backup=content)
     assert only(found).found == "found a byte order mark, expected a JSON object"
-    assert main(mend(found)[1]) == content
+    assert main(repair_all(found)[1]) == content
 
 
 @pytest.mark.parametrize(
@@ -389,18 +389,18 @@ def test_19_a_byte_order_mark() -> None:
 )
 def test_20_a_lock(age: float, severity: Severity, words: str, removed: bool) -> None:
     found = read(Leslie())
-    locked = Found(found.files, locks={RELATIONS + ".lock": Lock("a directory", age)})
+    locked = LeslieTree(found.files, locks={RELATIONS + ".lock": Lock("a directory", age)})
     finding = only(locked)
     assert (finding.kind, finding.severity) == (Kind.LOCK, severity)
     assert finding.found.startswith(words)
-    steps = [step for repair in mend(locked)[0] for step in repair.steps]
+    steps = [step for repair in repair_all(locked)[0] for step in repair.steps]
     assert steps == ([RemoveLock(RELATIONS + ".lock")] if removed else [])
     assert locked.busy == (f"{RELATIONS}.lock is held" if severity is Severity.NOTE else "")
 
 
 @pytest.mark.parametrize("lock", [Lock("a directory", 99.0, ("pid",)), Lock("a file", 99.0)])
 def test_21_a_lock_that_the_program_can_t_remove(lock: Lock) -> None:
-    finding = only(Found(read(Leslie()).files, locks={OBJECTIVES + ".lock": lock}))
+    finding = only(LeslieTree(read(Leslie()).files, locks={OBJECTIVES + ".lock": lock}))
     assert (finding.id, finding.repair) == ("F13:objectives.json.lock", None)
 
 
@@ -408,11 +408,11 @@ def test_23_a_directory_with_nothing_but_transcripts() -> None:
     played = Leslie().play([ROOT])
     found = read(played)
     stray = ThreadDirectory(files=frozenset({".meta/transcripts/20260208-1200-Fix-it.txt"}))
-    noted = Found(found.files, {**found.threads, "thread-x": stray}, now=found.now)
+    noted = LeslieTree(found.files, {**found.threads, "thread-x": stray}, now=found.now)
     finding = only(noted)
     assert (finding.id, finding.severity) == ("F3:thread-x", Severity.NOTE)
     more = ThreadDirectory(files=stray.files | {"plan.md"})
-    finding = only(Found(found.files, {**found.threads, "thread-x": more}, now=found.now))
+    finding = only(LeslieTree(found.files, {**found.threads, "thread-x": more}, now=found.now))
     assert finding.severity is Severity.WARNING
 
 
@@ -421,12 +421,12 @@ def test_24_an_empty_copy() -> None:
     found = read(played)
     assert examine(found) == ()
     bare = {**found.threads, SECOND: ThreadDirectory(directories=STANDARD)}
-    finding = only(Found(found.files, bare))
+    finding = only(LeslieTree(found.files, bare))
     assert (finding.id, finding.severity) == (f"F16:{SECOND}>{FIRST}", Severity.WARNING)
     cloned = {**found.threads, SECOND: ThreadDirectory(files=frozenset({"plan.md"}))}
-    assert only(Found(found.files, cloned)).severity is Severity.NOTE
+    assert only(LeslieTree(found.files, cloned)).severity is Severity.NOTE
     full = {**found.threads, SECOND: ThreadDirectory(files=frozenset({f"context/inherited/{FIRST}/plan.md"}))}
-    assert ids(Found(found.files, full)) == []
+    assert ids(LeslieTree(found.files, full)) == []
 
 
 def test_25_the_order_of_threads_in_an_objective() -> None:
@@ -434,13 +434,13 @@ def test_25_the_order_of_threads_in_an_objective() -> None:
     text = (played.relations_file().decode(), played.objectives_file().decode())
     relations, objectives = (each.replace(FIRST, "Thread-B").replace(SECOND, "thread-a") for each in text)
     found = read(played, relations=relations.encode(), objectives=objectives.encode())
-    found = Found(found.files, {"Thread-B": ThreadDirectory(), "thread-a": ThreadDirectory()})
+    found = LeslieTree(found.files, {"Thread-B": ThreadDirectory(), "thread-a": ThreadDirectory()})
     assert examine(found) == ()
     other = json.loads(objectives)
     other["objectives"]["obj-00000001"]["thread_ids"].reverse()
-    assert examine(Found({**found.files, OBJECTIVES: File(as_bytes(other))}, found.threads)) == ()
+    assert examine(LeslieTree({**found.files, OBJECTIVES: File(as_bytes(other))}, found.threads)) == ()
     other["objectives"]["obj-00000001"]["thread_ids"] = []
-    _, after = mend(Found({**found.files, OBJECTIVES: File(as_bytes(other))}, found.threads))
+    _, after = repair_all(LeslieTree({**found.files, OBJECTIVES: File(as_bytes(other))}, found.threads))
     made = json.loads(after.file(OBJECTIVES).content or b"")
     assert made["objectives"]["obj-00000001"]["thread_ids"] == ["thread-a", "Thread-B"]
 
@@ -451,7 +451,7 @@ def test_26_a_command_that_nobody_knows() -> None:
     found = read(played, relations=played.relations_file(relations={}))
     notes = [each for each in examine(found) if each.severity is Severity.NOTE]
     assert [each.found for each in notes] == ["operation op-0002: the command 'pin' is not known, it is kept as it is"]
-    assert main(mend(found)[1]) == played.relations_file()
+    assert main(repair_all(found)[1]) == played.relations_file()
 
 
 def test_27_keys_that_the_program_drops() -> None:
@@ -461,7 +461,7 @@ def test_27_keys_that_the_program_drops() -> None:
     assert (finding.kind, finding.severity) == (Kind.EXTRA, Severity.NOTE)
     assert finding.found == f"found keys that Leslie doesn't know: threads.{FIRST}.colour"
     found = read(played, relations=played.relations_file(relations={}))
-    assert json.loads(main(mend(found)[1]) or b"")["threads"][FIRST]["colour"] == "red"
+    assert json.loads(main(repair_all(found)[1]) or b"")["threads"][FIRST]["colour"] == "red"
 
 
 def test_28_an_entry_without_a_thread() -> None:
@@ -470,14 +470,14 @@ def test_28_an_entry_without_a_thread() -> None:
     content = played.relations_file()
     played.relations["thread-gone"] = gone
     found = read(played)
-    found = Found(found.files, {FIRST: found.threads[FIRST]})
+    found = LeslieTree(found.files, {FIRST: found.threads[FIRST]})
     assert only(found).found == "thread-gone: - entry, there is no such thread"
-    assert main(mend(found)[1]) == content
+    assert main(repair_all(found)[1]) == content
     # A thread that no operation has spawned may know better.
     played.operations.clear()
     played.relations[FIRST]["references_to"] = ["thread-gone"]
     found = read(played, backup=content)
-    assert ids(Found(found.files, {FIRST: ThreadDirectory()})) == ["unspawned:thread_relations.json"]
+    assert ids(LeslieTree(found.files, {FIRST: ThreadDirectory()})) == ["unspawned:thread_relations.json"]
 
 
 def test_29_no_operations() -> None:
@@ -494,7 +494,7 @@ def test_29_no_operations() -> None:
 
 def test_30_a_symbolic_link() -> None:
     found = read(Leslie().play([ROOT]))
-    linked = Found({**found.files, RELATIONS: File(None, "a symbolic link")}, found.threads)
+    linked = LeslieTree({**found.files, RELATIONS: File(None, "a symbolic link")}, found.threads)
     finding = only(linked)
     assert (finding.kind, finding.repair, finding.severity) == (Kind.LINK, None, Severity.ERROR)
     assert finding.found == "found a symbolic link, expected a file"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from reconcile.formats.leslie.checks.model import File, Found, Lock, ThreadDirectory
+from reconcile.formats.leslie.checks.model import File, LeslieTree, Lock, ThreadDirectory
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from reconcile.formats.leslie.format import LeslieFormat
 from reconcile.model.snapshot import Fault, Metadata
@@ -31,7 +31,7 @@ PLAYED = Leslie().play([ROOT, CHILD])
 FILE = PLAYED.relations_file()
 
 
-def mended(found: Found) -> tuple[Mended, ...]:
+def mended(found: LeslieTree) -> tuple[Mended, ...]:
     """What is done by itself."""
     return tuple(each for each in LESLIE.mend(found, {}) if not each.asked)
 
@@ -62,18 +62,18 @@ def united(ours: Leslie, theirs: Leslie) -> dict[str, Any]:
     return value
 
 
-def with_first(**fields: Any) -> Found:
+def with_first(**fields: Any) -> LeslieTree:
     """The first thread's record says something else; empty: it doesn't say it."""
     value = json.loads(FILE)
     value["threads"][FIRST] = {key: each for key, each in (value["threads"][FIRST] | fields).items() if each != ""}
     return read(PLAYED, relations=as_bytes(value))
 
 
-def locked(age: float, *names: str) -> Found:
+def locked(age: float, *names: str) -> LeslieTree:
     return replace(read(PLAYED), locks={f"{RELATIONS}.lock": Lock("a directory", age, names)})
 
 
-def unsorted() -> Found:
+def unsorted() -> LeslieTree:
     played = Leslie().play([ROOT, ("inject", 0, 0, 0)])
     played.operations[-1]["timestamp"] = "2026-02-08T11:00:00.000Z"
     return read(played)
@@ -93,7 +93,7 @@ NOTHING = [
     ("20: fresh", locked(-0.6)),
     ("20: ahead", locked(-3600.0)),
     ("21", locked(3600.0, "pid")),
-    ("22: no control file", Found({})),
+    ("22: no control file", LeslieTree({})),
     ("27: it is said", with_first(mine=1)),
     ("30", replace(read(PLAYED), files=LINKED)),
     ("31", read(PLAYED, backup=FILE)),
@@ -102,7 +102,7 @@ NOTHING = [
 
 
 @pytest.mark.parametrize("found", [pytest.param(found, id=name) for name, found in NOTHING])
-def test_nothing_is_written(found: Found) -> None:
+def test_nothing_is_written(found: LeslieTree) -> None:
     assert mended(found) == ()
 
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconcile.formats.leslie.checks.examine import examine, mend
+from reconcile.formats.leslie.checks.examine import examine, repair_all
 from reconcile.formats.leslie.checks.model import (
     File,
-    Found,
     Kind,
     Leftover,
+    LeslieTree,
     Make,
     Remove,
     Rewrite,
@@ -43,12 +43,12 @@ OTHER_CHILD: Step = ("spawn", 2, 0, 1)
 """Of the first thread, if there are two."""
 
 
-def only(found: Found) -> Finding:
+def only(found: LeslieTree) -> Finding:
     (finding,) = examine(found)
     return finding
 
 
-def changed(found: Found, path: str, *keys: str, to: Any) -> Found:
+def changed(found: LeslieTree, path: str, *keys: str, to: Any) -> LeslieTree:
     """One value of a control file set by hand; ``...`` takes it out."""
     value = json.loads(found.file(path).content or b"")
     container = value
@@ -85,7 +85,7 @@ def test_f1_is_mended_in_place(keys: tuple[str, ...], to: Any, words: str) -> No
     assert finding.id == "F1:thread_relations.json"
     assert words in finding.found
     assert finding.next.startswith("mend it in place, nothing is lost: ")
-    _, whole = mend(found)
+    _, whole = repair_all(found)
     assert examine(whole) == ()
     made, before = (json.loads(each) for each in (whole.file(RELATIONS).content or b"", played.relations_file()))
     if "tags" in keys:
@@ -101,8 +101,8 @@ def test_f1_is_mended_in_place(keys: tuple[str, ...], to: Any, words: str) -> No
 def test_f1_a_time_without_a_zone_could_be_any(keys: tuple[str, ...]) -> None:
     played = Leslie().play([ROOT])
     found = changed(read(played, backup=played.relations_file()), RELATIONS, *keys, to="2026-02-08T12:00:00.035")
-    assert examine(mend(found, {"F1:thread_relations.json"})[1]) == ()
-    assert (mend(found) == ((), found)) == (keys[0] == "operations")
+    assert examine(repair_all(found, {"F1:thread_relations.json"})[1]) == ()
+    assert (repair_all(found) == ((), found)) == (keys[0] == "operations")
 
 
 def test_f1_what_stands_behind_the_end() -> None:
@@ -110,7 +110,7 @@ def test_f1_what_stands_behind_the_end() -> None:
     content = played.relations_file()
     found = read(played, relations=content + b"}\n", backup=b"")
     assert "without what stands behind its end (1 characters)" in only(found).next
-    assert mend(found)[1].file(RELATIONS).content == content
+    assert repair_all(found)[1].file(RELATIONS).content == content
 
 
 def test_f1_no_file_but_a_backup() -> None:
@@ -118,7 +118,7 @@ def test_f1_no_file_but_a_backup() -> None:
     found = read(played, backup=played.relations_file())
     gone = replace(found, files={name: file for name, file in found.files.items() if name != RELATIONS})
     assert only(gone).found == "found nothing, expected the file that its backup is of"
-    assert mend(gone)[1].file(RELATIONS).content == played.relations_file()
+    assert repair_all(gone)[1].file(RELATIONS).content == played.relations_file()
 
 
 def test_f1_a_temporary_file_may_be_the_best_copy() -> None:
@@ -129,7 +129,7 @@ def test_f1_a_temporary_file_may_be_the_best_copy() -> None:
     name = RELATIONS + ".tmp-1-00000000-0000-4000-8000-000000000000"
     found = replace(found, leftovers={name: Leftover(RELATIONS, 9999.0, File(played.relations_file()))})
     assert only(found).next == f"take {name}, which is whole"
-    _, whole = mend(found)
+    _, whole = repair_all(found)
     assert whole.file(RELATIONS).content == played.relations_file()
     assert whole.leftovers == {}
 
@@ -147,7 +147,7 @@ def test_f1_objectives(keys: tuple[str, ...], to: Any) -> None:
     played = Leslie().play([ROOT])
     found = changed(read(played), OBJECTIVES, *keys, to=to)
     assert only(found).id == "F1:objectives.json"
-    made = mend(found)[1].file(OBJECTIVES).content or b""
+    made = repair_all(found)[1].file(OBJECTIVES).content or b""
     before = json.loads(played.objectives_file())
     if keys == ("metadata",):
         before["metadata"]["last_updated"] = max(each["updated_at"] for each in before["objectives"].values())
@@ -157,14 +157,14 @@ def test_f1_objectives(keys: tuple[str, ...], to: Any) -> None:
 def test_f1_a_status_that_nobody_knows_follows_from_the_log_where_that_starts_nothing() -> None:
     played = Leslie().play([ROOT, ("lifecycle", 0, 2, 0)])
     found = changed(read(played), RELATIONS, "threads", FIRST, "status", to="done")
-    assert mend(found)[1].file(RELATIONS).content == played.relations_file()
+    assert repair_all(found)[1].file(RELATIONS).content == played.relations_file()
 
 
 def test_f1_what_others_have_put_into_relations_is_kept() -> None:
     played = Leslie().play([ROOT, CHILD])
     found = changed(read(played), RELATIONS, "relations", FIRST, "mine", to=1)
     found = changed(found, RELATIONS, "relations", SECOND, "children", to=None)
-    relations = json.loads(mend(found)[1].file(RELATIONS).content or b"")["relations"]
+    relations = json.loads(repair_all(found)[1].file(RELATIONS).content or b"")["relations"]
     assert relations == {FIRST: {**played.relations[FIRST], "mine": 1}, SECOND: played.relations[SECOND]}
 
 
@@ -178,7 +178,7 @@ def test_f1_objectives_with_conflict_markers() -> None:
     other.objectives["obj-new"] = {**other.objectives["obj-00000002"], "id": "obj-new"}
     found = read(played, objectives=conflict(played.objectives_file(), other.objectives_file()))
     assert only(found).next.endswith("both versions of the merge conflict united")
-    assert json.loads(mend(found)[1].file(OBJECTIVES).content or b"")["objectives"] == other.objectives
+    assert json.loads(repair_all(found)[1].file(OBJECTIVES).content or b"")["objectives"] == other.objectives
     other.objectives["obj-00000001"]["title"] = "Another"
     found = read(played, objectives=conflict(played.objectives_file(), other.objectives_file()))
     assert only(found).next.startswith("decide in the file, then look again: obj-00000001: title ")
@@ -191,7 +191,7 @@ def test_f1_objectives_from_their_backup() -> None:
     found = read(played, objectives=played.objectives_file()[:300])
     found = replace(found, files={**found.files, OBJECTIVES + ".bak": File(Leslie().objectives_file())})
     assert only(found).next == "take objectives.json.bak, which is whole"
-    assert json.loads(mend(found)[1].file(OBJECTIVES).content or b"")["objectives"] == played.objectives
+    assert json.loads(repair_all(found)[1].file(OBJECTIVES).content or b"")["objectives"] == played.objectives
 
 
 def test_f2_objectives() -> None:
@@ -202,7 +202,7 @@ def test_f2_objectives() -> None:
         "F2:objectives.json",
         "run no Leslie command; what can be salvaged: the objectives obj-00000001",
     )
-    _, after_all = mend(read(played, objectives=torn), {finding.id})
+    _, after_all = repair_all(read(played, objectives=torn), {finding.id})
     assert list(json.loads(after_all.file(OBJECTIVES).content or b"")["objectives"]) == ["obj-00000001"]
 
 
@@ -219,7 +219,7 @@ def test_f2_the_longest_log_of_both() -> None:
     content = played.relations_file()
     longer, shorter = content[: content.rindex(b'"timestamp"')], content[: content.index(b'"operations"')]
     found = read(played, relations=shorter, backup=longer)
-    _, whole = mend(found, {"F2:thread_relations.json"})
+    _, whole = repair_all(found, {"F2:thread_relations.json"})
     made = json.loads(whole.file(RELATIONS).content or b"")
     assert [each["id"] for each in made["operations"]] == ["op-0001"]
     assert made["relations"] == played.relations
@@ -259,13 +259,13 @@ def test_f1_what_nothing_tells_is_for_a_person() -> None:
     assert finding.found.endswith(", and 1 more")
     assert finding.next.startswith(f"correct it by hand: threads.{FIRST}.status: found ")
     found = replace(found, files={**found.files, RELATIONS + ".bak": File(Leslie().relations_file())})
-    assert mend(found) == ((), found)
+    assert repair_all(found) == ((), found)
     finding = only(found)
     assert finding.next.endswith(
         "; or, on request, take thread_relations.json.bak, which is whole; what that loses: the operations op-0001; "
         f"the record of {FIRST}, which is only known elsewhere"
     )
-    assert mend(found, {finding.id})[1].file(RELATIONS).content == Leslie().relations_file()
+    assert repair_all(found, {finding.id})[1].file(RELATIONS).content == Leslie().relations_file()
     found = changed(read(played), OBJECTIVES, "objectives", "obj-00000001", "title", to="")
     assert only(found).next.startswith("correct it by hand: objectives.obj-00000001.title: found the text")
 
@@ -293,8 +293,8 @@ def test_f3_an_emptied_file_whose_backup_has_it_all() -> None:
     assert examine(found)[0].next.startswith(
         "take its record and operations from thread_relations.json.bak, on request"
     )
-    assert mend(found) == ((), found)
-    repairs, whole = mend(found, {f"F3:{SECOND}"})
+    assert repair_all(found) == ((), found)
+    repairs, whole = repair_all(found, {f"F3:{SECOND}"})
     assert len(repairs) == 1
     assert json.loads(whole.file(RELATIONS).content or b"") == json.loads(played.relations_file())
     assert examine(whole) == ()
@@ -314,12 +314,12 @@ def test_f3_many_at_once() -> None:
     strays = {f"stray-{number}": ThreadDirectory() for number in range(3)}
     found = replace(found, threads={**found.threads, **strays})
     found = changed(found, OBJECTIVES, "objectives", "obj-00000002", "thread_ids", to=list(strays))
-    repairs, whole = mend(found, {"F3:stray-0", "F3:stray-2"})
+    repairs, whole = repair_all(found, {"F3:stray-0", "F3:stray-2"})
     assert len(repairs) == 1
     assert [each.id for each in examine(whole)] == ["F3:stray-1"]
 
 
-def orphaned(**other: ThreadDirectory) -> Found:
+def orphaned(**other: ThreadDirectory) -> LeslieTree:
     found = read(Leslie().play([ROOT]))
     return replace(found, threads={**found.threads, **other})
 
@@ -333,8 +333,8 @@ def test_f3_is_adopted_on_request() -> None:
         "found no record, but a directory with .meta/transcripts/20260208-1200-Fix-the-build.txt, plan.md and "
         "the objective obj-00000002 lists it; expected a record, or nothing of it"
     )
-    assert mend(found) == ((), found)
-    _, whole = mend(found, {"F3:stray"})
+    assert repair_all(found) == ((), found)
+    _, whole = repair_all(found, {"F3:stray"})
     assert examine(whole) == ()
     made = json.loads(whole.file(RELATIONS).content or b"")
     operation = made["operations"][-1]
@@ -369,7 +369,7 @@ def test_f4_a_record_without_a_directory() -> None:
     found = replace(read(Leslie().play([ROOT])), threads={})
     finding = only(found)
     assert (finding.id, finding.severity) == (f"F4:{FIRST}", Severity.NOTE)
-    (repair,), whole = mend(found)
+    (repair,), whole = repair_all(found)
     assert repair.steps == (
         Make(tuple(f"threads/{FIRST}/{name}" for name in ("context/inherited", "context/live", ".meta/transcripts"))),
     )
@@ -399,7 +399,7 @@ def test_f5_in_words() -> None:
         f"{SECOND}: + entry (depends_on {FIRST})",
         f"{THIRD}: depends_on + {FIRST}",
     ]
-    (repair,), whole = mend(found)
+    (repair,), whole = repair_all(found)
     assert len(repair.words) == 4
     assert repair.steps == (Rewrite(RELATIONS, found.file(RELATIONS).content, whole.file(RELATIONS).content or b""),)
     assert whole.file(RELATIONS).content == played.relations_file()
@@ -414,7 +414,7 @@ def test_f5_the_order() -> None:
         f"{FIRST}: children in the order {SECOND}, {THIRD}",
         "entries in the order of the log",
     ]
-    assert mend(found)[1].file(RELATIONS).content == played.relations_file()
+    assert repair_all(found)[1].file(RELATIONS).content == played.relations_file()
 
 
 def test_f5_a_dependency_that_no_operation_explains_is_kept() -> None:
@@ -431,7 +431,7 @@ def test_f6_the_log_wins() -> None:
         f"{FIRST}: status active -> completed",
         f'{FIRST}: title "By hand" -> "Übersicht — \\"docs\\" 文档"',
     ]
-    assert mend(found)[1].file(RELATIONS).content == played.relations_file()
+    assert repair_all(found)[1].file(RELATIONS).content == played.relations_file()
 
 
 def test_f6_what_would_start_an_agent_is_done_on_request() -> None:
@@ -440,8 +440,8 @@ def test_f6_what_would_start_an_agent_is_done_on_request() -> None:
     finding = only(found)
     assert finding.repair is not None
     assert finding.repair.on_request == "it becomes active, and a running scheduler starts an agent for it"
-    assert mend(found) == ((), found)
-    assert mend(found, {finding.id})[1].file(RELATIONS).content == played.relations_file()
+    assert repair_all(found) == ((), found)
+    assert repair_all(found, {finding.id})[1].file(RELATIONS).content == played.relations_file()
 
 
 def test_f6_a_repair_alone_is_the_same_as_one_that_was_asked_for() -> None:
@@ -452,7 +452,7 @@ def test_f6_a_repair_alone_is_the_same_as_one_that_was_asked_for() -> None:
     assert first.repair is not None
     assert first.repair.words == (f"{FIRST}: status suspended -> active",)
     (step,) = first.repair.steps
-    asked = mend(found, {first.id})[1]
+    asked = repair_all(found, {first.id})[1]
     assert after(found, step) == asked
     assert [each.id for each in examine(asked)] == [second.id]
 
@@ -471,7 +471,7 @@ def test_f7_is_made_again_from_the_log() -> None:
     gone = sorted(played.threads)[1]
     found = changed(read(played), RELATIONS, "threads", gone, to=...)
     assert {each.id for each in examine(found)} == {f"F7:{gone}"}
-    _, whole = mend(found)
+    _, whole = repair_all(found)
     made = json.loads(whole.file(RELATIONS).content or b"")
     assert list(made["threads"]) == list(played.threads)
     record = played.threads[gone] | {"executor": "agent"}
@@ -493,7 +493,7 @@ def test_f8_an_objective_that_lags() -> None:
         f"obj-00000001: thread_ids + {FIRST}",
         "objective_count 9 -> 2",
     ]
-    assert json.loads(mend(found)[1].file(OBJECTIVES).content or b"")["objectives"] == played.objectives
+    assert json.loads(repair_all(found)[1].file(OBJECTIVES).content or b"")["objectives"] == played.objectives
 
 
 def test_f8_threads_of_another_objective_and_twice() -> None:
@@ -540,8 +540,8 @@ def test_f12_the_same_operation_twice() -> None:
     played.operations.append(played.operations[-1])
     found = read(played)
     assert only(found).id == "F12:op-0002"
-    assert mend(found) == ((), found)
-    assert mend(found, {"F12:op-0002"})[1].file(RELATIONS).content == content
+    assert repair_all(found) == ((), found)
+    assert repair_all(found, {"F12:op-0002"})[1].file(RELATIONS).content == content
     played.operations.insert(0, played.operations[-1])
     assert only(read(played)).repair is None
 
@@ -561,7 +561,7 @@ def test_f14_a_temporary_file(age: float, severity: Severity, removed: int) -> N
     name = OBJECTIVES + ".tmp-1-00000000-0000-4000-8000-000000000000"
     found = replace(read(Leslie()), leftovers={name: Leftover(OBJECTIVES, age, File(b"{"))})
     assert (only(found).id, only(found).severity) == (f"F14:{name}", severity)
-    repairs, whole = mend(found)
+    repairs, whole = repair_all(found)
     assert [repair.steps for repair in repairs] == [(Remove(name, b"{"),)] * removed
     assert len(whole.leftovers) == 1 - removed
 
@@ -573,10 +573,10 @@ def test_f15_and_f17_content_of_copies_is_nobody_s_business() -> None:
 
 def test_ids_that_lead_elsewhere_are_not_followed() -> None:
     content = Leslie().play([ROOT]).relations_file().replace(FIRST.encode(), b"../../x")
-    found = Found({RELATIONS: File(content), OBJECTIVES: read(Leslie()).files[OBJECTIVES]})
+    found = LeslieTree({RELATIONS: File(content), OBJECTIVES: read(Leslie()).files[OBJECTIVES]})
     finding = next(each for each in examine(found) if each.kind is Kind.UNSAFE)
     assert finding.severity is Severity.ERROR
-    assert not any(isinstance(step, Make) for repair in mend(found)[0] for step in repair.steps)
+    assert not any(isinstance(step, Make) for repair in repair_all(found)[0] for step in repair.steps)
 
 
 NAMES = st.text(st.sampled_from("abBc-_19.é"), max_size=6)
@@ -619,15 +619,15 @@ def test_whatever_was_done_to_the_files_it_can_be_told_and_ends(steps: list[Step
     found = read(played, relations=relations, objectives=objectives, backup=backup)
     if data.draw(st.booleans()):
         found = replace(found, threads=dict(list(found.threads.items())[1:]))
-    repairs, whole = mend(found)
-    assert mend(whole) == ((), whole)
+    repairs, whole = repair_all(found)
+    assert repair_all(whole) == ((), whole)
     assert whole.backup(RELATIONS) == found.backup(RELATIONS)
     left = [each for each in examine(whole) if each.kind is Kind.DAMAGED and each.place == RELATIONS]
     assert all(each.next.startswith(("correct it by hand", "decide in the file")) for each in left)
     wanted = {each.id for each in examine(whole)}
-    repairs, asked = mend(whole, wanted)
+    repairs, asked = repair_all(whole, wanted)
     assert len(repairs) <= 60
-    assert mend(asked, wanted) == ((), asked)
+    assert repair_all(asked, wanted) == ((), asked)
 
 
 ANY: st.SearchStrategy[Any] = st.sampled_from(
@@ -690,14 +690,14 @@ def test_whatever_the_values_are_it_can_be_told_and_ends(steps: list[Step], data
     played = Leslie().play([ROOT, CHILD, *steps])
     relations, backup = data.draw(bent(played.relations_file())), data.draw(bent(played.relations_file()))
     found = read(played, relations=relations, objectives=data.draw(bent(played.objectives_file())), backup=backup)
-    _, whole = mend(found)
-    assert mend(whole) == ((), whole)
+    _, whole = repair_all(found)
+    assert repair_all(whole) == ((), whole)
     for finding in (*examine(found), *examine(whole)):
         assert "\n" not in finding.found
         assert len(finding.found) < 2000
         words = finding.repair.words if finding.repair is not None else ()
         assert not [each for each in (finding.found, finding.next, *words) if re.search(r"\bNone\b", each)]
-    mend(whole, {each.id for each in examine(whole)})
+    repair_all(whole, {each.id for each in examine(whole)})
     first, second = (read_relations(each) for each in (relations, backup))
     if isinstance(first, Document) and isinstance(second, Document):
         united = unite(first, second)

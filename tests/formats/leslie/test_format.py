@@ -14,8 +14,8 @@ from reconcile.formats import get_format
 from reconcile.formats.leslie.checks.examine import examine
 from reconcile.formats.leslie.checks.model import (
     File,
-    Found,
     Leftover,
+    LeslieTree,
     Lock,
     Make,
     Remove,
@@ -388,7 +388,7 @@ def test_nothing_else_is_united() -> None:
 # Mending
 
 
-def carried_out(found: Found, done: Collection[Mended]) -> Found:
+def carried_out(found: LeslieTree, done: Collection[Mended]) -> LeslieTree:
     """What an apply makes of it, checking what is there before."""
     for each in done:
         if each.content is not None:
@@ -408,7 +408,7 @@ def by_itself(done: Collection[Mended]) -> list[Mended]:
     return [each for each in done if not each.asked]
 
 
-def is_mended(found: Found, written: Mapping[str, bytes | None] | None = None) -> Found:
+def is_mended(found: LeslieTree, written: Mapping[str, bytes | None] | None = None) -> LeslieTree:
     """Mend it; nothing is left to be done by itself, and each thing on request can be done alone."""
     done = LESLIE.mend(found, written or {})
     rewrites = [each.path for each in by_itself(done) if each.content is not None]
@@ -516,7 +516,7 @@ def test_a_plan_that_writes_the_file_leaves_nothing_to_mend() -> None:
 def test_directories_that_a_plan_makes_and_takes() -> None:
     played = Leslie().play([ROOT, CHILD])
     files = {RELATIONS: File(played.relations_file()), OBJECTIVES: File(played.objectives_file())}
-    empty = Found(files, {FIRST: ThreadDirectory(files=frozenset({"plan.md"}), directories=STANDARD)})
+    empty = LeslieTree(files, {FIRST: ThreadDirectory(files=frozenset({"plan.md"}), directories=STANDARD)})
     (made,) = LESLIE.mend(empty, {})
     assert made == Mended(
         f"F4:{SECOND}",

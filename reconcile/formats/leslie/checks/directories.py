@@ -1,4 +1,4 @@
-"""What is wrong with the directories of threads and with locks (docs/design/formats/leslie.md#failures)."""
+"""Checks of the directories of threads and of locks (docs/design/formats/leslie.md#failures)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from reconcile.formats.leslie.checks.model import (
     STALE_AFTER,
     STANDARD,
     Finding,
-    Found,
     Kind,
+    LeslieTree,
     Make,
     RemoveLock,
     Repair,
@@ -51,28 +51,28 @@ _ASKS = "where it came from is not known, and a running scheduler starts an agen
 
 
 def place_findings(
-    found: Found,
+    tree: LeslieTree,
     document: Document,
     replayed: Replayed,
     objectives: ObjectivesDocument | None,
     wanted: Collection[str],
 ) -> Iterator[Finding]:
-    """Directories and records that lack each other."""
-    yield from _orphans(found, document, replayed, objectives, wanted)
-    if found.blocked:
-        words = f"found {found.blocked}, expected a directory"
+    """Yield findings about directories without a record and records without a directory."""
+    yield from _orphans(tree, document, replayed, objectives, wanted)
+    if tree.blocked:
+        words = f"found {tree.blocked}, expected a directory"
         yield Finding(Kind.LINK, Severity.ERROR, THREADS, words, "put the directory itself there")
         return
     for thread, record in document.threads.items():
         if not is_safe(thread):
             continue
-        what = found.threads[thread].what if thread in found.threads else None
+        what = tree.threads[thread].what if thread in tree.threads else None
         if what not in (None, "a directory"):
             words, advice = f"found {what}, expected a directory", "put the directory itself there"
             yield Finding(Kind.NO_DIRECTORY, Severity.WARNING, f"{THREADS}/{thread}", words, advice, thread)
         elif what is not None:
-            yield from _copies(found.threads[thread], thread, replayed)
-        elif str(record.get("storage_path")).removesuffix("/") not in found.storage:
+            yield from _copies(tree.threads[thread], thread, replayed)
+        elif str(record.get("storage_path")).removesuffix("/") not in tree.storage:
             step = Make(tuple(f"{THREADS}/{thread}/{name}" for name in STANDARD))
             repair = Repair.of(step, f"{THREADS}/{thread} made, empty")
             words = "found no directory, expected that of a record"
@@ -80,12 +80,12 @@ def place_findings(
             yield Finding(Kind.NO_DIRECTORY, Severity.NOTE, f"{THREADS}/{thread}", words, advice, thread, repair)
 
 
-def lock_findings(found: Found) -> Iterator[Finding]:
-    """Locks that nobody holds or can remove (docs/design/formats/leslie.md#f13).
+def lock_findings(tree: LeslieTree) -> Iterator[Finding]:
+    """Yield findings about locks that no process holds or that can't be removed (docs/design/formats/leslie.md#f13).
 
     See docs/design/formats/leslie.md#edge-case-20 and docs/design/formats/leslie.md#edge-case-21.
     """
-    for place, lock in found.locks.items():
+    for place, lock in tree.locks.items():
         age = f"{duration(lock.age)} old" if lock.age >= 0 else f"{duration(-lock.age)} ahead of the clock"
         kind, severity = Kind.LOCK, Severity.WARNING
         if lock.what != "a directory":
@@ -107,25 +107,28 @@ def lock_findings(found: Found) -> Iterator[Finding]:
 
 
 def _orphans(
-    found: Found,
+    tree: LeslieTree,
     document: Document,
     replayed: Replayed,
     objectives: ObjectivesDocument | None,
     wanted: Collection[str],
 ) -> Iterator[Finding]:
-    """Threads without a record (docs/design/formats/leslie.md#f3). Those that are wanted are adopted together."""
+    """Yield findings about threads without a record (docs/design/formats/leslie.md#f3).
+
+    Those that are wanted are adopted together.
+    """
     orphans = {
         thread: _aims(thread, objectives)
-        for thread in known_elsewhere(found)
+        for thread in known_elsewhere(tree)
         if thread not in document.threads and thread not in replayed.courses
     }
     homes = {thread: aims or _only_aim(objectives) for thread, aims in orphans.items()}
-    saved = _saved(found, document, orphans)
-    able = document.dialect is Dialect.PROGRAM and found.now
+    saved = _saved(tree, document, orphans)
+    able = document.dialect is Dialect.PROGRAM and tree.now
     adoptable = {thread: aims[0] for thread, aims in homes.items() if aims and is_safe(thread) and able}
     chosen = {thread: aim for thread, aim in adoptable.items() if f"{Kind.ORPHAN.number}:{thread}" in wanted}
     for thread, aims in orphans.items():
-        directory = found.threads.get(thread)
+        directory = tree.threads.get(thread)
         seen = [_content(directory)] if directory is not None else []
         seen += [f"the objective {aim} lists it" for aim in aims]
         words = f"found no record, but {' and '.join(seen)}; expected a record, or nothing of it"
@@ -139,20 +142,23 @@ def _orphans(
             advice = f"take its record and operations from {RELATIONS}{BACKUP}, on request: {asks}"
         elif thread in adoptable:
             adopted = chosen if thread in chosen else {thread: adoptable[thread]}
-            told = tuple(f"{each}: adopted for {aim}, by a spawn of the system" for each, aim in adopted.items())
+            words_of_repair = tuple(
+                f"{adopted_thread}: adopted for {aim}, by a spawn of the system"
+                for adopted_thread, aim in adopted.items()
+            )
             asks = "" if thread in chosen else _ASKS
-            repair = Repair(partial(_adopted, found, document, adopted), told, on_request=asks)
+            repair = Repair(partial(_adopted, tree, document, adopted), words_of_repair, on_request=asks)
             advice = f"adopt it, on request: {_ASKS}"
         yield Finding(Kind.ORPHAN, severity, place, words, advice, thread, repair)
 
 
-def _saved(found: Found, document: Document, orphans: Collection[str]) -> Document | None:
-    """The file united with its backup, where that still has what is missed here; None: it hasn't.
+def _saved(tree: LeslieTree, document: Document, orphans: Collection[str]) -> Document | None:
+    """Return the file merged with its backup, if the backup still has a missing thread; None otherwise.
 
-    So it is after the file was gone and a command, also a reading one, has made an empty one
+    The backup has it after the file was lost and a command, even one that only reads, has written an empty file
     (docs/design/formats/leslie.md#backup).
     """
-    content = found.backup(RELATIONS).content
+    content = tree.backup(RELATIONS).content
     backup = None if content is None else read_relations(content)
     if not isinstance(backup, Document) or backup.damage or backup.threads.keys().isdisjoint(orphans):
         return None
@@ -162,7 +168,10 @@ def _saved(found: Found, document: Document, orphans: Collection[str]) -> Docume
 
 
 def _is_transcripts(directory: ThreadDirectory | None) -> bool:
-    """Leslie writes those for any id, also one that never was (docs/design/formats/leslie.md#edge-case-23)."""
+    """Tell whether there are only transcripts, which Leslie writes for any id.
+
+    See docs/design/formats/leslie.md#edge-case-23.
+    """
     return directory is not None and bool(directory.files) and all(map(_TRANSCRIPT.fullmatch, directory.files))
 
 
@@ -171,7 +180,7 @@ def _content(directory: ThreadDirectory) -> str:
 
 
 def _aims(thread: str, objectives: ObjectivesDocument | None) -> list[str]:
-    """The objectives that list a thread."""
+    """Return the objectives that list a thread."""
     records = objectives.objectives if objectives is not None else {}
     return [objective for objective, record in records.items() if thread in texts(record.get("thread_ids"))]
 
@@ -180,45 +189,46 @@ def _only_aim(objectives: ObjectivesDocument | None) -> list[str]:
     return list(objectives.objectives) if objectives is not None and len(objectives.objectives) == 1 else []
 
 
-def _adopted(found: Found, document: Document, orphans: Mapping[str, str]) -> tuple[Rewrite]:
-    """A spawn of each by the system at the end of the log, and what follows from it; no parent is known."""
+def _adopted(tree: LeslieTree, document: Document, orphans: Mapping[str, str]) -> tuple[Rewrite]:
+    """Append a spawn of each thread by the system to the log, and derive the rest; no parent is known."""
     threads, operations = dict(document.threads), list(document.operations)
     taken = {Operation(entry).id for entry in operations}
     for thread, aim in orphans.items():
-        intent = _intent(thread, found.threads.get(thread))
+        intent = _intent(thread, tree.threads.get(thread))
         params = {"thread_id": thread, "parent_id": None, "intent": intent, "objective": aim, "inherit": "none"}
-        entry: Object = {"id": _new_id(thread, taken), "timestamp": found.now, "command": "spawn"}
+        entry: Object = {"id": _new_id(thread, taken), "timestamp": tree.now, "command": "spawn"}
         operations.append(entry | {"operator": "system", "params": params | {"inherit_scope": [], "recovered": True}})
-        record: Object = {"id": thread, "title": intent, "objective": aim, "created_at": found.now, "status": "active"}
+        record: Object = {"id": thread, "title": intent, "objective": aim, "created_at": tree.now, "status": "active"}
         record |= {"parent_id": None, "storage_path": storage_path(thread, Dialect.PROGRAM), "executor": "agent"}
-        threads[thread] = record | {"updated_at": found.now}
+        threads[thread] = record | {"updated_at": tree.now}
     value = {**document.value, "threads": threads, "operations": operations}
     made = type(document)(written(value), value, document.dialect, ())
-    return (Rewrite(RELATIONS, document.content, rebuild(made, replay(made), found.threads).content),)
+    return (Rewrite(RELATIONS, document.content, rebuild(made, replay(made), tree.threads).content),)
 
 
 def _intent(thread: str, directory: ThreadDirectory | None) -> str:
-    """What the first transcript is called after."""
+    """Return the title of the first transcript."""
     names = sorted(directory.files) if directory is not None else []
     queries = (match["query"] for name in names if (match := _TRANSCRIPT.fullmatch(name)))
     return next(queries, f"recovered {thread}")
 
 
 def _new_id(thread: str, taken: set[str]) -> str:
-    """An id that is the same each time: made of the thread's."""
-    base = found = f"op-{thread.removeprefix('thread-')}"
+    """Return an operation id that is made of the id of the thread, the same each time."""
+    base = candidate = f"op-{thread.removeprefix('thread-')}"
     number = 1
-    while found in taken:
+    while candidate in taken:
         number += 1
-        found = f"{base}-{number}"
-    taken.add(found)
-    return found
+        candidate = f"{base}-{number}"
+    taken.add(candidate)
+    return candidate
 
 
 def _copies(directory: ThreadDirectory, thread: str, replayed: Replayed) -> Iterator[Finding]:
-    """F16: every frozen reference has made a directory, be it empty.
+    """Yield a finding for each frozen reference that has no directory (F16): it has one even if it is empty.
 
-    Nobody ever writes into ``context/live``: where that is missing, git has carried the thread, without what is empty.
+    No program writes into ``context/live``. If that is missing too, git has carried the thread without its empty
+    directories.
     """
     severity = Severity.WARNING if directory.has(LIVE) else Severity.NOTE
     for target in replayed.frozen.get(thread, ()):

@@ -28,54 +28,54 @@ from reconcile.model.format import Mended
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from reconcile.formats.leslie.checks.model import Finding, Found, Repair, Step
+    from reconcile.formats.leslie.checks.model import Finding, LeslieTree, Repair, Step
 
 
-def examine(found: Found, wanted: Collection[str] = ()) -> tuple[Finding, ...]:
-    """Every finding, by kind. While a control file can't be read, nothing is concluded from what it might say.
+def examine(tree: LeslieTree, wanted: Collection[str] = ()) -> tuple[Finding, ...]:
+    """Return every finding, sorted by kind. Nothing is concluded from a control file that can't be read.
 
-    ``wanted`` are the ids of findings that somebody has asked to mend: their repairs need no question any more.
+    ``wanted`` are the ids of requested findings: their repairs need no further request.
     """
-    relations, objectives = read_control(found, RELATIONS), read_control(found, OBJECTIVES)
-    findings = [*relations.findings, *objectives.findings, *lock_findings(found)]
+    relations, objectives = read_control(tree, RELATIONS), read_control(tree, OBJECTIVES)
+    findings = [*relations.findings, *objectives.findings, *lock_findings(tree)]
     document = relations.document
     if isinstance(document, Document):
-        aims = objectives.document if isinstance(objectives.document, ObjectivesDocument) else None
+        objectives_document = objectives.document if isinstance(objectives.document, ObjectivesDocument) else None
         replayed = replay(document)
-        findings += record_findings(found, document, replayed, wanted)
-        findings += place_findings(found, document, replayed, aims, wanted)
-        if aims is not None or not objectives.findings:
-            findings += objective_findings(document, replayed, aims)
+        findings += record_findings(tree, document, replayed, wanted)
+        findings += place_findings(tree, document, replayed, objectives_document, wanted)
+        if objectives_document is not None or not objectives.findings:
+            findings += objective_findings(document, replayed, objectives_document)
     order = list(Kind)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.kind)))
 
 
-def mend(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Repair, ...], Found]:
-    """The repairs that lead from here to where nothing is left to be done by itself, and what there is then.
+def repair_all(tree: LeslieTree, wanted: Collection[str] = ()) -> tuple[tuple[Repair, ...], LeslieTree]:
+    """Return the repairs to carry out without a request, and the tree after them.
 
-    ``wanted`` as for `examine`. One repair can bring another to light: a file that can be read says what it lacks.
+    ``wanted`` as for `examine`. A repair can reveal another problem: only a file that can be read shows what it lacks.
     """
-    done, _ = mend_findings(found, wanted)
+    done, _ = repair_findings(tree, wanted)
     repairs = tuple(finding.repair for finding in done if finding.repair is not None)
     for repair in repairs:
         for step in repair.steps:
-            found = after(found, step)
-    return repairs, found
+            tree = after(tree, step)
+    return repairs, tree
 
 
-def mend_findings(found: Found, wanted: Collection[str] = ()) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """As `mend`: the findings that these repairs are of, in order, and those that are left in the end."""
+def repair_findings(tree: LeslieTree, wanted: Collection[str] = ()) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Return the findings that `repair_all` repairs, in order, and the findings that remain."""
     done: list[Finding] = []
-    while chosen := _next(findings := examine(found, wanted), wanted):
+    while chosen := _next(findings := examine(tree, wanted), wanted):
         for finding, repair in chosen:
             done.append(finding)
             for step in repair.steps:
-                found = after(found, step)
+                tree = after(tree, step)
     return tuple(done), findings
 
 
 def _next(findings: Iterable[Finding], wanted: Collection[str]) -> list[tuple[Finding, Repair]]:
-    """The repair to be done first; or several, of which none changes what another one was made of."""
+    """Return the next repairs to carry out: one, or several that do not change each other's input."""
     chosen: list[tuple[Finding, Repair]] = []
     for finding in findings:
         repair = finding.repair
@@ -88,12 +88,12 @@ def _next(findings: Iterable[Finding], wanted: Collection[str]) -> list[tuple[Fi
 
 
 OFFERED = 16
-"""Repairs on request that are worked out at a time: each holds a whole control file, and there may be thousands."""
+"""The number of repairs on request that are computed at a time: each holds a whole control file."""
 
 
-def with_written(found: Found, written: Mapping[str, bytes | None]) -> Found:
-    """What there is when a plan has written these paths (None: they go), as far as findings are made of it."""
-    files = dict(found.files)
+def with_written(tree: LeslieTree, written: Mapping[str, bytes | None]) -> LeslieTree:
+    """Return the tree after a plan has written these paths (None: removed), as far as findings depend on it."""
+    files = dict(tree.files)
     changes: dict[str, dict[str, bool]] = {}
     for path, content in written.items():
         above, _, rest = path.partition("/")
@@ -102,48 +102,48 @@ def with_written(found: Found, written: Mapping[str, bytes | None]) -> Found:
         elif above == THREADS and rest:
             thread, _, below = rest.partition("/")
             changes.setdefault(thread, {})[below] = content is not None
-    threads = dict(found.threads)
+    threads = dict(tree.threads)
     for thread, paths in changes.items():
         present = _changed(threads.pop(thread, None), paths)
         if present is not None:
             threads[thread] = present
     gone = {f"{DIRECTORY}/{THREADS}/{thread}" for thread in changes if thread not in threads}
-    return replace(found, files=files, threads=threads, storage=found.storage - gone)
+    return replace(tree, files=files, threads=threads, storage=tree.storage - gone)
 
 
-def mended(found: Found, wanted: Collection[str] = ()) -> tuple[Mended, ...]:
-    """What leads from here to where nothing is left to be done by itself, then the first of what can be asked for.
+def derived_repairs(tree: LeslieTree, wanted: Collection[str] = ()) -> tuple[Mended, ...]:
+    """Return the repairs that need no request, then the first of those that can be requested.
 
-    Each of these is what it would be if it were done alone after the former. ``wanted`` are ids of such that were asked
-    for; they are among the former then, with what follows from them.
+    Each of the latter is computed as if it were done alone after the former. ``wanted`` are ids of requested repairs;
+    they belong to the former, with the repairs that follow from them.
     """
-    findings, left = mend_findings(found, wanted)
+    findings, left = repair_findings(tree, wanted)
     rewrites: dict[str, Mended] = {}
     others: list[Mended] = []
     for finding in findings:
-        for each in (replace(each, asked="") for each in _of(finding)):
-            if each.content is None:
-                others.append(each)
-            elif (first := rewrites.get(each.path)) is None:
-                rewrites[each.path] = replace(each, id=each.path)
+        for repair in (replace(repair, asked="") for repair in _of(finding)):
+            if repair.content is None:
+                others.append(repair)
+            elif (first := rewrites.get(repair.path)) is None:
+                rewrites[repair.path] = replace(repair, id=repair.path)
             else:
-                rewrites[each.path] = replace(first, content=each.content, words=(*first.words, *each.words))
-    changed = [each for each in rewrites.values() if each.content != each.before]
+                rewrites[repair.path] = replace(first, content=repair.content, words=(*first.words, *repair.words))
+    changed = [repair for repair in rewrites.values() if repair.content != repair.before]
     return (*changed, *others, *_offered(left))
 
 
 def _offered(findings: Iterable[Finding]) -> Iterable[Mended]:
-    """What can be asked for: each id once, whatever differs about it."""
-    found: dict[str, Mended] = {}
+    """Return the repairs that can be requested: each id once, with all its differences."""
+    offered: dict[str, Mended] = {}
     for finding in findings:
         repair = finding.repair
         if repair is None or not repair.on_request:
             continue
-        if (known := found.get(finding.id)) is not None:
-            found[finding.id] = replace(known, words=(*known.words, *repair.words))
-        elif len(found) < OFFERED:
-            (found[finding.id],) = _of(finding)
-    return found.values()
+        if (known := offered.get(finding.id)) is not None:
+            offered[finding.id] = replace(known, words=(*known.words, *repair.words))
+        elif len(offered) < OFFERED:
+            (offered[finding.id],) = _of(finding)
+    return offered.values()
 
 
 def _of(finding: Finding) -> Iterator[Mended]:
@@ -166,7 +166,7 @@ def _step(step: Step, place: str) -> Mended:
 
 
 def _changed(present: ThreadDirectory | None, paths: Mapping[str, bool]) -> ThreadDirectory | None:
-    """A thread's directory with files that come and go, by path below it; with the last one it goes itself."""
+    """Return the directory of a thread after files were added and removed, by path below it; None once it is empty."""
     if "" in paths:
         return None
     before = present.files if present is not None else frozenset()

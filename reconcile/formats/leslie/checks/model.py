@@ -1,4 +1,4 @@
-"""The values of the checks: everything that was read of a ``.leslie``, the findings, and the steps of their repairs.
+"""The values of the checks: the files of a ``.leslie``, the findings, and the steps of their repairs.
 
 See docs/design/formats/leslie.md#failures.
 """
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 STALE_AFTER = 10.0
-"""Seconds after which the program takes a lock for left behind (docs/design/formats/leslie.md#stale-locks)."""
+"""Seconds after which the program considers a lock stale (docs/design/formats/leslie.md#stale-locks)."""
 LEAD = 1.005
-"""Seconds that the time of a lock that was just taken may lie ahead (docs/design/formats/leslie.md#fresh-locks)."""
+"""Seconds that the time of a fresh lock may be in the future (docs/design/formats/leslie.md#fresh-locks)."""
 OLD = 3600.0
-"""Seconds after which nobody writes into a temporary file any more (docs/design/formats/leslie.md#f14)."""
+"""Seconds after which no process writes into a temporary file any more (docs/design/formats/leslie.md#f14)."""
 RUNNING = 600.0
-"""Seconds after which a run that has written nothing is taken for ended; an agent may think for minutes."""
+"""Seconds after which a run without a new event counts as ended; an agent may think for minutes."""
 LIVE = "context/live"
 STANDARD = ("context/inherited", LIVE, ".meta/transcripts")
-"""The directories that a thread's has from the beginning."""
+"""The directories that the program creates in the directory of a thread."""
 
 
 class File(Struct, frozen=True):
-    """A file: its bytes; None where there is none, ``instead`` says what is there in its place."""
+    """The bytes of a file, or None. ``instead`` is the kind of entry that is there in place of a file, in words."""
 
     content: bytes | None = None
     instead: str = ""
 
 
 class Lock(Struct, frozen=True):
-    """What stands at the place of a lock: its kind in words, its age in seconds (below 0: ahead), what is in it."""
+    """The entry at the path of a lock: its kind in words, its age in seconds (negative: in the future), its content."""
 
     what: str
     age: float
@@ -46,12 +46,12 @@ class Lock(Struct, frozen=True):
 
     @property
     def is_live(self) -> bool:
-        """Somebody holds it, as far as the program can tell."""
+        """Whether a process holds it, as far as the program can tell."""
         return self.what == "a directory" and -LEAD <= self.age <= STALE_AFTER
 
 
 class Leftover(Struct, frozen=True):
-    """A temporary file of a control file, its age in seconds, and its time."""
+    """A temporary file of a control file: its age in seconds, its content and its time."""
 
     target: str
     age: float
@@ -71,13 +71,13 @@ class ThreadDirectory(Struct, frozen=True):
         return path in self.directories or any(file.startswith(path + "/") for file in self.files)
 
 
-class Found(Struct, frozen=True):
-    """A ``.leslie``. Names and paths are relative to it, those in ``storage`` to the project.
+class LeslieTree(Struct, frozen=True):
+    """The content of a ``.leslie``. Names and paths are relative to it, those in ``storage`` to the project.
 
-    ``files`` holds the two control files and their backups, ``locks`` what stands at the place of their locks,
-    ``leftovers`` temporary files by name. ``storage`` are the directories that records name and that exist; ``blocked``
-    says what stands in the place of ``threads/`` and is no directory; ``now`` is the time as the program would write
-    it, ``ran`` how many seconds ago a run last said something.
+    ``files`` are the two control files and their backups, ``locks`` the entries at the paths of their locks,
+    ``leftovers`` temporary files by name. ``storage`` are the existing directories that records name. ``blocked``
+    describes an entry at ``threads/`` that is not a directory. ``now`` is the time as the program writes it.
+    ``run_age`` is the number of seconds since the last event of a run.
     """
 
     files: Mapping[str, File]
@@ -87,29 +87,29 @@ class Found(Struct, frozen=True):
     storage: frozenset[str] = frozenset()
     blocked: str = ""
     now: str = ""
-    ran: float | None = None
+    run_age: float | None = None
 
     @property
     def busy(self) -> str:
-        """Why nothing may be written now, in words; empty: nobody is at work, as far as can be seen."""
+        """The reason why nothing may be written now, in words; empty if no process seems to be at work."""
         for place, lock in self.locks.items():
             if lock.is_live:
                 return f"{place} is held"
-        if self.ran is not None and self.ran <= RUNNING:
-            return f"a run was at work {max(0.0, self.ran):.0f} seconds ago"
+        if self.run_age is not None and self.run_age <= RUNNING:
+            return f"a run was at work {max(0.0, self.run_age):.0f} seconds ago"
         return ""
 
     def file(self, name: str) -> File:
-        """A control file or a backup."""
+        """Return a control file or a backup."""
         return self.files.get(name, File())
 
     def backup(self, name: str) -> File:
-        """The backup of a control file."""
+        """Return the backup of a control file."""
         return self.file(name + BACKUP)
 
 
 class Rewrite(Struct, frozen=True):
-    """A control file gets other bytes, if it still has those of ``before`` (None: it isn't there)."""
+    """Replace the content of a control file, if it is still ``before`` (None: there is no file)."""
 
     path: str
     before: bytes | None
@@ -117,13 +117,13 @@ class Rewrite(Struct, frozen=True):
 
 
 class Make(Struct, frozen=True):
-    """Directories are made."""
+    """Create directories."""
 
     paths: tuple[str, ...]
 
 
 class Remove(Struct, frozen=True):
-    """A temporary file goes, if it still has these bytes."""
+    """Remove a temporary file, if its content is still ``before``."""
 
     path: str
     before: bytes | None
@@ -131,7 +131,7 @@ class Remove(Struct, frozen=True):
 
 
 class RemoveLock(Struct, frozen=True):
-    """An empty directory that nobody holds as a lock any more goes."""
+    """Remove an empty lock directory that no process holds any more."""
 
     path: str
 
@@ -139,37 +139,38 @@ class RemoveLock(Struct, frozen=True):
 Step: TypeAlias = "Rewrite | Make | Remove | RemoveLock"
 
 
-def after(found: Found, step: Step) -> Found:
-    """What there is when a step was done."""
+def after(tree: LeslieTree, step: Step) -> LeslieTree:
+    """Return the tree after a step."""
     match step:
         case Rewrite(path, _, content):
-            return replace(found, files={**found.files, path: File(content)})
+            return replace(tree, files={**tree.files, path: File(content)})
         case Make(paths):
-            threads = dict(found.threads)
+            threads = dict(tree.threads)
             for path in paths:
                 thread, _, below = path.removeprefix(f"{THREADS}/").partition("/")
                 present = threads.get(thread, ThreadDirectory())
-                made = {"/".join(below.split("/")[:depth]) for depth in range(1, below.count("/") + 2)}
-                threads[thread] = replace(present, directories=present.directories | made)
-            return replace(found, threads=threads)
+                created = {"/".join(below.split("/")[:depth]) for depth in range(1, below.count("/") + 2)}
+                threads[thread] = replace(present, directories=present.directories | created)
+            return replace(tree, threads=threads)
         case Remove(path):
-            return replace(found, leftovers={name: each for name, each in found.leftovers.items() if name != path})
+            return replace(tree, leftovers={name: entry for name, entry in tree.leftovers.items() if name != path})
         case RemoveLock(path):
-            return replace(found, locks={name: each for name, each in found.locks.items() if name != path})
+            return replace(tree, locks={name: entry for name, entry in tree.locks.items() if name != path})
 
 
 class Severity(StrEnum):
-    """How bad it is. Where there are notes alone, nothing is wrong."""
+    """The severity of a finding. If there are only notes, nothing is wrong."""
 
     ERROR = "error"
-    """The next command of the program fails, or loses something without a word."""
+    """The next command of the program fails, or silently loses something."""
     WARNING = "warning"
     NOTE = "note"
 
 
 class Kind(StrEnum):
-    """The kinds of findings; the values are stable for programs. Those with a number are of
-    docs/design/formats/leslie.md#failures.
+    """The kinds of findings, with values that are stable for programs.
+
+    Those with a number are described in docs/design/formats/leslie.md#failures.
     """
 
     DAMAGED = "damaged"
@@ -200,12 +201,12 @@ class Kind(StrEnum):
 
     @property
     def number(self) -> str:
-        """Its number in docs/design/formats/leslie.md#failures, empty: it has none."""
+        """The number of the failure; empty if there is none."""
         return _NUMBERS.get(self, "")
 
     @property
     def matters(self) -> str:
-        """Why it matters, in one sentence."""
+        """The reason why it matters, in one sentence."""
         return _MATTERS[self]
 
 
@@ -255,10 +256,11 @@ _MATTERS = {
 
 
 class Repair(Struct, frozen=True):
-    """What mends a finding: steps in order, and what they change in words.
+    """The repair of a finding: steps in order, and their changes in words.
 
-    ``on_request``: never done unless somebody asks for this very finding; it says why. ``make`` makes the steps: a file
-    anew for each of a thousand findings would fill the memory.
+    ``on_request`` is the reason why it is only carried out if this very finding is requested; empty: it needs no
+    request. ``make`` creates the steps when they are needed: a file for each of a thousand findings would fill the
+    memory.
     """
 
     make: Callable[[], tuple[Step, ...]]
@@ -267,19 +269,17 @@ class Repair(Struct, frozen=True):
 
     @classmethod
     def of(cls, step: Step, *words: str) -> Repair:
-        """A repair of one step."""
+        """Return a repair of one step."""
         return cls(lambda: (step,), words)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What is to be done, in order; the same every time."""
+        """The steps in order; the same every time."""
         return self.make()
 
 
 class Finding(Struct, frozen=True):
-    """One thing: where, what was found and what was expected, what to do next (empty: nothing), and the repair if there
-    is one.
-    """
+    """One problem: the place, the words "found ..., expected ...", the next action (empty: none), and its repair."""
 
     kind: Kind
     severity: Severity
@@ -291,5 +291,5 @@ class Finding(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """A name by which it can be asked for."""
+        """The name by which the finding can be requested."""
         return f"{self.kind.number or self.kind}:{self.subject or self.place}"

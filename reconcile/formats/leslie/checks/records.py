@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reconcile.formats.jp import times
 from reconcile.formats.leslie.checks.control_files import listed
-from reconcile.formats.leslie.checks.model import Finding, Found, Kind, Repair, Rewrite, Severity
+from reconcile.formats.leslie.checks.model import Finding, Kind, LeslieTree, Repair, Rewrite, Severity
 from reconcile.formats.leslie.document import (
     OBJECTIVES,
     RELATIONS,
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 def cycles(edges: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
-    """A cycle of every knot, each beginning with the smallest of its members, in the order of those."""
+    """Return one cycle of every strongly connected part, each beginning with its smallest member, sorted."""
     links = {node: {other for other in others if other in edges} for node, others in edges.items()}
     before: dict[str, list[str]] = {node: [] for node in links}
     for node, others in links.items():
         for other in others:
             before[other].append(node)
     _drop(links, before, [node for node, others in links.items() if not others])
-    found = []
+    cycles_found = []
     for start in sorted(links):
         if start not in links:
-            continue  # it went with a cycle before
+            continue  # removed with an earlier cycle
         walk = {start: None}
         node = start
         while (node := min(links[node])) not in walk:
@@ -50,13 +50,13 @@ def cycles(edges: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
         path = list(walk)
         cycle = path[path.index(node) :]
         first = cycle.index(min(cycle))
-        found.append((*cycle[first:], *cycle[:first]))
+        cycles_found.append((*cycle[first:], *cycle[:first]))
         _drop(links, before, cycle)
-    return sorted(found)
+    return sorted(cycles_found)
 
 
 def _drop(links: dict[str, set[str]], before: Mapping[str, Iterable[str]], gone: list[str]) -> None:
-    """Take nodes out, and with them everything that leads nowhere then."""
+    """Remove nodes, and all nodes that then lead nowhere."""
     todo = list(gone)
     while todo:
         node = todo.pop()
@@ -81,19 +81,21 @@ _ASKABLE = (Kind.STATE.number, Kind.NO_RECORD.number)
 _FROM_THE_LOG = "rebuild it from the log"
 
 
-def record_findings(found: Found, document: Document, replayed: Replayed, wanted: Collection[str]) -> Iterator[Finding]:
-    """Everything about one relations file that can be read."""
-    yield from _derived(found, document, replayed, wanted)
+def record_findings(
+    tree: LeslieTree, document: Document, replayed: Replayed, wanted: Collection[str]
+) -> Iterator[Finding]:
+    """Yield all findings about a relations file that can be read."""
+    yield from _derived(tree, document, replayed, wanted)
     yield from _trees(document, replayed)
     yield from _twice(document)
-    yield from _places(found, document)
+    yield from _places(tree, document)
     yield from _notes(document, replayed)
 
 
 def objective_findings(
     document: Document, replayed: Replayed, objectives: ObjectivesDocument | None
 ) -> Iterator[Finding]:
-    """What ``objectives.json`` says of the threads (docs/design/formats/leslie.md#f8)."""
+    """Yield findings about what ``objectives.json`` states about the threads (docs/design/formats/leslie.md#f8)."""
     if objectives is not None:
         rebuilt = rebuild_objectives(objectives, document.threads, replayed.refreshed)
         repair = Repair.of(Rewrite(OBJECTIVES, objectives.content, rebuilt.content), *rebuilt.differences)
@@ -121,27 +123,29 @@ def objective_findings(
         )
 
 
-def _derived(found: Found, document: Document, replayed: Replayed, wanted: Collection[str]) -> Iterator[Finding]:
-    """Each difference from the log for itself (docs/design/formats/leslie.md#f5).
+def _derived(tree: LeslieTree, document: Document, replayed: Replayed, wanted: Collection[str]) -> Iterator[Finding]:
+    """Yield each difference from the log (docs/design/formats/leslie.md#f5).
 
-    One rewriting mends what needs no question, or was asked for.
+    One rewrite repairs all differences that need no request or were requested.
     """
-    asked = {subject for kind, _, subject in (each.partition(":") for each in wanted) if kind in _ASKABLE}
-    rebuilt = rebuild(document, replayed, found.threads, asked)
-    done = tuple(each.words for each in rebuilt.done)
+    asked = {subject for kind, _, subject in (difference.partition(":") for difference in wanted) if kind in _ASKABLE}
+    rebuilt = rebuild(document, replayed, tree.threads, asked)
+    done = tuple(difference.words for difference in rebuilt.done)
     together = Repair.of(Rewrite(RELATIONS, document.content, rebuilt.content), *done)
-    for each in rebuilt.differences:
+    for difference in rebuilt.differences:
         repair, advice = together, _FROM_THE_LOG
-        if each.asks and each.thread is not None and each.thread not in asked:
-            alone = partial(_for_one, found, document, replayed, each.thread)
-            repair = Repair(alone, (each.words,), on_request=each.asks)
-            advice = f"{_FROM_THE_LOG}, on request: {each.asks}"
-        subject = each.thread or each.subject.value
-        yield Finding(_KINDS[each.subject], Severity.WARNING, RELATIONS, each.words, advice, subject, repair)
+        if difference.asks and difference.thread is not None and difference.thread not in asked:
+            alone = partial(_for_one, tree, document, replayed, difference.thread)
+            repair = Repair(alone, (difference.words,), on_request=difference.asks)
+            advice = f"{_FROM_THE_LOG}, on request: {difference.asks}"
+        subject = difference.thread or difference.subject.value
+        yield Finding(
+            _KINDS[difference.subject], Severity.WARNING, RELATIONS, difference.words, advice, subject, repair
+        )
 
 
-def _for_one(found: Found, document: Document, replayed: Replayed, thread: str) -> tuple[Rewrite]:
-    rebuilt = rebuild(document, replayed, found.threads, {thread})
+def _for_one(tree: LeslieTree, document: Document, replayed: Replayed, thread: str) -> tuple[Rewrite]:
+    rebuilt = rebuild(document, replayed, tree.threads, {thread})
     return (Rewrite(RELATIONS, document.content, rebuilt.content),)
 
 
@@ -186,8 +190,8 @@ def _twice(document: Document) -> Iterator[Finding]:
         )
 
 
-def _places(found: Found, document: Document) -> Iterator[Finding]:
-    """Ids that are no names, and records that say another place than theirs.
+def _places(tree: LeslieTree, document: Document) -> Iterator[Finding]:
+    """Yield findings about ids that are unsafe names, and records that state another place than theirs.
 
     See docs/design/formats/leslie.md#edge-case-14.
     """
@@ -198,7 +202,7 @@ def _places(found: Found, document: Document) -> Iterator[Finding]:
             continue
         stored = text(record.get("storage_path")) or ""
         expected = storage_path(thread, document.dialect)
-        if stored.removesuffix("/") != expected.removesuffix("/") and stored.removesuffix("/") not in found.storage:
+        if stored.removesuffix("/") != expected.removesuffix("/") and stored.removesuffix("/") not in tree.storage:
             words = f"{thread}: found storage_path {stored}, which isn't there, expected {expected}"
             yield Finding(
                 Kind.STORAGE, Severity.WARNING, RELATIONS, words, "set it right, or put the directory there", thread
@@ -206,7 +210,7 @@ def _places(found: Found, document: Document) -> Iterator[Finding]:
 
 
 def _notes(document: Document, replayed: Replayed) -> Iterator[Finding]:
-    """What is worth a word and needs nothing."""
+    """Yield findings that need no action."""
 
     def note(kind: Kind, words: str, subject: str = "", advice: str = "") -> Finding:
         return Finding(kind, Severity.NOTE, RELATIONS, words, advice, subject)
