@@ -19,9 +19,9 @@ def _leslie(root: str, now_ns: int) -> object:
 
 def _claudesidian(root: str, now_ns: int) -> object:
     from reconcile.adapters.claudesidian.files import read_vault
-    from reconcile.formats.claudesidian.vault import FoundVault
+    from reconcile.formats.claudesidian.vault import VaultSnapshot
 
-    return FoundVault(read_vault(root), now_ns // 1_000_000)
+    return VaultSnapshot(read_vault(root), now_ns // 1_000_000)
 
 
 _READERS: Mapping[str, Callable[[str, int], object]] = {"leslie": _leslie, "claudesidian": _claudesidian}

@@ -49,7 +49,7 @@ FORMATS: Mapping[str, Factory] = {
 
 
 def get_format(name: str, ignore: tuple[str, ...] = ()) -> Format:
-    """The format of that name; ``ignore`` are globs of further files that are no extras.
+    """Return the format of that name; ``ignore`` are globs of further files that are no extras.
 
     An unknown name is a `ValueError` that lists the known ones.
     """

@@ -1,5 +1,5 @@
-"""Claudesidian, later called Nexus: what the files of a vault mean, and what is derived from them.
+"""Claudesidian, later called Nexus: the meaning of the files of a vault, and the data derived from them.
 
-The facts are those of docs/design/formats/claudesidian.md. Everything here is pure: bytes and values in,
-values and bytes out.
+The facts are in docs/design/formats/claudesidian.md. Everything here is pure: bytes and values in, values and bytes
+out.
 """

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class VaultFile(Struct, frozen=True):
-    """A file of the vault that people see; ``path`` is from the vault's root, ``modified`` in ms."""
+    """A visible file of the vault; ``path`` is relative to the vault, ``modified`` in ms."""
 
     path: str
     modified: int
 
 
 class Agent(Struct, frozen=True):
-    """An agent that the program's settings know."""
+    """An agent that is defined in the settings of the program."""
 
     id: str
     name: str
@@ -38,9 +38,9 @@ class Agent(Struct, frozen=True):
 
 
 class Surroundings(Struct, frozen=True):
-    """What a briefing needs besides the workspace: files and folders without a dot in front, and the agents.
+    """The inputs of a briefing besides the workspace: visible files and folders, and the agents.
 
-    ``unread`` is what can't be read of these, by its path in the vault: what lies there isn't known.
+    ``unread`` are the paths in the vault that can't be read: their content is unknown.
     """
 
     files: Sequence[VaultFile] = ()
@@ -50,7 +50,7 @@ class Surroundings(Struct, frozen=True):
 
 
 def brief(workspace: Mapping[str, Any], around: Surroundings, limit: int) -> Value:
-    """Everything that a new conversation should know of a workspace, as JSON; ``limit`` entries of each list."""
+    """Return what a new conversation should know of a workspace, as JSON, with ``limit`` entries in each list."""
     context = _object(workspace.get("context"))
     root = str(workspace.get("rootFolder") or "/").strip("/")
     below = [file for file in around.files if not root or file.path.startswith(root + "/")]
@@ -71,18 +71,18 @@ def brief(workspace: Mapping[str, Any], around: Surroundings, limit: int) -> Val
         "states": _newest(_states(workspace), "created", limit),
         "agent": _agent(context, around.agents),
         "unread": [
-            {"path": each.file, "found": each.found}
-            for each in around.unread
-            if each.file.startswith((".", f"{root}/" if root else "")) or _is_at(root, each.file)
+            {"path": fault.file, "found": fault.found}
+            for fault in around.unread
+            if fault.file.startswith((".", f"{root}/" if root else "")) or _is_at(root, fault.file)
         ],
     }
 
 
 def _exists(root: str, around: Surroundings) -> bool | None:
-    """Tell whether a folder is there; None where what it lies in can't be read."""
+    """Tell whether a folder exists; None if its parent can't be read."""
     if not root or root in around.folders:
         return True
-    return None if any(_is_at(root, each.file) for each in around.unread) else False
+    return None if any(_is_at(root, fault.file) for fault in around.unread) else False
 
 
 def _is_at(root: str, place: str) -> bool:
@@ -91,7 +91,7 @@ def _is_at(root: str, place: str) -> bool:
 
 
 def workflows(context: Mapping[str, Any]) -> Iterator[tuple[Any, Any, str]]:
-    """Name, when and steps; the older list of steps is equal to its lines.
+    """Yield the name, the time and the steps of each workflow; an older list of steps becomes lines.
 
     See docs/design/formats/claudesidian.md#edge-case-22.
     """
@@ -103,47 +103,47 @@ def workflows(context: Mapping[str, Any]) -> Iterator[tuple[Any, Any, str]]:
 
 
 def key_files(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Names and paths of the key files, also in the older form by categories."""
-    for at, found in enumerate(_list(context.get("keyFiles"))):
-        if isinstance(found, str):
-            yield short_name(found) or f"file_{at}", found
+    """Yield the names and paths of the key files, also of the older form by categories."""
+    for at, entry in enumerate(_list(context.get("keyFiles"))):
+        if isinstance(entry, str):
+            yield short_name(entry) or f"file_{at}", entry
         else:
-            named = _object(_object(found).get("files"))
+            named = _object(_object(entry).get("files"))
             yield from ((name, path) for name, path in named.items() if isinstance(path, str))
 
 
 def short_name(path: str) -> str:
-    """The name of a file without its last extension."""
+    """Return the name of a file without its last extension."""
     name = path.rpartition("/")[2]
     stem, dot, extension = name.rpartition(".")
     return stem if dot and extension else name
 
 
 def preferences(workspace: Mapping[str, Any], context: Mapping[str, Any]) -> str | None:
-    """The preferences, also those of the older forms."""
-    found = context.get("preferences")
-    if isinstance(found, list):
-        return ". ".join(map(str, found)) or None
-    if isinstance(found, str) and found.strip():
-        return found
+    """Return the preferences, also of the older forms."""
+    value = context.get("preferences")
+    if isinstance(value, list):
+        return ". ".join(map(str, value)) or None
+    if isinstance(value, str) and value.strip():
+        return value
     older = _object(workspace.get("preferences")).get("userPreferences")
     return ". ".join(map(str, older)) + "." if isinstance(older, list) else None
 
 
 def read_agents(content: bytes) -> Iterator[Agent]:
-    """The agents in the program's settings, which hold much else; nothing where they can't be read."""
+    """Yield the agents in the settings of the program; none if the settings can't be read."""
     try:
         value = javascript.parse(content)
     except InvalidContentError:
         return
     for prompt in _list(_object(_object(value).get("customPrompts")).get("prompts")):
-        found = _object(prompt)
-        if all(isinstance(found.get(name), str) for name in ("id", "name", "prompt")):
-            yield Agent(found["id"], found["name"], found["prompt"])
+        agent = _object(prompt)
+        if all(isinstance(agent.get(name), str) for name in ("id", "name", "prompt")):
+            yield Agent(agent["id"], agent["name"], agent["prompt"])
 
 
 def find_agent(agents: Iterable[Agent], context: Mapping[str, Any]) -> Agent | None:
-    """The agent that a workspace names by its id; in the older form by its name."""
+    """Return the agent that a workspace refers to by id, or by name in the older form."""
     dedicated = context.get("dedicatedAgent")
     if isinstance(dedicated, dict):
         return next((agent for agent in agents if agent.id == dedicated.get("agentId")), None)
@@ -153,14 +153,14 @@ def find_agent(agents: Iterable[Agent], context: Mapping[str, Any]) -> Agent | N
 
 
 def session_memory(trace: Mapping[str, Any], *, schema: bool) -> str | None:
-    """What an agent said that it was doing; ``schema``: also where trace schema v1 keeps it."""
+    """Return what an agent reported as its task; ``schema``: search also the place of trace schema v1."""
     metadata = _object(trace.get("metadata"))
     request = _object(metadata.get("request"))
-    places = [_object(request.get(each)).get("context") for each in ("normalizedParams", "originalParams")]
+    places = [_object(request.get(params)).get("context") for params in ("normalizedParams", "originalParams")]
     for place in (*places, metadata.get("context")) if schema else places:
-        said = _object(place).get("sessionMemory")
-        if isinstance(said, str) and said.strip():
-            return said
+        memory = _object(place).get("sessionMemory")
+        if isinstance(memory, str) and memory.strip():
+            return memory
     return None
 
 
@@ -188,7 +188,7 @@ def _states(workspace: Mapping[str, Any]) -> Iterator[Value]:
     for key, session in sessions_of(workspace).items():
         for id_, state in states_of(session).items():
             payload = _object(payload_of(state))
-            told = _object(payload.get("context", payload.get("snapshot")))
+            saved_context = _object(payload.get("context", payload.get("snapshot")))
             tags = _object(_object(payload.get("state")).get("metadata")).get("tags")
             yield {
                 "id": id_,
@@ -197,8 +197,8 @@ def _states(workspace: Mapping[str, Any]) -> Iterator[Value]:
                 "sessionId": key,
                 "created": state.get("created"),
                 "tags": _list(tags if tags is not None else state.get("tags")),
-                "activeTask": told.get("activeTask"),
-                "nextSteps": _list(told.get("nextSteps")),
+                "activeTask": saved_context.get("activeTask"),
+                "nextSteps": _list(saved_context.get("nextSteps")),
                 "hasContent": bool(payload),
             }
 
@@ -230,28 +230,28 @@ _UNLISTED = (
     "Use vaultManager listDirectoryMode to explore the workspace folder structure."
 )
 _INDEXED = (".md", ".canvas")
-"""The program's index of files, which its recent files are taken from, has no others."""
+"""Extensions in the file index of the program, from which its recent files are taken."""
 
 
 class Version(Enum):
-    """The program's versions whose answers differ; the value is what one says of an id that it doesn't find."""
+    """The versions of the program whose answers differ. The value is the message for an unknown id."""
 
     NOVEMBER = "Workspace with ID '{}' not found"
     DECEMBER = "Workspace '{}' not found (searched by both name and ID)"
 
 
 def version_of(workspaces: Iterable[Mapping[str, Any]]) -> Version:
-    """The version that has written these: traces have a schema, and states are called so, in the later one."""
+    """Return the version that wrote these workspaces: the later has a schema in traces, and the key `state`."""
     sessions = [session for workspace in workspaces for session in sessions_of(workspace).values()]
     metadata = [trace.get("metadata") for session in sessions for trace in traces_of(session).values()]
-    later = any(isinstance(each, dict) and "schemaVersion" in each for each in metadata) or any(
-        "state" in state for session in sessions for state in states_of(session).values()
-    )
+    later = any(
+        isinstance(trace_metadata, dict) and "schemaVersion" in trace_metadata for trace_metadata in metadata
+    ) or any("state" in state for session in sessions for state in states_of(session).values())
     return Version.DECEMBER if later else Version.NOVEMBER
 
 
 def answer_unknown(version: Version, id_: str) -> Value:
-    """The answer for an id that isn't there."""
+    """Return the answer for an unknown id."""
     message = version.value.format(id_)
     nothing: Value = {"workflows": [], "workspaceStructure": [], "recentFiles": [], "keyFiles": {}, "preferences": ""}
     context = {"name": "Unknown", "rootFolder": "", "recentActivity": [message]}
@@ -259,14 +259,14 @@ def answer_unknown(version: Version, id_: str) -> Value:
 
 
 def load_workspace(workspace: Mapping[str, Any], around: Surroundings, limit: int) -> Value:
-    """The answer for a workspace."""
+    """Return the answer for a workspace."""
     context = workspace.get("context")
     context = context if isinstance(context, dict) else {}
     root = workspace.get("rootFolder")
     listed = isinstance(root, str) and (root == "/" or root in around.folders)
     structure = _structure(around.files, str(root)) if listed else []
     activity = _activity(workspace, limit) or ["No recent activity"]
-    told = {
+    members = {
         "name": workspace.get("name"),
         "description": workspace.get("description") or None,
         "purpose": context.get("purpose") or None,
@@ -274,7 +274,7 @@ def load_workspace(workspace: Mapping[str, Any], around: Surroundings, limit: in
     }
     agent = find_agent(around.agents, context)
     data: Value = {
-        "context": {**_present(told), "recentActivity": activity if listed else [*activity, _UNLISTED]},
+        "context": {**_present(members), "recentActivity": activity if listed else [*activity, _UNLISTED]},
         "workflows": [f"**{_text(name)}** ({_text(when)}):\n{steps}" for name, when, steps in workflows(context)],
         "workspaceStructure": structure,
         "recentFiles": [{"path": file.path, "modified": file.modified} for file in _recent(around.files, root)],
@@ -294,7 +294,9 @@ def load_workspace(workspace: Mapping[str, Any], around: Surroundings, limit: in
 def _activity(workspace: Mapping[str, Any], limit: int) -> list[Any]:
     traces = [trace for session in sessions_of(workspace).values() for trace in traces_of(session).values()]
     traces.sort(key=lambda trace: number(trace.get("timestamp")), reverse=True)
-    return [session_memory(each, schema=False) or each.get("content") or "Unknown activity" for each in traces[:limit]]
+    return [
+        session_memory(trace, schema=False) or trace.get("content") or "Unknown activity" for trace in traces[:limit]
+    ]
 
 
 def _structure(files: Sequence[VaultFile], root: str) -> list[str]:
@@ -304,26 +306,26 @@ def _structure(files: Sequence[VaultFile], root: str) -> list[str]:
 
 
 def _recent(files: Sequence[VaultFile], root: object) -> list[VaultFile]:
-    """Five files, of which those of a folder come once for each way that leads to it.
+    """Return the five newest files; a file in a folder occurs once for each way that leads to it.
 
-    The program goes from a folder to all folders below that hold notes, and from each of them again to all below it:
-    what is n folders deep comes 2 ** (n - 1) times.
+    The program goes from a folder to all folders below that hold notes, and from each of them again to all below it. A
+    file that is n folders deep occurs 2 ** (n - 1) times.
     """
     notes = [file for file in files if file.path.endswith(_INDEXED)]
     folders: dict[str, list[VaultFile]] = {}
     for file in notes:
         folders.setdefault(file.path.rpartition("/")[0] or "/", []).append(file)
     if not root:
-        found = notes
+        files_visited = notes
     else:
-        found = [
+        files_visited = [
             file for folder, times in _visits(folders, str(root)) for file in folders[folder] for _ in range(times)
         ]
-    return sorted(found, key=lambda file: file.modified, reverse=True)[:_RECENT]
+    return sorted(files_visited, key=lambda file: file.modified, reverse=True)[:_RECENT]
 
 
 def _visits(folders: Iterable[str], root: str) -> Iterator[tuple[str, int]]:
-    """The folders that are visited, and how many times; more than there is room for makes no difference."""
+    """Yield the visited folders with their number of visits, at most as many as files are shown."""
     times: dict[str, int] = {root: 1}
     for folder in sorted(folders):
         if folder.startswith(root + "/"):
@@ -335,15 +337,15 @@ def _visits(folders: Iterable[str], root: str) -> Iterator[tuple[str, int]]:
 
 def _session_members(workspace: Mapping[str, Any]) -> Iterator[Value]:
     for session in sessions_of(workspace).values():
-        told = {"id": session.get("id"), "name": session.get("name"), "description": session.get("description")}
-        yield {**_present(told), **_present({"created": session.get("startTime")}), "workspaceId": workspace["id"]}
+        members = {"id": session.get("id"), "name": session.get("name"), "description": session.get("description")}
+        yield {**_present(members), **_present({"created": session.get("startTime")}), "workspaceId": workspace["id"]}
 
 
 def _present(members: Value) -> Value:
-    """An object without what is undefined."""
+    """Return the members that are not undefined."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def _text(value: object) -> str:
-    """A value in the middle of a text."""
+    """Return a value as JavaScript inserts it into a text."""
     return "undefined" if value is None else str(value)

@@ -25,7 +25,7 @@ _MARKS = (b"<<<<<<< ", b"=======", b">>>>>>> ")
 
 
 class Event(Struct, frozen=True):
-    """One line that holds an event. ``text`` has no end of line, so that files with CRLF compare equal."""
+    """One line with an event. ``text`` has no end of line, so that files with CRLF compare equal."""
 
     number: int
     text: bytes
@@ -33,47 +33,47 @@ class Event(Struct, frozen=True):
 
     @property
     def id(self) -> str | None:
-        """The event's own id, which no other event has."""
-        found = self.value.get("id")
-        return found if isinstance(found, str) else None
+        """The id of the event, which no other event has."""
+        value = self.value.get("id")
+        return value if isinstance(value, str) else None
 
     @property
     def key(self) -> str | bytes:
-        """What tells it from other events: its id, or the whole line."""
+        """The key that identifies the event: its id, or the whole line."""
         return self.id or self.text
 
     @property
     def type(self) -> str:
-        """What happened; empty where that isn't said."""
-        found = self.value.get("type")
-        return "" if found is None else str(found)
+        """The type of the event; empty if there is none."""
+        value = self.value.get("type")
+        return "" if value is None else str(value)
 
     @property
     def timestamp(self) -> float:
-        """When the line was appended, in ms; 0 where that isn't said."""
-        found = self.value.get("timestamp")
-        return found if isinstance(found, (int, float)) else 0
+        """The time when the line was appended, in ms; 0 if it is not stated."""
+        value = self.value.get("timestamp")
+        return value if isinstance(value, (int, float)) else 0
 
     @property
     def data(self) -> Value:
-        """The member of that name, empty where it is none."""
-        found = self.value.get("data")
-        return found if isinstance(found, dict) else {}
+        """The member `data`; empty if it is not an object."""
+        value = self.value.get("data")
+        return value if isinstance(value, dict) else {}
 
     @property
     def made(self) -> str | None:
-        """The id of what the event makes, if it makes something."""
-        found = self.data.get("id")
-        return found if isinstance(found, str) else None
+        """The id of the object that the event creates; None if it creates none."""
+        value = self.data.get("id")
+        return value if isinstance(value, str) else None
 
     def named(self, member: str) -> str:
-        """The id in a member: whose the event is, or what it changes. Empty where there is none."""
-        found = self.value.get(member)
-        return found if isinstance(found, str) else ""
+        """Return the id in a member: the owner of the event or the object that it changes; empty if there is none."""
+        value = self.value.get(member)
+        return value if isinstance(value, str) else ""
 
 
 class Unreadable(Struct, frozen=True):
-    """A line that is no event, which the program skips; ``torn``: the last one, without its end of line."""
+    """A line that is no event, which the program skips. ``torn``: it is the last one, without its end of line."""
 
     number: int
     text: bytes
@@ -89,7 +89,7 @@ class EventFile(Struct, frozen=True):
 
 
 class Relation(StrEnum):
-    """What one version of an event file is to another, by the events that it holds."""
+    """The relation of one version of an event file to another, by their events."""
 
     EQUAL = "equal"
     AHEAD = "ahead"
@@ -98,7 +98,7 @@ class Relation(StrEnum):
 
 
 def read_events(content: bytes) -> EventFile:
-    """The events of a file, and the lines that are none; blank lines are nothing.
+    """Read the events of a file, and the lines that are none; blank lines are ignored.
 
     See docs/design/formats/claudesidian.md#edge-case-28.
     """
@@ -111,13 +111,13 @@ def read_events(content: bytes) -> EventFile:
             continue
         try:
             value = javascript.parse(text)
-            found = None if isinstance(value, dict) else kind(value)
+            problem = None if isinstance(value, dict) else kind(value)
         except InvalidContentError as error:
-            value, found = None, error.found.replace(" in line 1", "").replace("at line 1 ", "at ")
-        if found is None:
+            value, problem = None, error.found.replace(" in line 1", "").replace("at line 1 ", "at ")
+        if problem is None:
             events.append(Event(number, text, value))
         else:
-            unreadable.append(Unreadable(number, text, found, torn=number == len(lines)))
+            unreadable.append(Unreadable(number, text, problem, torn=number == len(lines)))
     return EventFile(tuple(events), tuple(unreadable))
 
 
@@ -127,33 +127,33 @@ def holds_events(content: bytes) -> bool:
 
 
 def is_cut_short(content: bytes) -> bool:
-    """Tell whether there is nothing, or only a first line that was cut off."""
-    found = read_events(content)
-    return not found.events and all(line.torn for line in found.unreadable)
+    """Tell whether the file is empty, or has only a truncated first line."""
+    file = read_events(content)
+    return not file.events and all(line.torn for line in file.unreadable)
 
 
 def is_held_by(mine: EventFile, theirs: EventFile) -> bool:
-    """Tell whether their version lacks none of my events, each as it is."""
+    """Tell whether their version has all of my events, unchanged."""
     return _texts(mine.events) <= _texts(theirs.events)
 
 
 def lacks_events(before: EventFile, after: EventFile) -> bool:
-    """Tell whether an edit has lost events. One that has another text under its id was edited, not lost."""
+    """Tell whether an edit has lost events. An event with another text under its id was edited, not lost."""
     known, left = _texts(before.events), _texts(after.events)
     edited = {event.key for event in after.events if event.text not in known}
     return any(event.text not in left and event.key not in edited for event in before.events)
 
 
 def clashing(mine: EventFile, theirs: EventFile) -> list[str]:
-    """The ids of events that both have, of which they have no text in common."""
+    """Return the ids of events that both files have, but without a text in common."""
     ours, others = _by_key(mine.events), _by_key(theirs.events)
     return [str(key) for key, texts in ours.items() if key in others and texts.isdisjoint(others[key])]
 
 
 def relation(mine: EventFile, theirs: EventFile) -> Relation:
-    """What mine is to theirs. A version that lacks nothing but events of the other is no conflict.
+    """Return the relation of mine to theirs. A version that only lacks events of the other is no conflict.
 
-    Events never change: two that share an id and differ make the versions diverge.
+    Events never change: two versions diverge if events share an id and differ.
     """
     if [event.text for event in mine.events] == [event.text for event in theirs.events]:
         return Relation.EQUAL
@@ -163,34 +163,33 @@ def relation(mine: EventFile, theirs: EventFile) -> Relation:
 
 
 def unite(mine: EventFile, theirs: EventFile) -> bytes | None:
-    """One file with the events of both (`growing.merged`), each once. The same bytes whichever of the two comes first.
+    """Merge the events of both files (`append_only.merged`), each once; the order of the two files does not matter.
 
-    A line in between that is no event stays where it was: the program skips it, and nobody knows what it was. A torn
-    last line is left out. None where that can't be told: an event that both have and that differs, or lines that git
-    has put around a conflict.
+    A line in between that is no event keeps its place: the program skips it, and its meaning is unknown. A truncated
+    last line is left out. None: both have an event that differs, or one has conflict markers of git.
     """
-    if clashing(mine, theirs) or any(is_marked(each) for each in (mine, theirs)):
+    if clashing(mine, theirs) or any(is_marked(file) for file in (mine, theirs)):
         return None
     return joined(line.text for line in merged(_lines(mine), _lines(theirs)))
 
 
 def is_marked(file: EventFile) -> bool:
-    """Tell whether git's marks of a conflict are in it."""
+    """Tell whether the file has conflict markers of git."""
     return any(line.text.startswith(_MARKS) for line in file.unreadable)
 
 
 def joined(texts: Iterable[bytes]) -> bytes:
-    """The bytes of a file with these lines."""
+    """Return the bytes of a file with these lines."""
     return b"".join(text + b"\n" for text in texts)
 
 
 def line(value: Value) -> bytes:
-    """One event as the program writes it: JSON without blanks."""
+    """Return one event as the program writes it: JSON without blanks."""
     return compact(value).encode()
 
 
 def compact(value: object) -> str:
-    """The text of ``JSON.stringify(value)``. Values that were parsed are never deeper than the stack."""
+    """Return the text of ``JSON.stringify(value)``. A parsed value is never deeper than the stack."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{javascript.text(key)}:{compact(value[key])}" for key in javascript.keys(value)) + "}"
     if isinstance(value, list):
@@ -203,15 +202,15 @@ def _texts(events: Iterable[Event]) -> set[bytes]:
 
 
 def _by_key(events: Iterable[Event]) -> dict[str | bytes, set[bytes]]:
-    found: dict[str | bytes, set[bytes]] = {}
+    texts: dict[str | bytes, set[bytes]] = {}
     for event in events:
-        found.setdefault(event.key, set()).add(event.text)
-    return found
+        texts.setdefault(event.key, set()).add(event.text)
+    return texts
 
 
 def _lines(file: EventFile) -> list[Line]:
-    """The lines that a union keeps, in their order, each once."""
+    """Return the lines that a merge keeps, in their order, each once."""
     lines = [(event.number, event.timestamp, event.text) for event in file.events]
     lines += [(line.number, 0.0, line.text) for line in file.unreadable if not line.torn]
-    found = (Line(text, time, text) for _, time, text in sorted(lines))
-    return list({line.key: line for line in found}.values())
+    kept = (Line(text, time, text) for _, time, text in sorted(lines))
+    return list({line.key: line for line in kept}.values())

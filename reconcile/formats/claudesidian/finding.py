@@ -17,22 +17,22 @@ _SHOWN = 8
 
 
 def some(words: Iterable[str]) -> str:
-    """A list in quotes, cut short."""
+    """Return a list of words in quotes, cut short."""
     every = list(words)
     more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
-    return ", ".join(quoted(each) for each in every[:_SHOWN]) + more
+    return ", ".join(quoted(word) for word in every[:_SHOWN]) + more
 
 
 def counted(count: int, what: str) -> str:
-    """So many of something, in the right number."""
+    """Return a number with its noun in singular or plural."""
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 class Severity(StrEnum):
-    """How much a finding matters."""
+    """The severity of a finding."""
 
     ERROR = "error"
-    """Something is not shown, not found or can't be read."""
+    """The program does not show, find or read something."""
     WARNING = "warning"
     """Something may be lost, or needs a decision."""
     NOTE = "note"
@@ -59,18 +59,18 @@ _MATTERS = {
 
 
 class Repair(Struct, frozen=True):
-    """A file as it should be; ``content`` is None where the file should go."""
+    """The correct content of a file; ``content`` is None if the file is to be removed."""
 
     path: str
     content: bytes | None
 
 
 class Finding(Struct, frozen=True):
-    """One thing: what, where, and what to do about it.
+    """One problem: its kind, its place, and what to do about it.
 
     ``code`` is a number of docs/design/formats/claudesidian.md#failures, C1 to C14, or `migration`. ``found`` completes
-    "found ...". ``repairs`` belong together; they are carried out by themselves, or ``on_request`` only: where
-    something else could have been meant, or what they overwrite is the last evidence.
+    "found ...". ``repairs`` belong together. They are carried out without a request, or ``on_request`` only: if
+    something else could be intended, or if they overwrite the last evidence.
     """
 
     code: str
@@ -83,25 +83,25 @@ class Finding(Struct, frozen=True):
 
     @property
     def matters(self) -> str:
-        """Why it matters, in one sentence."""
+        """The reason why it matters, in one sentence."""
         return _MATTERS[self.code]
 
     @property
     def repairable(self) -> bool:
-        """It can be mended without asking."""
+        """Whether it is repaired without a request."""
         return bool(self.repairs) and not self.on_request
 
 
 def error(code: str, place: str, found: str, mend: str, *repairs: Repair, on_request: bool = False) -> Finding:
-    """Something is not shown, not found or can't be read."""
+    """Return a finding of the severity `ERROR`."""
     return Finding(code, Severity.ERROR, place, found, mend, repairs, on_request)
 
 
 def warning(code: str, place: str, found: str, mend: str, *repairs: Repair, on_request: bool = False) -> Finding:
-    """Something may be lost, or needs a decision."""
+    """Return a finding of the severity `WARNING`."""
     return Finding(code, Severity.WARNING, place, found, mend, repairs, on_request)
 
 
 def note(code: str, place: str, found: str, mend: str, *repairs: Repair, on_request: bool = False) -> Finding:
-    """Nothing is lost and nothing is hidden."""
+    """Return a finding of the severity `NOTE`."""
     return Finding(code, Severity.NOTE, place, found, mend, repairs, on_request)

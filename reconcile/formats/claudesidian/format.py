@@ -1,7 +1,7 @@
-"""A vault of Claudesidian as records with fixed places: each file of its three directories, known by its path.
+"""A vault of Claudesidian as records with fixed places: each file of its three directories, identified by its path.
 
-The root of either side is the vault's own, so that a path is the same in findings, plans and on disk. A vault is mostly
-somebody's notes: outside of the three directories nothing is looked at and nothing said.
+The root of either side is that of the vault, so that a path is the same in findings, plans and on disk. A vault
+consists mostly of notes. Outside of the three directories nothing is read or reported.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.formats.claudesidian.checks.examine import mended
+from reconcile.formats.claudesidian.checks.examine import derived_repairs
 from reconcile.formats.claudesidian.events import holds_events, is_cut_short
 from reconcile.formats.claudesidian.record_files import Item, Kind, read_item
 from reconcile.formats.claudesidian.union import join_events, join_items, loses_entries, loses_events
-from reconcile.formats.claudesidian.vault import NEXUS, FoundVault, Place, Role, VaultFiles, place_of, read_index
+from reconcile.formats.claudesidian.vault import NEXUS, Place, Role, VaultFiles, VaultSnapshot, place_of, read_index
 from reconcile.formats.fixed import FixedPlaces, is_blank, is_odd
 from reconcile.model.format import Entry
 from reconcile.model.snapshot import Fault
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TOPS = (*(kind.directory for kind in Kind), NEXUS)
 _CACHE = re.compile(re.escape(NEXUS) + r"/cache\.db(?:-.*)?", re.DOTALL)
-"""The program makes it again from the event files, and so SQLite's journals beside it."""
+"""The cache and its SQLite journals, which the program creates again from the event files."""
 
 
 class ClaudesidianFormat(FixedPlaces):
@@ -41,11 +41,11 @@ class ClaudesidianFormat(FixedPlaces):
 
     @property
     def tops(self) -> tuple[str, ...]:
-        """The rest of a vault is somebody's notes, in any number of folders."""
+        """The directories that belong to the format; the rest of a vault are notes in any number of folders."""
         return _TOPS
 
     def entry(self, path: str, *, directory: bool) -> Entry:
-        """Every file in the three directories is a record, whatever it is; the rest of the vault is none of ours."""
+        """Classify an entry: every file in the three directories is a record, everything else is ignored."""
         top, _, below = path.partition("/")
         if top not in _TOPS or self.is_left_out(path, directory=directory):
             return Entry.IGNORED
@@ -58,23 +58,24 @@ class ClaudesidianFormat(FixedPlaces):
         return Entry.RECORD if below else Entry.FOREIGN
 
     def is_derived(self, conversation: str) -> bool:
-        """Both indexes say what records their own vault has."""
+        """Tell whether this is an index: it follows from the records of its own vault."""
         place = place_of(conversation)
         return place is not None and place.role is Role.INDEX
 
     def read_record(self, conversation: str, content: bytes) -> Metadata | Fault:
-        """A workspace, a conversation and an index must be what the program can go through (`read_item`).
+        """Read a record. Workspaces, conversations and indexes must have the shape that the program needs
+        (`read_item`).
 
-        Of an event file one event is enough: a torn line is skipped by the program and named by `doctor`, and a file
-        that is kept out for it would keep out everything else that it has. What else there is may be anything.
-        An empty file of these kinds is damage that the other side refills, and so is one whose first line was cut off.
+        One event is enough for an event file: the program skips a truncated line, and a file that is held back for it
+        would hold back all its other events. Other files may hold anything. An empty file of these kinds is incomplete,
+        and so is one with only a truncated first line: the other side replaces it.
         """
         match place_of(conversation):
             case Place(Role.RECORD, kind, name):
-                found = read_item(kind, name, content)
-                if isinstance(found, Fault):
-                    return replace(found, file=conversation, incomplete=is_blank(content))
-                return self.described(_title(found), content)
+                item = read_item(kind, name, content)
+                if isinstance(item, Fault):
+                    return replace(item, file=conversation, incomplete=is_blank(content))
+                return self.described(_title(item), content)
             case Place(Role.INDEX, kind, _):
                 _, problem = read_index(kind, content)
                 if problem is not None:
@@ -87,9 +88,9 @@ class ClaudesidianFormat(FixedPlaces):
         return self.described(None, content)
 
     def unite(self, conversation: str, store: bytes, workspace: bytes) -> bytes | Fault | None:
-        """Both sides' events, or all that both versions of a record hold; the table decides about everything else.
+        """Merge both sides' events, or both versions of a record; the decision table handles everything else.
 
-        An index is made of the records, so the newer one is as good as any: `mend` makes it right.
+        An index is derived from the records, so the newer one will do: `mend` corrects it.
         """
         match place_of(conversation):
             case Place(Role.EVENTS):
@@ -100,7 +101,7 @@ class ClaudesidianFormat(FixedPlaces):
                 return super().unite(conversation, store, workspace)
 
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
-        """Tell whether a version lacks events or entries of another: event files only ever grow, records in effect."""
+        """Tell whether a version lacks events or entries of another: event files only grow, and records nearly so."""
         match place_of(conversation):
             case Place(Role.EVENTS):
                 return loses_events(before, after)
@@ -112,11 +113,14 @@ class ClaudesidianFormat(FixedPlaces):
     def mend(
         self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[Mended, ...]:
-        """What mends the workspace (`mended`), after what a plan writes before. No `FoundVault`: there was no vault."""
-        there = found if isinstance(found, FoundVault) else FoundVault(VaultFiles(), 0)
-        return mended(there, written, wanted)
+        """Return the repairs of the workspace (`derived_repairs`) after the writes of a plan.
+
+        ``found`` is a `VaultSnapshot`; anything else means that there was no vault.
+        """
+        vault = found if isinstance(found, VaultSnapshot) else VaultSnapshot(VaultFiles(), 0)
+        return derived_repairs(vault, written, wanted)
 
 
 def _title(item: Item) -> str | None:
-    found = item.value.get("name" if item.kind is Kind.WORKSPACE else "title")
-    return found if isinstance(found, str) else None
+    title = item.value.get("name" if item.kind is Kind.WORKSPACE else "title")
+    return title if isinstance(title, str) else None

@@ -1,9 +1,9 @@
 """Both indexes: derived from the records as the program derives them, and compared with the stored ones, in words.
 
 See docs/design/formats/claudesidian.md#derivation and docs/design/formats/claudesidian.md#comparison. At the words
-`constructor` and `__proto__`, where the program would throw, the entries are written all the same: an index that has
-them as its own keys heals the vault (docs/design/formats/claudesidian.md#breaking-tokens). Never compared:
-`lastUpdated`, and the ranges of `byDateRange`, which depend on when they were made.
+`constructor` and `__proto__` the program throws. Here their entries are written all the same: an index that has them as
+its own keys heals the vault (docs/design/formats/claudesidian.md#breaking-tokens). `lastUpdated` and the ranges of
+`byDateRange` are never compared, because they depend on when they were written.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ if TYPE_CHECKING:
 
 
 BREAKING = frozenset({"constructor", "__proto__"})
-"""Words that hit inherited members of the program's plain objects, unless the index has them as its own keys."""
+"""Words that are inherited members of JavaScript objects, unless the index has them as its own keys."""
 
 BY_TOKEN = {Kind.WORKSPACE: ("byName", "byDescription"), Kind.CONVERSATION: ("byTitle", "byContent", "byVault")}
 """The parts of an index that map words to lists of ids."""
 BLOCKS = {Kind.WORKSPACE: "workspaces", Kind.CONVERSATION: "conversations"}
-"""The part of an index that holds what is copied from each record."""
+"""The part of an index with the members that are copied from each record."""
 
 _COPIED = {
     Kind.WORKSPACE: ("id", "name", "description", "rootFolder", "created", "lastAccessed", "isActive"),
     Kind.CONVERSATION: ("id", "title", "created", "updated", "vault_name", "message_count"),
 }
 TIMES = ("created", "lastAccessed", "updated")
-"""What of that are times, in ms."""
+"""The copied members that are times, in ms."""
 _WORD = re.compile(r"[A-Za-z0-9_]{3,}")
 _BUCKETS = 12
 _BUCKET_MS = 30 * 24 * 60 * 60 * 1000
 
 
 def tokens(text: object) -> list[str]:
-    """The words of a text by which it is found, in their order, with repetitions.
+    """Return the words of a text for the search index, in their order, with repetitions.
 
-    Lower case is Unicode's, but only letters of ASCII make words, and only words of three characters and more count:
-    `résumé` is found by `sum`, Japanese by nothing at all (docs/design/formats/claudesidian.md#edge-case-6).
+    Lower case is that of Unicode, but only letters of ASCII form words, and only words of at least three characters
+    count. `sum` finds `résumé`; nothing finds Japanese (docs/design/formats/claudesidian.md#edge-case-6).
     """
     return _WORD.findall(text.lower()) if isinstance(text, str) else []
 
 
 def rebuild(kind: Kind, records: Iterable[Mapping[str, Any]], now_ms: int, *, buckets: bool = True) -> Value:
-    """The index of these records, in the order of the listing; of two with one id the later wins.
+    """Return the index of these records, in the order of the listing; the later of two with one id wins.
 
-    ``buckets`` says whether `byDateRange` gets its twelve months back from ``now_ms``, or is empty.
+    With ``buckets``, `byDateRange` has twelve ranges before ``now_ms``; otherwise it is empty.
     """
     if kind is Kind.WORKSPACE:
         return _workspaces(records, now_ms)
@@ -66,7 +66,7 @@ def rebuild(kind: Kind, records: Iterable[Mapping[str, Any]], now_ms: int, *, bu
 
 
 def entry(kind: Kind, record: Mapping[str, Any]) -> Value:
-    """What the index copies from a record; what the record doesn't have is left out."""
+    """Return the members that the index copies from a record; missing members are left out."""
     copied = {name: record[name] for name in _COPIED[kind] if name in record}
     if kind is Kind.WORKSPACE:
         sessions = sessions_of(record)
@@ -103,10 +103,10 @@ def _conversations(records: Iterable[Mapping[str, Any]], now_ms: int, buckets: l
 
 
 def _add(part: dict[str, list[str]], texts: Iterable[object], id_: str, again: bool) -> None:
-    """Put a record's id under its words; ``again``: an earlier record had the same id."""
+    """Add the id of a record under its words; ``again``: an earlier record had the same id."""
     for token in dict.fromkeys(token for text in texts for token in tokens(text)):
         ids = part.setdefault(token, [])
-        # Looked for only where it can be there: a common word has as many ids as there are records.
+        # The search is slow for common words, which have an id for each record.
         if not again or id_ not in ids:
             ids.append(id_)
 
@@ -127,9 +127,9 @@ def _date_buckets(now_ms: int) -> list[Value]:
 
 
 def keeping(kind: Kind, index: Value, stored: Mapping[str, Any], ids: frozenset[str]) -> Value:
-    """The index, changed, with what the stored one says of records whose files can't be read.
+    """Return the index with the stored entries of records whose files can't be read.
 
-    It is the last that is known of them, and the program's own index goes on to have it too.
+    They are the last that is known of these records, and the program's own index keeps them too.
     """
     block = BLOCKS[kind]
     for id_ in sorted(ids & stored[block].keys() - index[block].keys()):
@@ -150,38 +150,38 @@ def keeping(kind: Kind, index: Value, stored: Mapping[str, Any], ids: frozenset[
 
 
 def written(index: Mapping[str, Any], stored: Mapping[str, Any] | None) -> bytes:
-    """The bytes of an index that takes the place of the stored one, whose further keys are kept."""
+    """Return the bytes of an index that replaces the stored one; unknown keys of that are kept."""
     kept = {key: value for key, value in (stored or {}).items() if key not in index}
     return javascript.stringify({**index, **kept})
 
 
 class Sort(StrEnum):
-    """What is wrong with an index at one record."""
+    """The kind of a difference at one record."""
 
     UNINDEXED = "unindexed"
-    """The record is there, and the index has no entry of it: nobody can find it."""
+    """The index has no entry of an existing record: it can't be found."""
     MISSING = "missing"
-    """A word, or the folder, of an indexed record doesn't lead to it."""
+    """A word, or the folder, of an indexed record does not lead to it."""
     GHOST = "ghost"
-    """The index has an entry of a record that isn't there."""
+    """The index has an entry of a missing record."""
     STALE = "stale"
-    """What the index copied from the record has changed since."""
+    """A copied member has changed in the record."""
     STALE_TOKEN = "stale-token"  # noqa: S105 - a word of a search index
-    """A word or a folder that the record once had still leads to it."""
+    """A former word or folder of the record still leads to it."""
     LOST = "lost"
-    """The index counts more than the record holds: evidence that something was overwritten
+    """The index counts more than the record holds: something was overwritten
     (docs/design/formats/claudesidian.md#c6).
     """
     REPLACED = "replaced"
-    """The index saw a later version of the record: an older copy has taken its place
+    """The index is of a later version of the record: an older copy has replaced it
     (docs/design/formats/claudesidian.md#edge-case-21).
     """
     BREAKING = "breaking"
-    """A word at which the program throws, so it could never index this; an index that has it heals the vault."""
+    """The program throws at this word, so it could never index it. An index with this word heals the vault."""
 
 
 class Difference(Struct, frozen=True):
-    """One thing that is wrong, with its words; ``fields`` are the members of the entry that it is about."""
+    """One difference, in words; ``fields`` are the members of the entry that it is about."""
 
     sort: Sort
     id: str
@@ -194,7 +194,7 @@ _COUNTED = {"sessionCount": "sessions", "traceCount": "traces", "message_count":
 
 
 def shape_problem(kind: Kind, stored: object) -> str | None:
-    """What was found where a parsed index can't be gone through, None where it can."""
+    """Return the reason why a parsed index can't be traversed, None if it can."""
     if not isinstance(stored, dict):
         return kind_of(stored)
     parts = _parts(kind)
@@ -203,9 +203,9 @@ def shape_problem(kind: Kind, stored: object) -> str | None:
             return f"{kind_of(stored[part])} as {part}" if part in stored else f"no {part}"
     lists = [part for part in parts if part not in (BLOCKS[kind], "byFolder")]
     for part in lists:
-        if any(not isinstance(each, list) for each in stored[part].values()):
+        if any(not isinstance(member, list) for member in stored[part].values()):
             return f"something that is no list in {part}"
-    if any(not isinstance(each, dict) for each in stored[BLOCKS[kind]].values()):
+    if any(not isinstance(member, dict) for member in stored[BLOCKS[kind]].values()):
         return f"something that is no object in {BLOCKS[kind]}"
     return None
 
@@ -215,51 +215,51 @@ def _parts(kind: Kind) -> list[str]:
 
 
 def in_shape(kind: Kind, stored: object) -> dict[str, Any] | None:
-    """The parts of a parsed index that can be gone through, those that can't as empty; None: it is no index at all."""
+    """Return the usable parts of a parsed index, with unusable ones empty; None if it is no index at all."""
     if not isinstance(stored, dict):
         return None
-    found = dict(stored)
+    usable = dict(stored)
     for part in _parts(kind):
         shape = dict if part == BLOCKS[kind] else str if part == "byFolder" else list
         members = stored.get(part)
         entries = members.items() if isinstance(members, dict) else ()
-        found[part] = {key: each for key, each in entries if isinstance(each, shape)}
-    return found
+        usable[part] = {key: member for key, member in entries if isinstance(member, shape)}
+    return usable
 
 
 def counts_of(kind: Kind, entry: object) -> str:
-    """What an index counts of a record, in words; empty: nothing."""
-    found = {name: entry.get(name) for name in _COUNTS[kind]} if isinstance(entry, dict) else {}
-    told = [f"{count} {_COUNTED[name]}" for name, count in found.items() if isinstance(count, (int, float)) and count]
-    return " and ".join(told)
+    """Return the counts in an index entry, in words; empty if there are none."""
+    counts = {name: entry.get(name) for name in _COUNTS[kind]} if isinstance(entry, dict) else {}
+    words = [f"{count} {_COUNTED[name]}" for name, count in counts.items() if isinstance(count, (int, float)) and count]
+    return " and ".join(words)
 
 
 def compare(
     kind: Kind, stored: Mapping[str, Any], rebuilt: Mapping[str, Any], unread: frozenset[str] = frozenset()
 ) -> tuple[Difference, ...]:
-    """What of the stored index differs from the rebuilt one, record by record, in the order of the listing.
+    """Return the differences of the stored index from the rebuilt one, by record, in the order of the listing.
 
-    ``unread`` are ids whose file is there and can't be read: nothing is said of them here. ``stored`` is an index in
-    which `shape_problem` finds nothing.
+    ``unread`` are the ids of files that can't be read: they are ignored here. ``stored`` is an index without a
+    `shape_problem`.
     """
     old, new = stored[BLOCKS[kind]], rebuilt[BLOCKS[kind]]
-    # Most indexes are in order: a part that is equal as a whole isn't gone through.
+    # Most indexes are correct: equal parts are skipped.
     parts = [part for part in BY_TOKEN[kind] if stored[part] != rebuilt[part]]
     words = {part: words_by_id(stored[part], rebuilt[part]) for part in parts}
     folders = _by_id({folder: [at] for folder, at in stored.get("byFolder", {}).items()})
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for id_ in new:
         if id_ not in old:
-            found.append(Difference(Sort.UNINDEXED, id_, f"no entry of {_called(kind, new[id_])}"))
+            differences.append(Difference(Sort.UNINDEXED, id_, f"no entry of {_called(kind, new[id_])}"))
         else:
-            found += _entry(kind, id_, old[id_], new[id_])
+            differences += _entry(kind, id_, old[id_], new[id_])
             for part, (had, has) in words.items():
-                found += _tokens(part, id_, had.get(id_, {}), has.get(id_, {}))
+                differences += _tokens(part, id_, had.get(id_, {}), has.get(id_, {}))
             if kind is Kind.WORKSPACE:
-                found += _folders(id_, stored, new[id_].get("rootFolder"), folders.get(id_, {}))
-                found += _sessions(id_, stored, rebuilt)
-        found += _breaking(kind, id_, stored, rebuilt)
-    return (*found, *_ghosts(kind, stored, parts, set(new) | unread))
+                differences += _folders(id_, stored, new[id_].get("rootFolder"), folders.get(id_, {}))
+                differences += _sessions(id_, stored, rebuilt)
+        differences += _breaking(kind, id_, stored, rebuilt)
+    return (*differences, *_ghosts(kind, stored, parts, set(new) | unread))
 
 
 def _called(kind: Kind, entry: Mapping[str, Any]) -> str:
@@ -268,7 +268,7 @@ def _called(kind: Kind, entry: Mapping[str, Any]) -> str:
 
 
 def _entry(kind: Kind, id_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
-    """What was copied from the record."""
+    """Yield differences of the members that are copied from the record."""
     stale: list[str] = []
     for field in dict.fromkeys((*new, *old)):
         ours, theirs = old.get(field), new.get(field)
@@ -284,32 +284,32 @@ def _entry(kind: Kind, id_: str, old: Mapping[str, Any], new: Mapping[str, Any])
         else:
             stale.append(field)
     if stale:
-        told = "; ".join(
+        words_of_stale = "; ".join(
             f"{name} is {_shown(old, name)} in the index and {_shown(new, name)} in the file" for name in stale
         )
-        yield Difference(Sort.STALE, id_, told, tuple(stale))
+        yield Difference(Sort.STALE, id_, words_of_stale, tuple(stale))
 
 
 def words_by_id(
     old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> tuple[dict[object, dict[str, None]], dict[object, dict[str, None]]]:
-    """The words of each id in two versions of a part; those are left out that lead to the same ids in both."""
+    """Return the words of each id in two versions of a part, without words that lead to the same ids in both."""
     differing = [{token: part[token] for token in part if old.get(token) != new.get(token)} for part in (old, new)]
     return _by_id(differing[0]), _by_id(differing[1])
 
 
 def _by_id(part: Mapping[str, Iterable[object]]) -> dict[object, dict[str, None]]:
-    """The words of each id, in the order of the index."""
-    found: dict[object, dict[str, None]] = {}
+    """Return the words of each id, in the order of the index."""
+    words: dict[object, dict[str, None]] = {}
     for token, ids in part.items():
         for id_ in ids:
             if isinstance(id_, str):
-                found.setdefault(id_, {})[token] = None
-    return found
+                words.setdefault(id_, {})[token] = None
+    return words
 
 
 def _tokens(part: str, id_: str, old: Mapping[str, None], new: Mapping[str, None]) -> Iterator[Difference]:
-    """The words that lead to a record."""
+    """Yield differences of the words that lead to a record."""
     if missing := [token for token in new if token not in old]:
         yield Difference(Sort.MISSING, id_, f"{part} lacks {some(missing)}")
     if stale := [token for token in old if token not in new]:
@@ -317,7 +317,7 @@ def _tokens(part: str, id_: str, old: Mapping[str, None], new: Mapping[str, None
 
 
 def _folders(id_: str, stored: Mapping[str, Any], own: object, leading: Iterable[str]) -> Iterator[Difference]:
-    """Of workspaces that share a folder any may be the one that it leads to.
+    """Yield differences of the folders. If workspaces share a folder, it may lead to any of them.
 
     See docs/design/formats/claudesidian.md#edge-case-4.
     """
@@ -328,13 +328,13 @@ def _folders(id_: str, stored: Mapping[str, Any], own: object, leading: Iterable
 
 
 def _sessions(id_: str, stored: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> Iterator[Difference]:
-    """The sessions of a record, as sets."""
+    """Yield differences of the sessions of a record, as sets."""
     old, new = stored["sessionsByWorkspace"].get(id_), rebuilt["sessionsByWorkspace"][id_]
-    if gone := [each for each in old or () if each not in new]:
-        named = some("null" if each is None else str(each) for each in gone)
+    if gone := [session_id for session_id in old or () if session_id not in new]:
+        named = some("null" if session_id is None else str(session_id) for session_id in gone)
         yield Difference(Sort.LOST, id_, f"the index knows of sessions that the file lacks: {named}")
-    if old is None or any(each not in old for each in new):
-        lacking = [each for each in new if each not in (old or ())]
+    if old is None or any(session_id not in old for session_id in new):
+        lacking = [session_id for session_id in new if session_id not in (old or ())]
         yield Difference(Sort.STALE, id_, f"sessionsByWorkspace lacks {some(lacking) if lacking else 'the workspace'}")
 
 
@@ -350,7 +350,7 @@ def _breaking(kind: Kind, id_: str, stored: Mapping[str, Any], rebuilt: Mapping[
 
 
 def _ghosts(kind: Kind, stored: Mapping[str, Any], words: Sequence[str], there: set[str]) -> Iterator[Difference]:
-    """Whatever leads to a record that isn't there."""
+    """Yield an entry for every missing record that the index leads to."""
     parts: dict[str, dict[str, None]] = {}
     for part, id_ in _leads(kind, stored, words):
         if isinstance(id_, str) and id_ not in there:
@@ -363,7 +363,7 @@ def _ghosts(kind: Kind, stored: Mapping[str, Any], words: Sequence[str], there: 
 
 
 def _leads(kind: Kind, stored: Mapping[str, Any], words: Sequence[str]) -> Iterator[tuple[str, object]]:
-    """Every id in an index, with the part that it is in, date ranges included."""
+    """Yield every id in an index, with the part that contains it, date ranges included."""
     yield from ((BLOCKS[kind], id_) for id_ in stored[BLOCKS[kind]])
     for part in words:
         yield from ((part, id_) for ids in stored[part].values() for id_ in ids)
@@ -378,7 +378,7 @@ def _leads(kind: Kind, stored: Mapping[str, Any], words: Sequence[str]) -> Itera
 
 
 def _surplus(ours: object, theirs: object) -> float:
-    """By how much a number of the index is greater than the file's."""
+    """Return by how much a number of the index is greater than that of the file."""
     if isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
         return max(0, ours - theirs)
     return 0
@@ -392,11 +392,14 @@ def _shown(entry: Mapping[str, Any], name: str) -> str:
 
 
 _MANY = 8
-"""So many new records are named one by one; of more a vault that is begun anew would fill the screen."""
+"""The number of new records that are listed one by one; the records of a new index would fill the screen."""
 
 
 def index_changes(kind: Kind, old: Mapping[str, Any] | None, new: Mapping[str, Any], problem: str) -> tuple[str, ...]:
-    """One line for each difference between a stored index, None where ``problem`` says why, and the rebuilt one."""
+    """Return a line for each difference between the stored index and the rebuilt one.
+
+    ``old`` is None if there is no stored index, for the reason in ``problem``.
+    """
     block = BLOCKS[kind]
     if old is None:
         count = len(new[block])
@@ -414,7 +417,7 @@ def _changes(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iter
             for part, (before, after) in words.items():
                 yield from _signs(part, id_, before.get(id_, {}), after.get(id_, {}))
             if kind is Kind.WORKSPACE:
-                lists = (dict.fromkeys(map(str, each["sessionsByWorkspace"].get(id_, ()))) for each in (old, new))
+                lists = (dict.fromkeys(map(str, index["sessionsByWorkspace"].get(id_, ()))) for index in (old, new))
                 yield from _signs("sessions", id_, *lists)
     if kind is Kind.WORKSPACE:
         yield from _folder_changes(old["byFolder"], new["byFolder"], has)
@@ -441,10 +444,10 @@ def _entry_changes(id_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 
 def _signs(part: str, id_: str, old: Mapping[str, None], new: Mapping[str, None]) -> Iterator[str]:
-    """The words that lead to a record from now on, and those that don't any more."""
+    """Yield the words that newly lead to a record, and those that no longer do."""
     for sign, words in (
-        ("+", [each for each in new if each not in old]),
-        ("-", [each for each in old if each not in new]),
+        ("+", [word for word in new if word not in old]),
+        ("-", [word for word in old if word not in new]),
     ):
         if words:
             yield f"{part} {sign} {some(words)}: {id_}"

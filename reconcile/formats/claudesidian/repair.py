@@ -1,6 +1,6 @@
-"""Repairs of records: what of a truncated file can still be read, and values with what they lack.
+"""Repairs of records: the readable part of a truncated file, and values with missing members added.
 
-See docs/design/formats/claudesidian.md#c2. The program writes in place, over the old content.
+See docs/design/formats/claudesidian.md#c2. The program overwrites files in place, so a file can be truncated.
 """
 
 from __future__ import annotations
@@ -28,17 +28,20 @@ if TYPE_CHECKING:
 
 
 def rewritten(content: bytes, value: Value, changed: Value) -> bytes | None:
-    """The bytes of a changed value, if the unchanged one gives the file's (docs/design/decisions.md#rule-18)."""
+    """Return the bytes of a changed value, if the unchanged value has those of the file.
+
+    See docs/design/decisions.md#rule-18.
+    """
     return javascript.stringify(changed) if javascript.stringify(value) == content else None
 
 
 def with_count(value: Value) -> Value:
-    """A conversation whose `message_count` is the number of its messages."""
+    """Return a conversation whose `message_count` is the number of its messages."""
     return {**value, "message_count": len(messages_of(value))}
 
 
 def completed(value: Value) -> Value:
-    """A workspace in which nothing is missing that the program's rebuild goes through.
+    """Return a workspace with all members that the program's rebuild requires.
 
     See docs/design/formats/claudesidian.md#edge-case-13.
     """
@@ -49,15 +52,15 @@ def completed(value: Value) -> Value:
     return {**value, "sessions": sessions}
 
 
-def mended(item: Item) -> Value:
-    """The record as the index is derived from it."""
+def indexed_form(item: Item) -> Value:
+    """Return the record in the form from which the index is derived."""
     return with_count(item.value) if item.kind is Kind.CONVERSATION else completed(item.value)
 
 
 def embedded(value: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
-    """The copies of the workspace that its own states hold, by the state's id.
+    """Yield the copies of the workspace in its own states, with the ids of the states.
 
-    Only the first level: a copy's states hold earlier copies, to a depth of dozens and 2 ** n of them
+    Only the first level: the states of a copy hold earlier copies, dozens of levels deep, 2 ** n in number
     (docs/design/formats/claudesidian.md#edge-case-16).
     """
     for session in sessions_of(value).values():
@@ -68,34 +71,34 @@ def embedded(value: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
 
 
 def pruned(value: Value) -> Value:
-    """The workspace without the sessions of the copies that its states hold."""
-    return {**value, "sessions": {key: _pruned_session(each) for key, each in sessions_of(value).items()}}
+    """Return the workspace without the sessions of the copies in its states."""
+    return {**value, "sessions": {key: _pruned_session(session) for key, session in sessions_of(value).items()}}
 
 
 def lacking(value: Value, other: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The ids of sessions, traces and states of another version of a workspace that this one lacks."""
-    found: dict[str, list[str]] = {"session": [], "trace": [], "state": []}
+    """Return the ids of sessions, traces and states of another version that this workspace lacks."""
+    missing: dict[str, list[str]] = {"session": [], "trace": [], "state": []}
     mine = sessions_of(value)
     for key, session in sessions_of(other).items():
         if key not in mine:
-            found["session"].append(key)
+            missing["session"].append(key)
         own = mine.get(key, {})
         for what, part in (("trace", traces_of), ("state", states_of)):
             known = part(own)
-            found[what] += [each for each in part(session) if each not in known]
-    return {what: ids for what, ids in found.items() if ids}
+            missing[what] += [entry_id for entry_id in part(session) if entry_id not in known]
+    return {what: ids for what, ids in missing.items() if ids}
 
 
 def _copy_in(state: Mapping[str, Any]) -> Value | None:
     inner = (payload_of(state) or {}).get("state")
     copy = inner.get("workspace") if isinstance(inner, dict) else None
-    if not isinstance(copy, dict) or not _can_be_gone_through(copy):
+    if not isinstance(copy, dict) or not _can_be_traversed(copy):
         return None
     return copy
 
 
-def _can_be_gone_through(copy: Value) -> bool:
-    """Nobody has checked a copy in a state as `read_item` checks a file."""
+def _can_be_traversed(copy: Value) -> bool:
+    """Tell whether a copy in a state has a valid shape: unlike a file it has not passed `read_item`."""
     sessions = copy.get("sessions") or {}
     if not isinstance(sessions, dict):
         return False
@@ -128,7 +131,7 @@ _CLOSING = {b"{": b"}", b"[": b"]"}
 
 
 def salvage(kind: Kind, name: str, content: bytes) -> Item | None:
-    """The record that is left when a torn file is cut after its last complete member, and closed."""
+    """Return the record that is left when a truncated file is cut after its last complete member, and closed."""
     shortened = _closed(kind, content)
     if shortened is None:
         return None
@@ -137,7 +140,7 @@ def salvage(kind: Kind, name: str, content: bytes) -> Item | None:
 
 
 def contents(item: Item) -> str:
-    """What a record holds, in a few words."""
+    """Return the content of a record in a few words."""
     if item.kind is Kind.CONVERSATION:
         return counted(len(messages_of(item.value)), "message")
     sessions = sessions_of(item.value)
@@ -146,7 +149,7 @@ def contents(item: Item) -> str:
 
 
 def _closed(kind: Kind, content: bytes) -> bytes | None:
-    """The content up to the last place where a value was surely complete, with what is open closed."""
+    """Return the content up to the last complete value, with the open containers closed."""
     cut, closing = 0, b""
     for cut, closing in _places(kind, content):  # noqa: B007 - the last one is wanted
         pass
@@ -171,16 +174,16 @@ def _places(kind: Kind, content: bytes) -> Iterator[tuple[int, bytes]]:
             last = token["text"] or last
             continue
         if _is_between_entries(kind, names[1:]):
-            # A number that ends the file may be half of one; what is before a comma is whole.
+            # A number at the end of the file may be truncated; a value before a comma is complete.
             yield (token.start() if sign == b"," else at), b"".join(reversed(opened))
         if not opened:
             return
 
 
 def _is_between_entries(kind: Kind, path: list[bytes]) -> bool:
-    """Tell whether a file may be cut in the container at this path: an entry that is cut off is none.
+    """Tell whether a file may be cut in the container at this path: a truncated entry must not be kept.
 
-    It would otherwise stand in the place of the whole one that another version has.
+    It would replace the complete entry that another version has.
     """
     if kind is Kind.CONVERSATION:
         return path in ([], [b"messages"])

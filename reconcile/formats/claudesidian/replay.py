@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Remark(Struct, frozen=True):
-    """What the replay of a file passes over; ``lines`` are those of the file."""
+    """A remark about the replay of a file; ``lines`` are line numbers of the file."""
 
     kind: Kind
     file: str
@@ -34,7 +34,7 @@ class Remark(Struct, frozen=True):
 
 
 class Cache(Struct):
-    """What the program's cache holds after a rebuild, by id. Columns have the names of the events' members."""
+    """The content of the program's cache after a rebuild, by id. Columns have the names of the members of events."""
 
     workspaces: dict[str, Value] = field(default_factory=dict)
     sessions: dict[str, Value] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Cache(Struct):
     remarks: tuple[Remark, ...] = ()
 
     def workspace(self, id_: str) -> Value:
-        """One workspace in the form that its file had in the split era."""
+        """Return a workspace in the form of its file in the split era."""
         row = self.workspaces[id_]
         value: Value = {
             name: row[name] for name in ("id", "name", "description", "rootFolder", "created") if name in row
@@ -55,7 +55,7 @@ class Cache(Struct):
             value["context"] = context
         for key, session in self.sessions.items():
             if session["workspaceId"] == id_:
-                own = {name: each for name, each in session.items() if name != "workspaceId"}
+                own = {name: member for name, member in session.items() if name != "workspaceId"}
                 value["sessions"][key] = {**own, "memoryTraces": {}, "states": {}}
         for key, trace in self.traces.items():
             if trace["workspaceId"] == id_ and trace["sessionId"] in value["sessions"]:
@@ -67,7 +67,7 @@ class Cache(Struct):
 
 
 def parsed(text: object) -> Value | None:
-    """The object in a `*Json` member, which is JSON inside a text."""
+    """Return the object in a `*Json` member, which is JSON inside a text."""
     if not isinstance(text, str):
         return None
     try:
@@ -78,7 +78,7 @@ def parsed(text: object) -> Value | None:
 
 
 def replay(files: Mapping[Kind, Mapping[str, EventFile]]) -> Cache:
-    """The cache of these files, each kind's in the order of their names."""
+    """Return the cache of these files, replayed by kind and name."""
     cache = Cache()
     for kind in Kind:
         for name in sorted(files.get(kind, {})):
@@ -98,7 +98,7 @@ class _Replaying:
         self._made: set[tuple[str, str | None]] = set()
 
     def run(self, file: EventFile) -> None:
-        """Apply the events, and keep what is to be said of them."""
+        """Apply the events, and collect the remarks."""
         apply: dict[str, Callable[[Event], None]] = {
             "workspace_created": self._workspace_created,
             "workspace_updated": self._workspace_updated,
@@ -114,7 +114,7 @@ class _Replaying:
             "message_updated": self._message_updated,
         }
         self._made = {(_MAKES[event.type], event.made) for event in file.events if event.type in _MAKES}
-        for event in sorted(file.events, key=lambda each: each.timestamp):
+        for event in sorted(file.events, key=lambda event_: event_.timestamp):
             if event.type in apply:
                 apply[event.type](event)
             else:
@@ -130,7 +130,7 @@ class _Replaying:
         self._told.setdefault((severity, words), []).append(event.number)
 
     def _make(self, event: Event, table: dict[str, Value], row: Value) -> None:
-        """INSERT OR REPLACE: of what is made twice the later event counts."""
+        """Insert or replace a row: of two events for one object the later counts."""
         id_ = event.made
         if id_ is None:
             self._tell(event, Severity.WARNING, f"a {event.type} without an id")
@@ -158,7 +158,7 @@ class _Replaying:
             self._tell(event, Severity.NOTE, f"{event.type} of the {what} {id_}, which isn't there: it does nothing")
 
     def _belong(self, event: Event, what: str, table: Mapping[str, Value], id_: str) -> None:
-        """An event makes something of an owner; the program doesn't look whether there is one."""
+        """Report a missing owner of an object that an event creates; the program does not check."""
         if id_ in table:
             return
         known = (what, id_) in self._made
@@ -233,26 +233,26 @@ _MAKES = {
     "metadata": "conversation",
     "message": "message",
 }
-"""What a type of event makes."""
+"""The kind of object that each type of event creates."""
 
 
 def _completes(before: Event, event: Event) -> bool:
-    """A state saved again with the content that it lacked (docs/design/formats/claudesidian.md#c11)."""
+    """Tell whether a state was saved again with its missing content (docs/design/formats/claudesidian.md#c11)."""
     return event.type == "state_saved" and "stateJson" not in before.data and "stateJson" in event.data
 
 
 def _trace(row: Mapping[str, Any]) -> Value:
     metadata = parsed(row.get("metadataJson"))
-    found = {
+    members = {
         "id": row["id"],
         "timestamp": row["timestamp"],
         "type": row.get("traceType"),
         "content": row.get("content"),
     }
-    return found if metadata is None else {**found, "metadata": metadata}
+    return members if metadata is None else {**members, "metadata": metadata}
 
 
 def _state(row: Mapping[str, Any]) -> Value:
-    found: Value = {name: row[name] for name in ("id", "name", "description", "created", "tags") if name in row}
+    members: Value = {name: row[name] for name in ("id", "name", "description", "created", "tags") if name in row}
     content = parsed(row.get("stateJson"))
-    return found if content is None else {**found, "state": content}
+    return members if content is None else {**members, "state": content}

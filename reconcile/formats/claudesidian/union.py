@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 
 LATEST = {Kind.WORKSPACE: "lastAccessed", Kind.CONVERSATION: "updated"}
-"""The member that says when a record was written last."""
+"""The member with the time of the last write of a record."""
 
 
 def united(kind: Kind, mine: Value, theirs: Value, base: Value | None = None) -> Value:
-    """All that two valid versions hold; where both say something else, the later one is right.
+    """Return all that two valid versions hold; of different values the later one is taken.
 
-    The same value whichever of the two comes first. ``base`` is what both have come from.
+    The result does not depend on the order of the two. ``base`` is their common older version.
     """
-    times = [number(each.get(LATEST[kind])) for each in (mine, theirs)]
-    older, newer = sorted((mine, theirs), key=lambda each: (number(each.get(LATEST[kind])), _weight(each)))
+    times = [number(version.get(LATEST[kind])) for version in (mine, theirs)]
+    older, newer = sorted((mine, theirs), key=lambda version: (number(version.get(LATEST[kind])), _weight(version)))
     choose = _heavier if times[0] == times[1] else _newer
     if kind is Kind.CONVERSATION:
         return _conversation(newer, older, base, choose)
@@ -56,16 +56,16 @@ def united(kind: Kind, mine: Value, theirs: Value, base: Value | None = None) ->
 
 
 def with_sessions_of(value: Value, older: Value) -> Value:
-    """A workspace with the sessions, traces and states of an older version that it lacks."""
+    """Return a workspace with the sessions, traces and states of an older version that it lacks."""
     return {**value, "sessions": _sessions(value, older, None, _newer)}
 
 
 def _sessions(newer: Value, older: Value, base: Value | None, choose: Choice) -> Value:
-    past = {} if base is None else sessions_of(base)
+    base_sessions = {} if base is None else sessions_of(base)
     mine, theirs = sessions_of(newer), sessions_of(older)
 
     def session(key: str) -> Value:
-        before = past.get(key)
+        before = base_sessions.get(key)
         return {
             **_merged(mine[key], theirs[key], before, choose),
             **{
@@ -74,8 +74,10 @@ def _sessions(newer: Value, older: Value, base: Value | None, choose: Choice) ->
             },
         }
 
-    whole = _merged(mine, theirs, past, choose)
-    return {key: session(key) if key in mine and key in theirs else each for key, each in whole.items()}
+    whole = _merged(mine, theirs, base_sessions, choose)
+    return {
+        key: session(key) if key in mine and key in theirs else session_value for key, session_value in whole.items()
+    }
 
 
 def _conversation(newer: Value, older: Value, base: Value | None, choose: Choice) -> Value:
@@ -87,32 +89,32 @@ def _conversation(newer: Value, older: Value, base: Value | None, choose: Choice
 
 
 def _by_id(conversation: Value) -> dict[str, Value]:
-    """The messages by their id; of those that share one, or have none, none is lost."""
-    found: dict[str, Value] = {}
+    """Return the messages by id. Messages without an id, or with the same id, are all kept."""
+    messages: dict[str, Value] = {}
     for message in messages_of(conversation):
         key = str(message.get("id"))
-        while key in found:
+        while key in messages:
             key += "'"
-        found[key] = message
-    return found
+        messages[key] = message
+    return messages
 
 
 def _merged(newer: Value, older: Value, base: Value | None, choose: Choice) -> Value:
-    """Members of both by name."""
-    found: Value = {}
-    past = base or {}
+    """Merge the members of both by name."""
+    members: Value = {}
+    known = base or {}
     for key in dict.fromkeys((*newer, *older)):
         if key in newer and key in older:
             mine, theirs = newer[key], older[key]
-            if key in past and mine != theirs and past[key] in (mine, theirs):
-                found[key] = theirs if past[key] == mine else mine
+            if key in known and mine != theirs and known[key] in (mine, theirs):
+                members[key] = theirs if known[key] == mine else mine
             else:
-                found[key] = choose(mine, theirs)
+                members[key] = choose(mine, theirs)
             continue
         value = newer[key] if key in newer else older[key]
-        if key not in past or past[key] != value:
-            found[key] = value
-    return found
+        if key not in known or known[key] != value:
+            members[key] = value
+    return members
 
 
 def _newer(newer: Any, _older: Any) -> Any:
@@ -120,7 +122,7 @@ def _newer(newer: Any, _older: Any) -> Any:
 
 
 def _heavier(newer: Any, older: Any) -> Any:
-    """Of two that are equally old: the choice must be the same at each place, and again."""
+    """Return one of two equally old values; the choice is the same at each place and in each run."""
     return max(newer, older, key=_weight)
 
 
@@ -130,9 +132,10 @@ def _weight(value: Any) -> tuple[int, bytes]:
 
 
 def join_events(path: str, store: bytes, workspace: bytes) -> bytes | Fault:
-    """A file that has all events of the other as it is, the longer one where each has; else both tails, by event.
+    """Merge two event files. A file that has all events of the other is taken as a whole, the longer one if both have.
 
-    A fault where they say different things, or where git has put its marks: what is right only a person can tell.
+    Otherwise both tails are merged by event. Events that differ, or conflict markers of git, are a fault: only a person
+    can decide.
     """
     mine, theirs = read_events(store), read_events(workspace)
     whole = [
@@ -146,22 +149,22 @@ def join_events(path: str, store: bytes, workspace: bytes) -> bytes | Fault:
         return Fault(path, f"events that differ between the sides: {some(different)}", "each event only once")
     both = unite(mine, theirs)
     if both is None:
-        found = "git's marks of a conflict, and events that only one side has"
-        return Fault(path, found, "one JSON object in each line")
+        problem = "git's marks of a conflict, and events that only one side has"
+        return Fault(path, problem, "one JSON object in each line")
     return both
 
 
 def loses_events(before: bytes, after: bytes) -> bool:
-    """Tell whether an event file has lost some, which its program never removes."""
+    """Tell whether an event file has lost events, which its program never removes."""
     return lacks_events(read_events(before), read_events(after))
 
 
 def join_items(kind: Kind, name: str, store: bytes, workspace: bytes) -> bytes | None:
-    """All sessions, traces, states or messages of both; where both say something else, the later is right.
+    """Merge all sessions, traces, states or messages of both; of different values the later one is taken.
 
-    The program writes whole files without a lock, so of two that were edited each may lack what the other has
-    (docs/design/formats/claudesidian.md#c6), and the newest alone would take it away. The price: what one side has
-    deleted comes back. None: two records with different ids, or bytes that the program has not written.
+    The program writes whole files without a lock, so each of two edited versions may lack entries of the other
+    (docs/design/formats/claudesidian.md#c6); the newest alone would lose them. As a consequence an entry that one side
+    has deleted is restored. None: the records have different ids, or bytes that the program has not written.
     """
     mine, theirs = (read_item(kind, name, content) for content in (store, workspace))
     if isinstance(mine, Fault) or isinstance(theirs, Fault) or mine.id != theirs.id:
@@ -174,15 +177,15 @@ def join_items(kind: Kind, name: str, store: bytes, workspace: bytes) -> bytes |
 def loses_entries(kind: Kind, name: str, before: bytes, after: bytes) -> bool:
     """Tell whether an edit has lost sessions, traces, states or messages.
 
-    The program may have deleted them, or written the file back as it was before somebody else added them. Nothing in
-    the file tells which, so they count as lost.
+    The program may have deleted them, or have written the file back as it was before another process added them.
+    Nothing in the file distinguishes the two, so they count as lost.
     """
     old, new = (read_item(kind, name, content) for content in (before, after))
     if isinstance(old, Fault) or isinstance(new, Fault):
         return False
     if kind is Kind.WORKSPACE:
         return bool(lacking(new.value, old.value))
-    known, left = ({str(each.get("id")) for each in messages_of(item.value)} for item in (old, new))
+    known, left = ({str(message.get("id")) for message in messages_of(item.value)} for item in (old, new))
     return not known <= left
 
 

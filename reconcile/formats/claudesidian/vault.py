@@ -27,12 +27,12 @@ EVENTS_SUFFIX = ".jsonl"
 
 
 def event_file(kind: Kind, id_: str) -> str:
-    """The name of a record's event file (docs/design/formats/claudesidian.md#eras)."""
+    """Return the name of the event file of a record (docs/design/formats/claudesidian.md#eras)."""
     return f"{'ws' if kind is Kind.WORKSPACE else 'conv'}_{id_}{EVENTS_SUFFIX}"
 
 
 class SplitFiles(Struct, frozen=True):
-    """The files that lie directly in `.workspaces/` or `.conversations/`, and those in its `backups/`, by name."""
+    """The files directly in `.workspaces/` or `.conversations/`, and those in its `backups/`, by name."""
 
     files: Mapping[str, Content]
     backups: Mapping[str, Content] = field(default_factory=dict)
@@ -46,23 +46,23 @@ class NexusFiles(Struct, frozen=True):
 
 
 class VaultFiles(Struct, frozen=True):
-    """Everything of a vault that this format is about; what isn't there is missing."""
+    """All files of a vault that belong to the format; missing ones are left out."""
 
     split: Mapping[Kind, SplitFiles] = field(default_factory=dict)
     nexus: NexusFiles | None = None
     faults: tuple[Fault, ...] = ()
-    """What stands in the place of one of the directories: nothing behind it was looked at."""
+    """Entries that are not directories in place of one: their content was not read."""
 
 
-class FoundVault(Struct, frozen=True):
-    """A vault as it was found, and when: what is made of it has no time after that."""
+class VaultSnapshot(Struct, frozen=True):
+    """A vault and the time when it was read. Repairs contain no later time."""
 
     files: VaultFiles
     now_ms: int
 
 
 class Records(Struct, frozen=True):
-    """One directory of the split era, parsed. ``index`` is None where there is none that can be gone through."""
+    """One directory of the split era, parsed. ``index`` is None if there is none that can be traversed."""
 
     kind: Kind
     contents: Mapping[str, Content]
@@ -73,26 +73,26 @@ class Records(Struct, frozen=True):
     index_problem: str | None
 
     def place(self, name: str) -> str:
-        """The path of a file in the vault."""
+        """Return the path of a file in the vault."""
         return f"{self.kind.directory}/{name}"
 
     @property
     def current(self) -> dict[str, Item]:
-        """One item for each id: of several files with one id the last listed, as the program's index has it."""
+        """One item for each id: the last listed of several files with one id, as in the program's index."""
         return {item.id: item for item in self.items}
 
     @property
     def unread(self) -> frozenset[str]:
-        """The ids by which files are listed that can't be read."""
+        """The ids by which unreadable files are listed."""
         return frozenset(listed_id(fault.file) for fault in self.faults)
 
 
 def read_records(kind: Kind, split: SplitFiles, known: Records | None = None) -> Records:
-    """Parse the records and the index of one directory; what is as it was in ``known`` isn't parsed again."""
+    """Parse the records and the index of one directory; unchanged contents of ``known`` are not parsed again."""
     names = in_order(name for name in split.files if is_item(name))
-    again = {each.name: each for each in known.items} if known else {}
-    same = {name for name in again if known and known.contents[name] is split.files.get(name)}
-    read = [again[name] if name in same else _read(kind, name, split.files[name]) for name in names]
+    known_items = {item.name: item for item in known.items} if known else {}
+    unchanged = {name for name in known_items if known and known.contents[name] is split.files.get(name)}
+    read = [known_items[name] if name in unchanged else _read(kind, name, split.files[name]) for name in names]
     content = split.files.get(INDEX)
     if known and known.contents.get(INDEX) is content:
         index, problem = known.index, known.index_problem
@@ -102,8 +102,8 @@ def read_records(kind: Kind, split: SplitFiles, known: Records | None = None) ->
         kind,
         split.files,
         split.backups,
-        tuple(each for each in read if isinstance(each, Item)),
-        tuple(each for each in read if isinstance(each, Fault)),
+        tuple(item for item in read if isinstance(item, Item)),
+        tuple(item for item in read if isinstance(item, Fault)),
         index,
         problem,
     )
@@ -114,7 +114,7 @@ def _read(kind: Kind, name: str, content: Content) -> Item | Fault:
 
 
 def read_index(kind: Kind, content: Content) -> tuple[dict[str, Any] | None, str | None]:
-    """An index that can be gone through, or why it can't."""
+    """Return an index that can be traversed, or the reason why it can't be."""
     if isinstance(content, Fault):
         return None, content.found
     try:
@@ -126,18 +126,18 @@ def read_index(kind: Kind, content: Content) -> tuple[dict[str, Any] | None, str
 
 
 class Role(Enum):
-    """What a file is by its place."""
+    """The role of a file, by its place."""
 
     RECORD = auto()
     INDEX = auto()
     BESIDE = auto()
-    """It lies beside records, and is none."""
+    """A file beside records that is no record."""
     BACKUP = auto()
     EVENTS = auto()
 
 
 class Place(Struct, frozen=True):
-    """One of the places that findings are made of."""
+    """The place of a file that findings depend on."""
 
     role: Role
     kind: Kind
@@ -145,7 +145,7 @@ class Place(Struct, frozen=True):
 
 
 def place_of(path: str) -> Place | None:
-    """What lies at a path of the vault; None for the migration's status, and what nobody looks at."""
+    """Return the place of a path in the vault; None for the status of the migration and for ignored files."""
     directory, _, name = path.rpartition("/")
     for kind in Kind:
         if directory == kind.directory:
@@ -159,21 +159,21 @@ def place_of(path: str) -> Place | None:
 
 
 def by_path(files: VaultFiles) -> dict[str, Content]:
-    """The files of a vault by their path."""
-    found: dict[str, Content] = {}
+    """Return the files of a vault by path."""
+    contents: dict[str, Content] = {}
     for kind, split in files.split.items():
-        found |= {f"{kind.directory}/{name}": content for name, content in split.files.items()}
-        found |= {f"{kind.directory}/{BACKUPS}/{name}": content for name, content in split.backups.items()}
+        contents |= {f"{kind.directory}/{name}": content for name, content in split.files.items()}
+        contents |= {f"{kind.directory}/{BACKUPS}/{name}": content for name, content in split.backups.items()}
     if files.nexus is not None:
         for kind, events in files.nexus.events.items():
-            found |= {f"{NEXUS}/{kind}s/{name}": content for name, content in events.items()}
+            contents |= {f"{NEXUS}/{kind}s/{name}": content for name, content in events.items()}
         if files.nexus.status is not None:
-            found[f"{NEXUS}/{STATUS}"] = files.nexus.status
-    return found
+            contents[f"{NEXUS}/{STATUS}"] = files.nexus.status
+    return contents
 
 
 def with_written(files: VaultFiles, written: Mapping[str, bytes | None]) -> VaultFiles:
-    """The vault once these paths are written (None: they go). What is behind a fault stays unknown."""
+    """Return the vault after these paths are written (None: removed). Content behind a fault stays unknown."""
     if not written:
         return files
     contents: dict[str, Content | None] = {**by_path(files), **written}

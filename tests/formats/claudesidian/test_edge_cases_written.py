@@ -13,7 +13,7 @@ import pytest
 from reconcile.formats.claudesidian.format import ClaudesidianFormat
 from reconcile.formats.claudesidian.index import rebuild
 from reconcile.formats.claudesidian.record_files import INDEX, Kind
-from reconcile.formats.claudesidian.vault import FoundVault, NexusFiles, VaultFiles
+from reconcile.formats.claudesidian.vault import NexusFiles, VaultFiles, VaultSnapshot
 from reconcile.formats.json import javascript
 from reconcile.model.snapshot import Fault, Metadata
 from tests.support.claudesidian import NOW, conversation, events, files, index_of, session, vault, workspace
@@ -30,12 +30,12 @@ CREATED = {"type": "workspace_created", "data": {"id": "ws_a", "name": "a"}, "id
 
 def done(there: VaultFiles, *wanted: str) -> dict[str, Mended]:
     """What is done by itself or because of a request, by path."""
-    return {each.path: each for each in VAULT.mend(FoundVault(there, NOW), {}, wanted) if not each.asked}
+    return {each.path: each for each in VAULT.mend(VaultSnapshot(there, NOW), {}, wanted) if not each.asked}
 
 
 def asked(there: VaultFiles) -> list[tuple[str, str]]:
     """The ids of what is only done on request, and the paths."""
-    return [(each.id, each.path) for each in VAULT.mend(FoundVault(there, NOW), {}) if each.asked]
+    return [(each.id, each.path) for each in VAULT.mend(VaultSnapshot(there, NOW), {}) if each.asked]
 
 
 def value_of(mended: Mended) -> Any:

@@ -14,7 +14,14 @@ from reconcile.formats.claudesidian.checks.examine import examine
 from reconcile.formats.claudesidian.checks.records import LARGE
 from reconcile.formats.claudesidian.format import ClaudesidianFormat
 from reconcile.formats.claudesidian.record_files import INDEX, Kind, messages_of, sessions_of
-from reconcile.formats.claudesidian.vault import FoundVault, NexusFiles, SplitFiles, VaultFiles, by_path, with_written
+from reconcile.formats.claudesidian.vault import (
+    NexusFiles,
+    SplitFiles,
+    VaultFiles,
+    VaultSnapshot,
+    by_path,
+    with_written,
+)
 from reconcile.formats.json import javascript
 from reconcile.model.format import Entry, Mended
 from reconcile.model.snapshot import METADATA, Fault, Metadata
@@ -271,8 +278,8 @@ def mend(
 ) -> tuple[Mended, ...]:
     """Each value is made of what the former ones leave, and nothing is left to be done by itself after them."""
     before = written or {}
-    found = VAULT.mend(FoundVault(there, NOW), before, wanted)
-    assert VAULT.mend(FoundVault(there, NOW + 86_400_000), before, wanted) == found, "the same in another worktree"
+    found = VAULT.mend(VaultSnapshot(there, NOW), before, wanted)
+    assert VAULT.mend(VaultSnapshot(there, NOW + 86_400_000), before, wanted) == found, "the same in another worktree"
     contents = by_path(with_written(there, before))
     done: dict[str, bytes | None] = {}
     for each in found:
@@ -285,7 +292,7 @@ def mend(
             assert each.content != each.before
             done[each.path] = each.content
     after = with_written(there, {**before, **done})
-    again = VAULT.mend(FoundVault(after, NOW + 5), {})
+    again = VAULT.mend(VaultSnapshot(after, NOW + 5), {})
     assert [each.id for each in again] == [each.id for each in found if each.asked]
     assert not [each for each in examine(after, NOW + 5) if each.repairable]
     for each in again:
@@ -447,7 +454,7 @@ def test_what_the_index_says_of_a_torn_conversation_stays() -> None:
 def test_over_what_can_not_be_read_nothing_is_written() -> None:
     split = files(workspace("ws_a"))
     link = Fault(INDEX, "a symbolic link", "a regular file")
-    found = VAULT.mend(FoundVault(vault(SplitFiles({**split.files, INDEX: link})), NOW), {})
+    found = VAULT.mend(VaultSnapshot(vault(SplitFiles({**split.files, INDEX: link})), NOW), {})
     assert found == ()
 
 

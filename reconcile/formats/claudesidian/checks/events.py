@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _LAST_MS = 2**53 - 2
-"""Beyond, a number of the program's can't be counted up by one."""
+"""The greatest number that JavaScript can still increment by one."""
 
 
 def read_nexus(nexus: NexusFiles) -> dict[Kind, dict[str, EventFile]]:
@@ -40,7 +40,7 @@ def read_nexus(nexus: NexusFiles) -> dict[Kind, dict[str, EventFile]]:
 
 
 def place(kind: Kind, name: str) -> str:
-    """The path of an event file in the vault."""
+    """Return the path of an event file in the vault."""
     return f"{NEXUS}/{kind}s/{name}"
 
 
@@ -50,7 +50,7 @@ def check_events(
     cache: Cache,
     older: Mapping[str, Item],
 ) -> Iterator[Finding]:
-    """Everything that is wrong with the event files; ``older`` are the workspaces of the split era by id."""
+    """Yield all findings about the event files; ``older`` are the workspaces of the split era by id."""
     for kind in Kind:
         for name, content in sorted(nexus.events.get(kind, {}).items()):
             if isinstance(content, Fault):
@@ -68,7 +68,7 @@ def check_events(
 
 
 class _Checking:
-    """One event file. What can be mended without asking is mended in one go: there is one repair of a file."""
+    """The checks of one event file. All repairs that need no request are one repair of the file."""
 
     def __init__(self, path: str, content: bytes, file: EventFile, older: Mapping[str, Item]) -> None:
         self._path = path
@@ -84,22 +84,22 @@ class _Checking:
         self._saved = [(event, text) for event, text in saved if text is not None]
 
     def findings(self) -> Iterator[Finding]:
-        """What is wrong with the lines (docs/design/formats/claudesidian.md#c12) and with states."""
+        """Yield findings about lines (docs/design/formats/claudesidian.md#c12) and about states."""
         if self._empty:
             yield self._payloads()
-        for each in self._file.unreadable:
-            yield self._unreadable(each)
+        for unreadable in self._file.unreadable:
+            yield self._unreadable(unreadable)
         if self._differing:
             found = f"events that share an id and differ: {some(str(event.id) for event in self._differing)}"
             yield warning("C12", self._path, found, "keep both, and see which is right")
         if self._same:
             found = f"events that are there already, in line {', '.join(str(event.number) for event in self._same)}"
-            yield warning("C12", self._path, found, "keep the first of each", self._mended())
+            yield warning("C12", self._path, found, "keep the first of each", self._repair())
 
     def _payloads(self) -> Finding:
-        """States of which only the name was migrated, once their content was called `snapshot`.
+        """Return a finding about states without content: a migration has copied only their names.
 
-        See docs/design/formats/claudesidian.md#c11.
+        The content was called `snapshot` then. See docs/design/formats/claudesidian.md#c11.
         """
         found = f"{counted(len(self._empty), 'state')} without content, which can't be opened: "
         found += some(str(event.made) for event in self._empty)
@@ -110,7 +110,7 @@ class _Checking:
         first, _ = self._saved[0]
         where = self._older[first.named("workspaceId")].path
         mend = f"save {which} again with the content that {where} has"
-        return error("C11", self._path, found, mend, self._mended())
+        return error("C11", self._path, found, mend, self._repair())
 
     def _unreadable(self, line: Unreadable) -> Finding:
         if line.torn and not self._file.events:
@@ -119,13 +119,13 @@ class _Checking:
         if line.torn:
             found = f"a torn last line ({line.found}), which the program skips"
             mend = "set it aside: the next event would be written behind it"
-            return warning("C12", self._path, found, mend, self._mended())
+            return warning("C12", self._path, found, mend, self._repair())
         found = f"no event in line {line.number} ({line.found}), which the program skips"
         mend = "see what it should be: on request every such line is set aside"
-        return warning("C12", self._path, found, mend, self._mended(broken=True), on_request=True)
+        return warning("C12", self._path, found, mend, self._repair(broken=True), on_request=True)
 
-    def _mended(self, *, broken: bool = False) -> Repair:
-        """The file without its torn end and repeated events, and with the states that are saved again.
+    def _repair(self, *, broken: bool = False) -> Repair:
+        """Return the file without its truncated end and repeated events, and with the states that are saved again.
 
         ``broken``: also without the lines in between that are no events.
         """
@@ -137,9 +137,9 @@ class _Checking:
 
 
 def _without_content(file: EventFile) -> list[Event]:
-    """The events by which states were saved last, if those have nothing in them."""
+    """Return the events by which states were saved last, if these have no content."""
     latest: dict[str, Event] = {}
-    for event in sorted(file.events, key=lambda each: each.timestamp):
+    for event in sorted(file.events, key=lambda event_: event_.timestamp):
         if event.type == "state_saved" and event.made is not None:
             latest[event.made] = event
         elif event.type == "state_deleted":
@@ -148,9 +148,9 @@ def _without_content(file: EventFile) -> list[Event]:
 
 
 def _saved_again(event: Event, older: Mapping[str, Item]) -> bytes | None:
-    """The event that a migration without the fault would have written, after the one that lacks the content.
+    """Return the event that a migration without the fault would have written, after the one without content.
 
-    Two worktrees that are mended apart must get the same event: nothing in it is of the time of the mending.
+    Two worktrees that are repaired separately must get the same event: nothing in it depends on the time of the repair.
     """
     item = older.get(event.named("workspaceId"))
     session = sessions_of(item.value).get(event.named("sessionId")) if item else None
@@ -168,7 +168,10 @@ def _saved_again(event: Event, older: Mapping[str, Item]) -> bytes | None:
 
 
 def _names(cache: Cache) -> Iterator[Finding]:
-    """The program's cache holds one workspace of a name (docs/design/formats/claudesidian.md#contradictions)."""
+    """Yield findings about workspaces with the same name, of which the program's cache holds only one.
+
+    See docs/design/formats/claudesidian.md#contradictions.
+    """
     by_name: dict[str, list[str]] = {}
     for id_, row in cache.workspaces.items():
         by_name.setdefault(str(row.get("name") or "(unnamed)"), []).append(id_)
@@ -179,7 +182,7 @@ def _names(cache: Cache) -> Iterator[Finding]:
 
 
 _OF_MESSAGES = ("usage", "cost", "provider", "model", "toolName", "toolParams", "toolResult", "metadata")
-"""Members of a message that no event has."""
+"""Members of a message that no event contains."""
 _MADE_BY = {
     "session": "session_created",
     "trace": "trace_added",
@@ -189,7 +192,7 @@ _MADE_BY = {
 
 
 def is_completed(status: Content | None) -> bool:
-    """Tell whether the migration has come to its end: then `.nexus` is the truth and the older form an archive."""
+    """Tell whether the migration has ended: then `.nexus` is the truth, and the older form is an archive."""
     try:
         value = javascript.parse(status) if isinstance(status, bytes) else None
     except InvalidContentError:
@@ -198,7 +201,7 @@ def is_completed(status: Content | None) -> bool:
 
 
 def check_status(status: Content | None) -> Iterator[Finding]:
-    """A status that can't be read: the program migrates again, which does nothing where there are files."""
+    """Yield a finding about a status that can't be read: the program migrates again, which skips existing files."""
     try:
         value = javascript.parse(status) if isinstance(status, bytes) else {}
         found = None if isinstance(value, dict) else "no JSON object"
@@ -212,12 +215,12 @@ def check_status(status: Content | None) -> Iterator[Finding]:
 def check_migration(
     records: Mapping[Kind, Records], files: Mapping[Kind, Mapping[str, EventFile]], *, completed: bool
 ) -> Iterator[Finding]:
-    """What each record of the older form has that its event file hasn't.
+    """Yield findings about content of the older form that the event files lack.
 
     See docs/design/formats/claudesidian.md#edge-case-23 and docs/design/formats/claudesidian.md#edge-case-24.
     """
-    for kind, found in records.items():
-        for item in found.current.values():
+    for kind, kind_records in records.items():
+        for item in kind_records.current.values():
             name = event_file(kind, item.id)
             file = files.get(kind, {}).get(name)
             missing = _missing(item, file.events if file else ())
@@ -229,8 +232,8 @@ def check_migration(
 
 
 def _unfinished(item: Item, name: str, missing: Mapping[str, list[str]], *, begun: bool, completed: bool) -> Finding:
-    told = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in missing.items())
-    held = f", without {told}" if told else ""
+    lacks = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in missing.items())
+    held = f", without {lacks}" if lacks else ""
     if begun:
         found = f"not migrated in whole: {NEXUS}/{item.kind}s/{name} is there{held}"
         mend = (
@@ -243,7 +246,7 @@ def _unfinished(item: Item, name: str, missing: Mapping[str, list[str]], *, begu
 
 
 def _missing(item: Item, events: Iterable[Event]) -> dict[str, list[str]]:
-    """The ids of what a record holds that no event makes."""
+    """Return the ids in a record that no event creates."""
     made: dict[str, set[str | None]] = {}
     for event in events:
         made.setdefault(event.type, set()).add(event.made)
@@ -263,7 +266,7 @@ def _held(item: Item) -> dict[str, list[str]]:
 
 
 def _left_out(item: Item, events: Iterable[Event]) -> Iterator[str]:
-    """What the events of a migrated record don't say, in words."""
+    """Yield what the events of a migrated record leave out, in words."""
     times = {event.made: event.timestamp for event in events if event.type in ("trace_added", "message")}
     if item.kind is Kind.WORKSPACE:
         yield from (name for name in ("lastAccessed", "isActive") if name in item.value)

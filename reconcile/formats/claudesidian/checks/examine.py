@@ -32,38 +32,43 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from reconcile.formats.claudesidian.finding import Finding, Repair
-    from reconcile.formats.claudesidian.vault import Content, FoundVault, NexusFiles, Records, VaultFiles
+    from reconcile.formats.claudesidian.vault import Content, NexusFiles, Records, VaultFiles, VaultSnapshot
 
 
 def examine(vault: VaultFiles, now_ms: int) -> tuple[Finding, ...]:
-    """All findings, by code and place; times after ``now_ms`` are a wrong clock's."""
+    """Return all findings, by code and place; times after ``now_ms`` come from a wrong clock."""
     return examine_read(vault, read_both(vault), now_ms)
 
 
 def read_both(vault: VaultFiles, known: Mapping[Kind, Records] | None = None) -> dict[Kind, Records]:
-    """The records of both kinds, those of ``known`` as far as they are the same."""
+    """Return the records of both kinds; those of ``known`` are used again if they are unchanged."""
     before = known or {}
     return {kind: read_records(kind, vault.split.get(kind, SplitFiles({})), before.get(kind)) for kind in Kind}
 
 
 def examine_read(vault: VaultFiles, records: Mapping[Kind, Records], now_ms: int) -> tuple[Finding, ...]:
-    """As `examine`, of a vault whose records are parsed already."""
+    """Examine a vault whose records are parsed already, as `examine`."""
     nexus = vault.nexus
-    found: list[Finding] = [
-        error("C2", each.file, f"{each.found}, expected {each.expected}", "put the directory itself there")
-        for each in vault.faults
+    findings: list[Finding] = [
+        error(
+            "C2",
+            fault.file,
+            f"{fault.found}, expected {fault.expected}",
+            "put the directory itself there",
+        )
+        for fault in vault.faults
     ]
     if nexus is not None:
-        found += _hybrid(nexus, records)
+        findings += _hybrid(nexus, records)
     archived = nexus is not None and is_completed(nexus.status)
     event_files = nexus.events if nexus is not None else {}
-    for kind, each in records.items():
+    for kind, kind_records in records.items():
         names = event_files.get(kind, {})
         # An archive is only looked at for what it can still give back.
-        found += check_invalid(each, names) if archived else _split(each, names, now_ms)
+        findings += check_invalid(kind_records, names) if archived else _split(kind_records, names, now_ms)
     if not archived:
-        found += check_sessions(records[Kind.WORKSPACE], records[Kind.CONVERSATION])
-    return tuple(sorted(found, key=lambda finding: (_number(finding.code), finding.place)))
+        findings += check_sessions(records[Kind.WORKSPACE], records[Kind.CONVERSATION])
+    return tuple(sorted(findings, key=lambda finding: (_number(finding.code), finding.place)))
 
 
 def _split(records: Records, event_files: Mapping[str, object], now_ms: int) -> Iterator[Finding]:
@@ -85,95 +90,97 @@ def _number(code: str) -> int:
 
 
 _ROUNDS = 16
-"""Each mends what the former has left: one for what is wrong by itself, and one for each request about one file."""
+"""Each round repairs what the one before has left: one round without requests, and one for each request."""
 
 
-def mended(found: FoundVault, written: Mapping[str, bytes | None], wanted: Collection[str] = ()) -> tuple[Mended, ...]:
-    """What leads from here to where nothing is left to be done by itself, then what can be asked for.
+def derived_repairs(
+    vault: VaultSnapshot, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
+) -> tuple[Mended, ...]:
+    """Return the repairs that need no request, then those that can be requested.
 
-    ``written`` is what a plan changes before. There is one value for each file that changes by itself, and its id is
-    the path; an index is that of the records as they will be. Each of the others is what it would be if it were done
-    alone after those; values that share an id belong together. ``wanted`` are such ids that were asked for: they are
-    done as if by themselves, with what follows from them.
+    ``written`` are the writes of a plan before the repairs. There is one value for each file that changes without a
+    request; its id is the path. An index is derived from the records after all repairs. Each of the others is computed
+    as if it were done alone after those; values with the same id belong together. ``wanted`` are ids of requested
+    repairs: they are done as if they needed no request, with all that follows from them.
     """
-    start = with_written(found.files, written)
+    start = with_written(vault.files, written)
     now, records, words = start, read_both(start), dict[str, list[str]]()
-    findings = examine_read(now, records, found.now_ms)
+    findings = examine_read(now, records, vault.now_ms)
     for _ in range(_ROUNDS):
         contents = by_path(now)
         changes: dict[str, bytes | None] = {}
-        for id_, each in _together(findings):
-            first = each[0]
+        for id_, group in _together(findings):
+            first = group[0]
             repairs = [repair for repair in first.repairs if _changes(contents, repair)]
             if (first.on_request and id_ not in wanted) or any(repair.path in changes for repair in repairs):
                 continue
             changes |= {repair.path: repair.content for repair in repairs}
             for repair in repairs:
-                words.setdefault(repair.path, []).extend(_words(repair, each, records))
+                words.setdefault(repair.path, []).extend(_words(repair, group, records))
         if not changes:
             break
         now = with_written(now, changes)
         records = read_both(now, records)
-        findings = examine_read(now, records, found.now_ms)
+        findings = examine_read(now, records, vault.now_ms)
     return (*_by_themselves(by_path(start), by_path(now), words), *_on_request(findings, by_path(now), records))
 
 
 def _by_themselves(
     before: Mapping[str, Content], after: Mapping[str, Content], words: Mapping[str, Iterable[str]]
 ) -> Iterator[Mended]:
-    for path, told in words.items():
+    for path, lines in words.items():
         old, new = _bytes(before.get(path)), _bytes(after.get(path))
         if old != new:
-            yield Mended(path, path, tuple(dict.fromkeys(told)), old, new)
+            yield Mended(path, path, tuple(dict.fromkeys(lines)), old, new)
 
 
 def _on_request(
     findings: Iterable[Finding], contents: Mapping[str, Content], records: Mapping[Kind, Records]
 ) -> Iterator[Mended]:
-    for id_, each in _together(findings):
-        first = each[0]
+    for id_, group in _together(findings):
+        first = group[0]
         if first.on_request:
             for repair in first.repairs:
                 if _changes(contents, repair):
-                    told = _words(repair, each, records)
+                    lines = _words(repair, group, records)
                     old = _bytes(contents.get(repair.path))
-                    yield Mended(id_, repair.path, tuple(told), old, repair.content, asked=first.mend)
+                    yield Mended(id_, repair.path, tuple(lines), old, repair.content, asked=first.mend)
 
 
 def _together(findings: Iterable[Finding]) -> Iterator[tuple[str, list[Finding]]]:
-    """Findings that have the same repair, under the id by which it is asked for."""
-    found: dict[tuple[bool, tuple[Repair, ...]], list[Finding]] = {}
+    """Yield groups of findings with the same repair, each with the id by which it can be requested."""
+    groups: dict[tuple[bool, tuple[Repair, ...]], list[Finding]] = {}
     for finding in findings:
         if finding.repairs:
-            found.setdefault((finding.on_request, finding.repairs), []).append(finding)
-    for each in found.values():
-        yield id_of(each[0]), each
+            groups.setdefault((finding.on_request, finding.repairs), []).append(finding)
+    for group in groups.values():
+        yield id_of(group[0]), group
 
 
 def id_of(finding: Finding) -> str:
-    """By what a repair is asked for: an index is rebuilt, for whatever reason; others are called by their finding."""
+    """Return the id of a repair: of an index in general, of other files with the code of the finding."""
     place = place_of(finding.place)
     what = "index" if finding.repairs and place is not None and place.role is Role.INDEX else finding.code
     return f"{what}:{finding.place}"
 
 
 def _changes(contents: Mapping[str, Content], repair: Repair) -> bool:
-    """Tell whether a repair does something. Over what can't be read nothing is written."""
+    """Tell whether a repair changes something. A file that can't be read is never overwritten."""
     content = contents.get(repair.path)
     return (content is None or isinstance(content, bytes)) and content != repair.content
 
 
 def _words(repair: Repair, findings: Sequence[Finding], records: Mapping[Kind, Records]) -> list[str]:
-    """What an index gets and loses, record by record; of other files what is done and why."""
+    """Return the changes of an index by record; for other files, what is done and why."""
     if repair.content is None:
         return [f"goes: {findings[0].repairs[0].path} has what it holds"]
     place = place_of(repair.path)
     if place is not None and place.role is Role.INDEX:
         before = records[place.kind]
         after, _ = read_index(place.kind, repair.content)
-        if after is not None and (told := index_changes(place.kind, before.index, after, before.index_problem or "")):
-            return list(told)
-    return [each.found if each.on_request else f"{each.found}: {each.mend}" for each in findings]
+        if after is not None and (lines := index_changes(place.kind, before.index, after, before.index_problem or "")):
+            return list(lines)
+    return [finding.found if finding.on_request else f"{finding.found}: {finding.mend}" for finding in findings]
 
 
 def _bytes(content: Content | None) -> bytes | None:

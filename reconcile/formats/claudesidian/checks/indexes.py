@@ -1,4 +1,4 @@
-"""Findings about the two indexes (docs/design/formats/claudesidian.md#failures)."""
+"""Checks of the two indexes (docs/design/formats/claudesidian.md#failures)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconcile.formats.claudesidian.index import (
     written,
 )
 from reconcile.formats.claudesidian.record_files import INDEX, number
-from reconcile.formats.claudesidian.repair import mended
+from reconcile.formats.claudesidian.repair import indexed_form
 from reconcile.formats.json import javascript
 from reconcile.formats.json.strict import InvalidContentError
 
@@ -43,18 +43,18 @@ _EVIDENCE = frozenset({Sort.LOST, Sort.REPLACED})
 
 
 def rebuilt(records: Records, now_ms: int) -> Value:
-    """The index that the records say. Ranges of dates are made where the stored index has some."""
+    """Return the index that follows from the records, with date ranges if the stored index has some."""
     ranges = (records.index or {}).get("byDateRange")
-    values = [mended(item) for item in records.current.values()]
+    values = [indexed_form(item) for item in records.current.values()]
     time = _time(records, now_ms)
     return rebuild(records.kind, values, time, buckets=isinstance(ranges, list) and bool(ranges))
 
 
 def _time(records: Records, now_ms: int) -> int:
-    """The time of an index: after all that its records name, and not before that of the index that it replaces.
+    """Return the time of an index: after all times in its records, and not before that of the replaced index.
 
-    Not that of the rebuild: two worktrees that rebuild the same index must write the same bytes. Times to come are a
-    wrong clock's.
+    It is not the time of the rebuild: two worktrees that rebuild the same index must write the same bytes. Future times
+    come from a wrong clock.
     """
     named = [number(item.value.get(name)) + 1 for item in records.current.values() for name in TIMES]
     named.append(number((records.index or {}).get("lastUpdated")))
@@ -62,11 +62,11 @@ def _time(records: Records, now_ms: int) -> int:
 
 
 class Rebuild(Struct, frozen=True):
-    """An index that isn't what its records say: the file as it should be, and why, in words.
+    """A replacement of an index that differs from its records: the file as it should be, and the differences.
 
-    ``before`` is None where there is no file that can be read. ``reads`` are the files that ``after`` was derived
-    from. ``evidence``: the index knows more than the files, so it is the last trace of what was lost, and is
-    overwritten on request only (docs/design/formats/claudesidian.md#edge-case-20).
+    ``before`` is None if there is no file that can be read. ``reads`` are the files from which ``after`` was derived.
+    ``evidence``: the index knows more than the files, so it is the last trace of a loss, and is overwritten on request
+    only (docs/design/formats/claudesidian.md#edge-case-20).
     """
 
     path: str
@@ -78,12 +78,12 @@ class Rebuild(Struct, frozen=True):
 
     @property
     def evidence(self) -> bool:
-        """It is to be looked at before it is overwritten."""
-        return any(each.sort in _EVIDENCE for each in self.differences)
+        """Whether the index should be looked at before it is overwritten."""
+        return any(difference.sort in _EVIDENCE for difference in self.differences)
 
 
 def rebuild_of(records: Records, now_ms: int) -> Rebuild | None:
-    """What is to be done about one index; None where it is in order, or where there is nothing to index."""
+    """Return the replacement of an index; None if it is correct or if there is nothing to index."""
     if not records.items and INDEX not in records.contents:
         return None
     index = rebuilt(records, now_ms)
@@ -106,7 +106,7 @@ def rebuild_of(records: Records, now_ms: int) -> Rebuild | None:
 
 
 def _evidence(records: Records, index: Value) -> tuple[Difference, ...]:
-    """What an index that can't be used still says of what was lost: it may lack a part, and count all the same."""
+    """Return the evidence of losses in an index that can't be used: it may lack a part and still have counts."""
     content = records.contents.get(INDEX)
     if records.index is not None or not isinstance(content, bytes):
         return ()
@@ -114,41 +114,41 @@ def _evidence(records: Records, index: Value) -> tuple[Difference, ...]:
         stored = in_shape(records.kind, javascript.parse(content))
     except InvalidContentError:
         return ()
-    found = () if stored is None else compare(records.kind, stored, index, records.unread)
-    return tuple(each for each in found if each.sort in _EVIDENCE)
+    differences = () if stored is None else compare(records.kind, stored, index, records.unread)
+    return tuple(difference for difference in differences if difference.sort in _EVIDENCE)
 
 
 def check_index(records: Records, now_ms: int) -> list[Finding]:
-    """Everything that is wrong with one index. All findings have one repair: the index, written anew."""
-    found = rebuild_of(records, now_ms)
-    if found is None:
+    """Return all findings about one index. They share one repair: the index, written again."""
+    rebuild_ = rebuild_of(records, now_ms)
+    if rebuild_ is None:
         return []
-    repair = Repair(found.path, found.after)
-    differences = found.differences
+    repair = Repair(rebuild_.path, rebuild_.after)
+    differences = rebuild_.differences
     mend = "rebuild it from the files"
-    if found.evidence:
+    if rebuild_.evidence:
         mend = "look for what is lost (a backup, another device), then rebuild it: until then it is the only evidence"
-    if found.problem is not None:
-        every = [("C1", Severity.ERROR, _unreadable(records)), *_spoken(differences)]
-        mend = mend if found.evidence else "rebuild it from the files before the program writes it"
-        return _with_one_repair(every, mend, repair, on_request=found.evidence)
+    if rebuild_.problem is not None:
+        problems = [("C1", Severity.ERROR, _unreadable(records)), *_spoken(differences)]
+        mend = mend if rebuild_.evidence else "rebuild it from the files before the program writes it"
+        return _with_one_repair(problems, mend, repair, on_request=rebuild_.evidence)
     if (few := _few(records, differences)) is not None:
-        differences = tuple(each for each in differences if each.sort is not Sort.UNINDEXED)
-    every = [*([few] if few else []), *_spoken(differences)]
-    return _with_one_repair(every, mend, repair, on_request=found.evidence)
+        differences = tuple(difference for difference in differences if difference.sort is not Sort.UNINDEXED)
+    problems = [*([few] if few else []), *_spoken(differences)]
+    return _with_one_repair(problems, mend, repair, on_request=rebuild_.evidence)
 
 
 def _with_one_repair(
-    every: Iterable[tuple[str, Severity, str]], mend: str, repair: Repair, *, on_request: bool
+    problems: Iterable[tuple[str, Severity, str]], mend: str, repair: Repair, *, on_request: bool
 ) -> list[Finding]:
     return [
         Finding(code, severity, repair.path, words, mend, (repair,), on_request=on_request)
-        for code, severity, words in every
+        for code, severity, words in problems
     ]
 
 
 def _unreadable(records: Records) -> str:
-    """The program takes an index that it can't read for an empty one, and writes over it.
+    """Return the words about an unreadable index, which the program treats as empty and overwrites.
 
     See docs/design/formats/claudesidian.md#c1.
     """
@@ -157,24 +157,24 @@ def _unreadable(records: Records) -> str:
     return f"{records.index_problem}: the program shows no {records.kind}, and there are {what} ({some(ids)})"
 
 
-def _few(records: Records, found: Sequence[Difference]) -> tuple[str, Severity, str] | None:
-    """After the program's next write: one entry, where there are more files than that.
+def _few(records: Records, differences: Sequence[Difference]) -> tuple[str, Severity, str] | None:
+    """Return a problem if the index has one entry and there are more files: the program has begun a new index.
 
     See docs/design/formats/claudesidian.md#c1.
     """
-    unindexed = [each.id for each in found if each.sort is Sort.UNINDEXED]
+    unindexed = [difference.id for difference in differences if difference.sort is Sort.UNINDEXED]
     if len((records.index or {})[BLOCKS[records.kind]]) != 1 or len(unindexed) < 2:
         return None
     words = f"1 of {len(records.current)} {records.kind}s: it was begun anew, without {some(unindexed)}"
     return "C1", Severity.ERROR, words
 
 
-def _spoken(found: Iterable[Difference]) -> list[tuple[str, Severity, str]]:
-    """One line for what is wrong in one way at one record."""
+def _spoken(differences: Iterable[Difference]) -> list[tuple[str, Severity, str]]:
+    """Return one line for each record and code."""
     grouped: dict[tuple[str, Severity, str], list[str]] = {}
-    for each in found:
-        code, severity = _CODES[each.sort]
-        if "message_count" in each.fields:
+    for difference in differences:
+        code, severity = _CODES[difference.sort]
+        if "message_count" in difference.fields:
             code = "C8"
-        grouped.setdefault((code, severity, each.id), []).append(each.words)
+        grouped.setdefault((code, severity, difference.id), []).append(difference.words)
     return [(code, severity, f"{id_}: {'; '.join(words)}") for (code, severity, id_), words in grouped.items()]

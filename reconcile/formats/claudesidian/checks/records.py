@@ -1,4 +1,4 @@
-"""Findings about the records themselves (docs/design/formats/claudesidian.md#failures)."""
+"""Checks of the records (docs/design/formats/claudesidian.md#failures)."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ if TYPE_CHECKING:
     from reconcile.formats.claudesidian.vault import Records
 
 LARGE = 1 << 20
-"""Bytes from which on a file is worth a word about its states' copies (docs/design/formats/claudesidian.md#c7)."""
+"""Bytes from which copies in the states of a file are reported (docs/design/formats/claudesidian.md#c7)."""
 _NO_NAME = re.compile(r"[/\0\ud800-\udfff]")
 _LONGEST = 255
-"""Bytes of a file's name that every file system takes."""
+"""The greatest length of a file name in bytes that every file system accepts."""
 _FALLBACK_SESSIONS = frozenset({"default-session", "current"})
-"""What the program calls a session where there is none (docs/design/formats/claudesidian.md#ids)."""
+"""Names that the program gives to a missing session (docs/design/formats/claudesidian.md#ids)."""
 
 
 def check_invalid(records: Records, event_files: Iterable[str] = ()) -> Iterator[Finding]:
-    """The program says "not found", and creating the same id overwrites the file.
+    """Return findings about invalid records: the program reports "not found", and overwrites them with a new one.
 
-    See docs/design/formats/claudesidian.md#c2. ``event_files`` are the names of the hybrid era's files of the same
-    kind, which may hold the same records.
+    See docs/design/formats/claudesidian.md#c2. ``event_files`` are the names of the event files of the same kind, which
+    may hold the same records.
     """
     known = set(event_files)
     return (_invalid(records, fault, known) for fault in records.faults)
 
 
 def check_records(records: Records) -> Iterator[Finding]:
-    """What is wrong with the files of one directory that can be read, without looking at its index."""
+    """Yield findings about the readable files of one directory, without its index."""
     yield from _names(records)
     yield from _versions(records)
     for item in records.items:
@@ -70,7 +70,7 @@ def check_records(records: Records) -> Iterator[Finding]:
 
 
 def check_sessions(workspaces: Records, conversations: Records) -> Iterator[Finding]:
-    """Conversations that name a session which their workspace doesn't have.
+    """Yield conversations that refer to a session which their workspace does not have.
 
     See docs/design/formats/claudesidian.md#c14.
     """
@@ -116,7 +116,7 @@ def _entry_of(records: Records, id_: str) -> str | None:
 
 
 def _backups(records: Records, name: str) -> Iterator[tuple[str, bytes, Item]]:
-    """The backups of a file that can be read, the newest first: their names end in the time."""
+    """Yield the readable backups of a file, the newest first: their names end in the time."""
     for backup in sorted(records.backups, reverse=True):
         old = records.backups[backup]
         if isinstance(old, Fault) or not backup.startswith(name.removesuffix(SUFFIX) + "-"):
@@ -127,7 +127,7 @@ def _backups(records: Records, name: str) -> Iterator[tuple[str, bytes, Item]]:
 
 
 def _names(records: Records) -> Iterator[Finding]:
-    """What the program lists and is no record, and what is one and isn't listed.
+    """Yield files that the program lists and that are no records, and records that it does not list.
 
     See docs/design/formats/claudesidian.md#c13 and docs/design/formats/claudesidian.md#edge-case-9.
     """
@@ -141,7 +141,10 @@ def _names(records: Records) -> Iterator[Finding]:
 
 
 def _versions(records: Records) -> Iterator[Finding]:
-    """Several files of one record, or a file under another name (docs/design/formats/claudesidian.md#c10)."""
+    """Yield findings about several files of one record, or a file under another name.
+
+    See docs/design/formats/claudesidian.md#c10.
+    """
     files: dict[str, list[Item]] = {}
     for item in records.items:
         files.setdefault(item.id, []).append(item)
@@ -179,7 +182,7 @@ def _misnamed(records: Records, item: Item, own: str) -> Finding:
 
 
 def _can_be_name(name: str) -> bool:
-    """Tell whether a record may get this name, which is made of an id: `index` would be written over the index."""
+    """Tell whether a record may get this name, which is made of an id: `index` would overwrite the index."""
     return is_item(name) and _NO_NAME.search(name) is None and len(name.encode()) <= _LONGEST
 
 
@@ -198,13 +201,15 @@ def _workspace(item: Item, content: bytes) -> Iterator[Finding]:
 
 
 def _incomplete(item: Item, content: bytes) -> Iterator[Finding]:
-    """The program's rebuild goes through these without looking whether they are there.
+    """Yield a finding about missing members that the program's rebuild requires.
 
     See docs/design/formats/claudesidian.md#c13.
     """
     lacks = [] if isinstance(item.value.get("sessions"), dict) else ["sessions"]
     for key, session in sessions_of(item.value).items():
-        lacks += [f"{each} of {key}" for each in ("memoryTraces", "states") if not isinstance(session.get(each), dict)]
+        lacks += [
+            f"{member} of {key}" for member in ("memoryTraces", "states") if not isinstance(session.get(member), dict)
+        ]
     if lacks:
         changed = rewritten(content, item.value, completed(item.value))
         found = f"no {', no '.join(lacks)}: the program's own rebuild fails at it"
@@ -212,7 +217,7 @@ def _incomplete(item: Item, content: bytes) -> Iterator[Finding]:
 
 
 def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
-    """What the copies in the states have, and the workspace hasn't any more.
+    """Yield a finding about entries that copies in the states have and the workspace lacks.
 
     See docs/design/formats/claudesidian.md#c6.
     """
@@ -225,8 +230,8 @@ def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
         if missing:
             together = with_sessions_of(together, copy)
     if gone:
-        told = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in gone.items())
-        found = f"states that hold what the workspace lacks: {told}"
+        lost = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in gone.items())
+        found = f"states that hold what the workspace lacks: {lost}"
         changed = rewritten(content, item.value, together)
         mend = "nothing, if they were deleted; on request they are put back from the states"
         yield warning("C6", item.path, found, mend, *_repair(item, changed), on_request=True)
@@ -235,12 +240,13 @@ def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
 def _conversation(item: Item, content: bytes) -> Iterator[Finding]:
     messages = messages_of(item.value)
     if item.value.get("message_count") != len(messages):
-        said = item.value.get("message_count")
+        stored_count = item.value.get("message_count")
         changed = rewritten(content, item.value, with_count(item.value))
-        found = f"{'no' if said is None else said} as message_count, and {counted(len(messages), 'message')}"
+        stored = "no" if stored_count is None else stored_count
+        found = f"{stored} as message_count, and {counted(len(messages), 'message')}"
         yield warning("C8", item.path, found, "count them again", *_repair(item, changed))
     for before, after in pairwise(messages):
-        same = all(before.get(each) == after.get(each) for each in ("role", "content"))
+        same = all(before.get(member) == after.get(member) for member in ("role", "content"))
         if same and after.get("content") and before.get("id") != after.get("id"):
             ids = f"{before.get('id') or 'one without an id'} and {after.get('id') or 'one without an id'}"
             found = f"the same message twice in a row: {ids}, {quoted(str(after['content']))}"
