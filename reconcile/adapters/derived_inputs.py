@@ -1,4 +1,4 @@
-"""What there is in a workspace besides its records, for the formats with derived data (`Snapshot.found`)."""
+"""Reads the inputs of derived data in a workspace, for the formats that have some (`Snapshot.found`)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _claudesidian(root: str, now_ns: int) -> object:
 _READERS: Mapping[str, Callable[[str, int], object]] = {"leslie": _leslie, "claudesidian": _claudesidian}
 
 
-def found_at(format_name: str, root: str, now_ns: int) -> object:
-    """What `Places.mend` is a function of; None where there is nothing to be read, or it can't be."""
+def read_inputs(format_name: str, root: str, now_ns: int) -> object:
+    """Return the argument ``found`` of `Places.mend`; None if there is nothing to read, or if it can't be read."""
     try:
         return _READERS[format_name](root, now_ns)
     except (OSError, ReconcileError):

@@ -25,24 +25,24 @@ MARKS: Mapping[str, tuple[str, ...]] = {
     "claudesidian": (".workspaces/", ".conversations/", ".nexus/"),
     "leslie": (".leslie/thread_relations.json", ".leslie/objectives.json"),
 }
-"""Any of these makes the directory that it lies in a place of that format; with a slash at its end: a directory.
+"""Any of these marks the directory that contains it as a project of the format; a slash marks directories.
 
-A ``.leslie`` alone doesn't: that of a home directory holds settings (docs/design/formats/leslie.md#layout).
+A ``.leslie`` alone is no marker: that of a home directory holds settings (docs/design/formats/leslie.md#layout).
 """
 
 
 def place_of(format_name: str, start: str) -> str | None:
-    """The nearest directory, from ``start`` upwards, that is a place of this format.
+    """Return the nearest directory, from ``start`` upwards, that is a project of this format.
 
-    Raises `OSError` where that can't be told.
+    Raises `OSError` if this is unknown.
     """
     return next((at for at in with_parents(start) if _is(format_name, at)), None)
 
 
 def format_at(start: str) -> str | None:
-    """The format of these whose place is the nearest; None inside of a JP project, which is what is meant then.
+    """Return the format whose project is the nearest; None inside of a JP project, which takes precedence.
 
-    Raises `OSError` where that can't be told: one further up isn't meant where there may be one nearer.
+    Raises `OSError` if this is unknown: a project further up must not be used if there may be a nearer one.
     """
     above = with_parents(start)
     if any(is_directory(os.path.join(at, ".jp")) for at in above):
@@ -59,13 +59,16 @@ def _is_marked(mark: str) -> bool:
 
 
 FOLDERS = {"leslie": ".leslie", "claudesidian": ""}
-"""The folder of the project that is the workspace's side; empty: the project itself, of which a part is looked at."""
+"""The folder of the project that is the workspace's side; empty: the project itself, of which a part is read."""
 _STORES = "stores"
 _LENGTH = 16
 
 
 def locate_fixed(format_name: str, request: Request) -> Roots:
-    """The nearest project of this format, or one that a durable copy is known of."""
+    """Return the nearest project of this format, or a lost one with a durable copy.
+
+    Raises `LocateError`.
+    """
     start = request.path(request.workspace or "")
     project = place_of(format_name, start) or lost_project(format_name, request)
     if project is None and request.store is not None and _is_kept(format_name, request.path(request.store)):
@@ -92,20 +95,20 @@ def locate_fixed(format_name: str, request: Request) -> Roots:
 
 
 def _is_kept(format_name: str, store: str) -> bool:
-    """Tell whether a durable copy of such a project lies there, rather than nothing that is one's by its marks."""
+    """Tell whether a directory is a durable copy of such a project, by its markers."""
     folder = f"{FOLDERS[format_name]}/"
     names = (mark.removeprefix(folder).rstrip("/") for mark in MARKS[format_name])
     return any(os.path.lexists(os.path.join(store, name)) for name in names)
 
 
 def lost_project(format_name: str, request: Request) -> str | None:
-    """The nearest directory upwards whose folder is gone, and of which there is a durable copy."""
+    """Return the nearest directory upwards whose folder is gone and that has a durable copy."""
     start = request.path(request.workspace or "")
     return next((at for at in with_parents(start) if os.path.isdir(store_of(format_name, at, request))), None)
 
 
 def store_of(format_name: str, project: str, request: Request) -> str:
-    """Where the durable copy of a project lies if nobody says otherwise."""
+    """Return the default place of the durable copy of a project."""
     home = path_in_repository(project)
     name = f"{os.path.basename(home) or 'root'}-{digest(os.fsencode(home))[:_LENGTH]}"
     return os.path.join(data_directory(request.platform), _STORES, format_name, name)

@@ -1,4 +1,4 @@
-"""Finds the two sides of a run by the rules of each format, or explains in one line why it cannot."""
+"""Locates the two sides of a run by the rules of each format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def locate(
     environ: Mapping[str, str],
     platform: str,
 ) -> Roots:
-    """The two sides, by the rules of the format that is asked for, or found. Nothing is written."""
+    """Return the two sides by the rules of the requested format, or of the one that is there. Nothing is written.
+
+    Raises `LocateError`.
+    """
     request = Request(workspace_arg, store_arg, cwd, environ, platform)
     _refuse_encoding()
     for option, text in (("--workspace", workspace_arg), ("--store", store_arg)):
@@ -58,7 +61,10 @@ def locate_lost(
     environ: Mapping[str, str],
     platform: str,
 ) -> Roots:
-    """The sides of a JP checkout whose ``.jp`` may be gone (`reconcile recover`). Nothing is written."""
+    """Return the sides of a JP checkout whose ``.jp`` may be gone (`reconcile recover`). Nothing is written.
+
+    Raises `LocateError`.
+    """
     _refuse_encoding()
     from reconcile.adapters.jp.roots import locate_for_recovery
 
@@ -75,7 +81,7 @@ def locate_lost(
 
 
 def _found(request: Request) -> str:
-    """The format that what is there belongs to."""
+    """Return the format of the workspace that is there."""
     from reconcile.adapters.jp.roots import find_project, silos_of
 
     start = request.path(request.workspace or "")
@@ -97,7 +103,7 @@ def _found(request: Request) -> str:
 
 
 def lost_format(request: Request) -> str | None:
-    """The format of a project whose folder is gone, and of which there is a durable copy; None inside a JP project."""
+    """Return the format of a project whose folder is gone but has a durable copy; None inside a JP project."""
     from reconcile.adapters.fixed_roots import FOLDERS, lost_project
     from reconcile.adapters.jp.roots import find_project
 
@@ -107,7 +113,7 @@ def lost_format(request: Request) -> str | None:
 
 
 def _refuse_encoding() -> None:
-    """Names of files are UTF-8 on both sides, as JP writes them; Python writes them as it was told at its start."""
+    """Raise `LocateError` unless Python uses UTF-8 for file names, as JP does."""
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
         raise LocateError(
@@ -117,13 +123,16 @@ def _refuse_encoding() -> None:
 
 
 def _with_link_followed(roots: Roots) -> Roots:
-    """The store is the user's own, and may be a link to another disk. It is followed here, and never again."""
+    """Return the sides with the store's link resolved: the store belongs to the user, and may be on another disk.
+
+    The link is followed only here.
+    """
     store = roots.store_conversations
     return roots._replace(leads_to=os.path.realpath(store)) if os.path.islink(store) else roots
 
 
 def _refuse_overlap(roots: Roots) -> None:
-    """Two sides that share a directory would be copied into each other."""
+    """Raise `LocateError` if the sides share a directory: they would be copied into each other."""
     pairs = (
         (roots.workspace, roots.store),
         (roots.workspace_conversations, roots.store_conversations),
@@ -151,14 +160,14 @@ def _jp(request: Request) -> Roots:
 
 
 def _plain(request: Request) -> Roots:
-    """The two sides as named; the workspace is the current directory by default."""
+    """Return the two sides as named; the workspace is the current directory by default."""
     if request.store is None:
         raise LocateError(
             "found no store: the format plain has no place of its own for it, expected --store DIR",
             "name the directory that holds (or shall hold) the durable conversations/ with --store",
         )
     workspace, store = request.path(request.workspace or ""), request.path(request.store)
-    # One of the two may be lost, which is what recover is for; without either it is the wrong place.
+    # One of the two may be lost, and `recover` restores it. If both are missing, the place is wrong.
     if not any(os.path.isdir(os.path.join(side, CHILDREN)) for side in (workspace, store)):
         raise LocateError(
             f"found no directory {CHILDREN} in {workspace} or in {store}, expected it in at least one",
@@ -188,4 +197,4 @@ FINDERS: dict[str, Finder] = {
     "leslie": partial(_fixed, name="leslie"),
     "plain": _plain,
 }
-"""How each format's sides are found."""
+"""The finder of each format."""

@@ -1,4 +1,7 @@
-"""The two sides of a run, and what refuses them. Where they are is found in `reconcile.adapters.locate`."""
+"""The two sides of a run as values, and the conditions under which a side is refused.
+
+`reconcile.adapters.locate` finds them.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class LocateError(ReconcileError):
-    """The sides of a run can't be told: what was found, what was expected, what to do next."""
+    """The sides of a run can't be located. The message states what was found and expected, and what to do next."""
 
     exit_code = 2
 
 
 class Request(NamedTuple):
-    """What the finders of the formats are given: the options as typed, and the surroundings."""
+    """The arguments of the finders of the formats: the options as typed, and the environment."""
 
     workspace: str | None
     store: str | None
@@ -28,19 +31,19 @@ class Request(NamedTuple):
     platform: str
 
     def path(self, text: str) -> str:
-        """A path as typed, made absolute; symbolic links in it stay."""
+        """Return a path as typed, made absolute; symbolic links in it stay."""
         path = os.path.join(self.cwd, text)
-        # Taking "x/.." away as text would be wrong where x is a symbolic link.
+        # Removing "x/.." as text would be wrong if x is a symbolic link.
         return os.path.realpath(path) if ".." in path.split(os.sep) else os.path.normpath(path)
 
 
 class Roots(NamedTuple):
-    """The two sides. Paths are absolute and as the operator wrote them; they may be symbolic links.
+    """The two sides. Paths are absolute and as the user wrote them; they may be symbolic links.
 
-    ``workspace`` is the directory that holds the workspace's ``conversations/`` (JP: ``.jp``), ``project``
-    the one that people call the project. ``workspace_identity`` tells a checkout from a later one at the same
-    path. ``key`` names the directory of reconcile's own state. ``siblings`` are further stores of the same
-    workspace, which are never merged here.
+    ``workspace`` is the directory with the workspace's ``conversations/`` (JP: ``.jp``), ``project`` the directory that
+    users call the project. ``workspace_identity`` distinguishes a checkout from a later one at the same path. ``key``
+    is the name of the directory of reconcile's own state. ``siblings`` are further stores of the same workspace, which
+    are never merged here.
     """
 
     format: str
@@ -53,32 +56,35 @@ class Roots(NamedTuple):
     key: str
     siblings: tuple[str, ...] = ()
     inner: str = CHILDREN
-    """The directory of a side that holds its conversations; empty: the side itself."""
+    """The directory of a side with its conversations; empty: the side itself."""
     leads_to: str = ""
-    """Where the store's side is, if a symbolic link was in its place when it was located."""
+    """The target of the store's side, if it was a symbolic link when it was located."""
 
     @property
     def noun(self) -> str:
-        """What people call that which is kept here."""
+        """The noun for one entry."""
         return "conversation" if self.inner else "record"
 
     @property
     def workspace_conversations(self) -> str:
         """The workspace's side, which may not exist.
 
-        A separator ends it where it is the whole project: the user has named that, so that a link there is followed.
+        A separator ends the path if it is the whole project: the user has named that, so a link there is followed.
         """
         whole = self.inner or self.workspace == self.project
         return os.path.join(self.workspace, self.inner) if whole else self.workspace
 
     @property
     def store_conversations(self) -> str:
-        """The store's side, which may not exist. No symbolic link was in its place when it was located."""
+        """The store's side, which may not exist. It was no symbolic link when it was located."""
         return self.leads_to or (os.path.join(self.store, self.inner) if self.inner else self.store)
 
 
 def identity_of(path: str) -> str:
-    """Device and inode of the directory at ``path``, empty where there is none. Raises `OSError`: it can't be told."""
+    """Return device and inode of the directory at ``path``, or an empty text if there is none.
+
+    Raises `OSError` if this is unknown.
+    """
     try:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -87,14 +93,14 @@ def identity_of(path: str) -> str:
 
 
 def within(inner: str, outer: str) -> bool:
-    """Whether one path, both without links, lies below the other."""
+    """Tell whether one path, both without links, lies below the other."""
     return inner.startswith(outer.rstrip(os.sep) + os.sep)
 
 
 def refuse_link(side: str) -> None:
-    """A pulled repository must not choose what is published: its `conversations` may not lead elsewhere.
+    """Raise `LocateError` if a side is a symbolic link: a pulled repository must not choose what is published.
 
-    A side that is the whole project is what the user has named, by whatever link.
+    A side that is the whole project was named by the user, so a link there is accepted.
     """
     if os.path.islink(side):
         raise LocateError(
@@ -104,7 +110,7 @@ def refuse_link(side: str) -> None:
 
 
 def refuse_state_inside(roots: Roots, directory: str) -> None:
-    """Reconcile's own state in a side would be committed to git, or dropped by JP. Raises `LocateError`."""
+    """Raise `LocateError` if reconcile's own state is inside a side: git would commit it, or JP would remove it."""
     sides = [roots.workspace_conversations, roots.store_conversations]
     if roots.format == "jp":
         sides += [roots.workspace, roots.store]

@@ -1,6 +1,6 @@
-"""The formats by name; a format's modules are imported when it is asked for, never before.
+"""The formats by name. The modules of a format are imported only when it is requested.
 
-Start-up time matters to every command, and a format brings its own parsers with it.
+Start-up time matters to every command, and each format has its own parsers.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ FORMATS: Mapping[str, Factory] = {
     "leslie": _leslie,
     "claudesidian": _claudesidian,
 }
-"""What ``--format`` takes, and what makes it: a function of the extra ignore globs."""
+"""The factories of the formats by the value of ``--format``; a factory takes the additional ignore globs."""
 
 
 def get_format(name: str, ignore: tuple[str, ...] = ()) -> Format:
-    """Return the format of that name; ``ignore`` are globs of further files that are no extras.
+    """Return the format of that name; ``ignore`` are additional globs of files that are no extras.
 
-    An unknown name is a `ValueError` that lists the known ones.
+    Raises `ValueError` with the known names if the name is unknown.
     """
     if name not in FORMATS:
         raise ValueError(f"unknown format {name!r}, expected one of: {', '.join(sorted(FORMATS))}")

@@ -1,7 +1,7 @@
-"""The design texts' tree: JP's files, and the whole directory name as the id (``ROOT_A/``, ``CHILD_B/``).
+"""The plain format: the files of JP, and the whole name of a directory as the id (``ROOT_A/``, ``CHILD_B/``).
 
-No program has rules for what is in these files, so any bytes are valid. What can be read as JP's is read so: title,
-parent, events. Anything else has none of them, and is compared and carried as bytes.
+No program has rules for the content, so any bytes are valid. Content that can be read as that of JP has its title,
+parent and events. Any other content has none of them, and is compared and copied as bytes.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 
 _DECISECOND = 100_000_000
 _NAME = re.compile(r"[^.\x00-\x1f\x7f-\x9f/\ud800-\udfff][^\x00-\x1f\x7f-\x9f/\ud800-\udfff]*")
-"""No dot in front, no control characters, and nothing that JSON could not say as a ``parent_id``:
-a name that is not UTF-8 on disk reaches us with lone surrogates in it.
+"""No leading dot, no control characters, and no characters that JSON can't hold as a ``parent_id``.
+
+A name that is not UTF-8 on disk has lone surrogates here.
 """
 
 _BYTES = (Event("bytes", ""),)
-"""Stands for the events of what holds none, so that it neither continues an array of events nor is continued by one."""
+"""The events of content without events: it neither continues an array of events nor is continued by one."""
 
 
 class PlainFormat(ManagedFiles):
-    """Ids are names; they carry no title and no time."""
+    """The plain format. Ids are names, without a title or a time."""
 
     @property
     def name(self) -> str:
@@ -39,23 +40,23 @@ class PlainFormat(ManagedFiles):
         return "plain"
 
     def id_of(self, dirname: str) -> str | None:
-        """The name itself; ``conversations`` is the tree's own word."""
+        """Return the name itself; ``conversations`` is reserved for the directory of the tree."""
         return dirname if dirname != CHILDREN and _NAME.fullmatch(dirname) else None
 
     def parse_id(self, text: str) -> str | None:
-        """Every valid name is a full spelling of an id; whether it exists is for others to say."""
+        """Return a valid name unchanged: it is the full spelling of an id, whether or not it exists."""
         return self.id_of(text)
 
     def is_whole(self, text: str) -> bool:  # noqa: ARG002
-        """Any name may be the beginning of another."""
+        """Return False: any name may be the beginning of another."""
         return False
 
     def parent_of(self, value: object) -> str | None:
-        """A text that could be the name of a directory."""
+        """Return a text that can be the name of a directory."""
         return self.id_of(value) if isinstance(value, str) else None
 
     def read_metadata(self, content: bytes) -> Metadata | Fault:
-        """Title, parent and the legacy flag of a JSON object; of any other bytes that there are none."""
+        """Return the title, the parent and the legacy flag of a JSON object; other bytes have none of them."""
         try:
             value = strict.load_object(content)
         except strict.InvalidContentError:
@@ -65,52 +66,52 @@ class PlainFormat(ManagedFiles):
         return Metadata(known, self._parent_ref(value), local=value.get("local") is True, content=content)
 
     def read_stream(self, contents: Mapping[str, StreamContent], *, events: bool) -> Stream | Fault:
-        """The events of an array of events, also without a base configuration; of any other bytes that there are none.
+        """Return the events of an array of events, with or without a base configuration.
 
-        A base configuration alone is a stream that lacks its other file.
+        Other bytes have no events. A base configuration alone is a stream that lacks its other file.
         """
-        found = super().read_stream(contents, events=events)
-        if isinstance(found, Fault) and EVENTS_FILE in contents:
-            found = super().read_stream({**contents, BASE_FILE: b"{}"}, events=events)
-            if isinstance(found, Fault):
+        stream = super().read_stream(contents, events=events)
+        if isinstance(stream, Fault) and EVENTS_FILE in contents:
+            stream = super().read_stream({**contents, BASE_FILE: b"{}"}, events=events)
+            if isinstance(stream, Fault):
                 return Stream(0, None, _BYTES if events else None)
-        return found
+        return stream
 
     def summarise(self, chunks: Iterable[bytes], *, events: bool) -> Summary | Fault:
-        """As `read_stream`."""
-        found = super().summarise(chunks, events=events)
-        return Summary(0, None, None, _BYTES if events else None) if isinstance(found, Fault) else found
+        """Summarise as `read_stream`."""
+        summary = super().summarise(chunks, events=events)
+        return Summary(0, None, None, _BYTES if events else None) if isinstance(summary, Fault) else summary
 
     def expires_ns(self, content: bytes) -> int | None:
-        """As JP's; what can't be read never expires."""
+        """Return the same as in JP; content that can't be read never expires."""
         return super().expires_ns(content) if _is_object(content) else None
 
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
-        """As JP's; of what can't be read a fork has its parent and title alone."""
+        """Return the same as in JP; a fork of unreadable content has only its parent and title."""
         return super().forked_metadata(content if _is_object(content) else b"{}", parent=parent, title=title)
 
     def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
-        """As JP's; what holds no events is kept as a whole."""
-        found = super().read_stream({**contents, BASE_FILE: b"{}"}, events=False)
-        return dict(contents) if isinstance(found, Fault) else super().cut_stream(contents, part)
+        """Return the same as in JP; content without events is kept as a whole."""
+        stream = super().read_stream({**contents, BASE_FILE: b"{}"}, events=False)
+        return dict(contents) if isinstance(stream, Fault) else super().cut_stream(contents, part)
 
     def order(self, conversation: str) -> tuple[int, str]:
-        """By code points of the name."""
+        """Sort by code points of the name."""
         return (0, conversation)
 
     def dirname(self, conversation: str, title: str | None) -> str:  # noqa: ARG002
-        """The id, whatever the title is."""
+        """Return the id, whatever the title is."""
         return conversation
 
     def new_id(self, now_ns: int, taken: Collection[str]) -> str:
-        """A name from the time in deciseconds, or from the next one that nobody has."""
+        """Return a name made of the time in deciseconds, or of the next free number."""
         number = max(0, now_ns // _DECISECOND)
         while (conversation := f"fork-{number}") in taken:
             number += 1
         return conversation
 
     def lock_name(self, conversation: str) -> str | None:  # noqa: ARG002
-        """Nobody else writes these, so there is no lock to respect."""
+        """Return None: no other program writes these files."""
         return None
 
 

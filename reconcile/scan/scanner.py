@@ -152,6 +152,6 @@ class Scanner:
         """What a workspace holds besides its records, where a format derives data from them."""
         if self._format.places is None or snapshot.side is Side.STORE or not snapshot.exists:
             return snapshot
-        from reconcile.adapters.derived_inputs import found_at
+        from reconcile.adapters.derived_inputs import read_inputs
 
-        return replace(snapshot, found=found_at(self._format.name, self._where[Side.WORKSPACE], self._clock()))
+        return replace(snapshot, found=read_inputs(self._format.name, self._where[Side.WORKSPACE], self._clock()))

@@ -1,4 +1,4 @@
-"""The files of a vault that Claudesidian keeps its data in, read without following a link; nothing is ever written."""
+"""Reads the files of a vault in which Claudesidian keeps its data. Links are not followed, and nothing is written."""
 
 from __future__ import annotations
 
@@ -22,31 +22,32 @@ if TYPE_CHECKING:
 _PLUGINS = ("claudesidian-mcp", "nexus")
 
 _AT_MOST = 256 << 20
-"""Bytes of one file that are read: states that hold copies of copies double with each one.
+"""The greatest number of bytes of a file that is read: nested copies in states double with each state.
 
 See docs/design/formats/claudesidian.md#edge-case-16.
 """
 
 
 def read_vault(path: str, kinds: Collection[Kind] = tuple(Kind)) -> VaultFiles:
-    """Every file that the format is about, as it is now; or those of some kinds of records only."""
+    """Return all files of the format as they are now, or only those of some kinds of records."""
     with Directory.open_root(os.path.join(path, "")) as root:
         names = [*(kind.directory for kind in kinds), NEXUS]
         faults = {name: _fault(root, name) for name in names if _exists(root, name)}
         split = {kind: _split(root, kind) for kind in kinds if faults.get(kind.directory, ...) is None}
         nexus = _nexus(root, kinds) if faults.get(NEXUS, ...) is None else None
-        return VaultFiles(split, nexus, tuple(each for each in faults.values() if each is not None))
+        return VaultFiles(split, nexus, tuple(fault for fault in faults.values() if fault is not None))
 
 
 def read_surroundings(path: str) -> Surroundings:
-    """Files and folders of a vault as its program shows them, without dot-names, the agents that it knows, and what
-    can't be read of all that.
+    """Return the visible files and folders of a vault, the agents of its program, and the paths that can't be read.
+
+    Names with a leading dot are left out.
     """
     files: list[VaultFile] = []
     folders: list[str] = []
     with Directory.open_root(os.path.join(path, "")) as root:
         agents = list(_agents(root))
-        unread = [each for each in agents if isinstance(each, Fault)]
+        unread = [agent for agent in agents if isinstance(agent, Fault)]
         waiting = [""]
         while waiting:
             folder = waiting.pop()
@@ -60,27 +61,27 @@ def read_surroundings(path: str) -> Surroundings:
                     files.append(VaultFile(inner, (status.st_mtime_ns + 500_000) // 1_000_000))
     files.sort(key=lambda file: file.path)
     unread.sort(key=lambda fault: fault.file)
-    known = tuple(each for each in agents if isinstance(each, Agent))
+    known = tuple(agent for agent in agents if isinstance(agent, Agent))
     return Surroundings(tuple(files), frozenset(folders), known, tuple(unread))
 
 
 def _seen(root: Directory, folder: str) -> list[tuple[str, os.stat_result | Fault]]:
-    """The paths in a folder without a dot in front of their names, each with its status; or that it can't be read."""
-    found: list[tuple[str, os.stat_result | Fault]] = []
+    """Return the visible paths in a folder, each with its status or the fault why it can't be read."""
+    paths: list[tuple[str, os.stat_result | Fault]] = []
     try:
         with root.below(folder) as directory:
             for entry in directory.entries():
                 status = None if entry.name.startswith(".") else _status(directory, entry.name)
                 if status is not None:  # not removed meanwhile
-                    found.append((f"{folder}/{entry.name}" if folder else entry.name, status))
+                    paths.append((f"{folder}/{entry.name}" if folder else entry.name, status))
     except OSError as error:
         if not is_absence(error):
-            found.append((folder, unreadable(folder or "/", error)))
-    return found
+            paths.append((folder, unreadable(folder or "/", error)))
+    return paths
 
 
 def _agents(root: Directory) -> Iterator[Agent | Fault]:
-    """The custom prompts in the settings of the program, under either of its names; or what can't be read of them."""
+    """Yield the agents in the settings of the program, under either of its names, or faults of unreadable settings."""
     for plugin in _PLUGINS:
         place = f".obsidian/plugins/{plugin}"
         try:
@@ -115,7 +116,7 @@ def _files_below(directory: Directory, name: str, suffix: str = "") -> Mapping[s
 
 
 def _files(directory: Directory, suffix: str = "") -> Mapping[str, Content]:
-    """What lies directly in a directory and isn't one, by name."""
+    """Return the files directly in a directory, by name."""
     names = [
         entry.name
         for entry in directory.entries()
@@ -132,20 +133,20 @@ def _content(directory: Directory, name: str) -> Content:
     if not stat.S_ISREG(status.st_mode):
         return Fault(name, kind_of(status.st_mode), "a regular file")
     if status.st_size > _AT_MOST:
-        found = f"{status.st_size / 1e6:,.0f} MB, more than the {_AT_MOST / 1e6:,.0f} MB that are read of one file"
-        return Fault(name, found, "a smaller file")
-    found_ = read_consistently(directory, {name: read_all})
-    return found_ if isinstance(found_, Fault) else found_[name][0]
+        problem = f"{status.st_size / 1e6:,.0f} MB, more than the {_AT_MOST / 1e6:,.0f} MB that are read of one file"
+        return Fault(name, problem, "a smaller file")
+    contents = read_consistently(directory, {name: read_all})
+    return contents if isinstance(contents, Fault) else contents[name][0]
 
 
 def _fault(directory: Directory, name: str) -> Fault | None:
-    """What is wrong with an entry that should be a directory: a link is not followed, wherever it leads."""
+    """Return a fault if an entry that should be a directory is none; a link is not followed."""
     mode = directory.stat(name).st_mode
     return None if stat.S_ISDIR(mode) else Fault(name, kind_of(mode), "a directory")
 
 
 def _is_directory(directory: Directory, name: str) -> bool:
-    """Whether a directory is there. Raises `OSError` where that can't be told, as the next one."""
+    """Tell whether a directory exists. Raises `OSError` if this is unknown, as `_exists`."""
     status = _status(directory, name)
     return status is not None and stat.S_ISDIR(status.st_mode)
 

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 
 PROC_LOCKS = "/proc/locks"
+_SESSIONS = "sessions"
+_SESSION_BYTES = 1 << 20
+"""The number of bytes of a session file that are read; those of JP have a few hundred."""
 
 
 def held_locks(roots: Iterable[str]) -> dict[str, int]:
-    """Return the names of lock files that are held below the given roots, with the holder's process number.
+    """Return the names of held lock files below the given roots, with the process number of the holder.
 
-    Empty where the system doesn't tell (only Linux does).
+    The result is empty on a system that does not report locks; only Linux does.
     """
     try:
         with open(PROC_LOCKS, encoding="ascii") as file:
@@ -38,16 +41,16 @@ def held_locks(roots: Iterable[str]) -> dict[str, int]:
         if len(fields) >= 6 and fields[1] == "FLOCK":
             major, minor, inode = fields[5].split(":")
             holders[os.makedev(int(major, 16), int(minor, 16)), int(inode)] = int(fields[4])
-    found: dict[str, int] = {}
+    held: dict[str, int] = {}
     for root in roots:
-        found |= _held_in(os.path.join(root, "locks"), holders)
-    return found
+        held |= _held_in(os.path.join(root, "locks"), holders)
+    return held
 
 
 def _held_in(directory: str, holders: dict[tuple[int, int], int]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    held: dict[str, int] = {}
     if os.path.islink(directory):  # a pulled repository may bring one along
-        return found
+        return held
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
@@ -56,19 +59,14 @@ def _held_in(directory: str, holders: dict[tuple[int, int], int]) -> dict[str, i
                     continue
                 pid = holders.get((status.st_dev, status.st_ino))
                 if entry.name.endswith(".lock") and pid is not None:
-                    found[entry.name] = pid
+                    held[entry.name] = pid
     except OSError:
-        return found
-    return found
-
-
-NAME = "sessions"
-LIMIT = 1 << 20
-"""Bytes of a session file that are read; JP's have a few hundred."""
+        return held
+    return held
 
 
 class SessionsError(ReconcileError):
-    """What JP has open can't be told."""
+    """The sessions of JP can't be read."""
 
     def __init__(self, path: str, error: OSError) -> None:
         words = f"{path}: it can't be read ({error_text(error)}), so that any conversation may be open in a terminal"
@@ -76,28 +74,28 @@ class SessionsError(ReconcileError):
 
 
 def active_conversations(silo: str, known: Collection[str], parse: Callable[[str], str | None]) -> tuple[str, ...]:
-    """Return the conversation that each session has open: the first of its history that there still is.
+    """Return the conversation that each session has open: the first of its history that still exists.
 
-    ``known`` are the conversations that there are, ``parse`` reads an id. What isn't a session file says nothing.
+    ``known`` are the existing conversations, ``parse`` reads an id. Other files are ignored.
 
     Raises:
-        SessionsError: one of them can't be read, so that any conversation may be open.
+        SessionsError: a session can't be read, so that any conversation may be open.
     """
-    directory = os.path.join(silo, NAME)
+    directory = os.path.join(silo, _SESSIONS)
     try:
         names = sorted(os.listdir(directory))
     except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError as error:
         raise SessionsError(directory, error) from None
-    found = (_active(os.path.join(directory, name), known, parse) for name in names if name.endswith(".json"))
-    return tuple(dict.fromkeys(conversation for conversation in found if conversation is not None))
+    active = (_active(os.path.join(directory, name), known, parse) for name in names if name.endswith(".json"))
+    return tuple(dict.fromkeys(conversation for conversation in active if conversation is not None))
 
 
 def _active(path: str, known: Collection[str], parse: Callable[[str], str | None]) -> str | None:
     try:
         with open_regular(path) as file:
-            content = json.loads(file.read(LIMIT))
+            content = json.loads(file.read(_SESSION_BYTES))
         history = [parse(str(entry["id"])) for entry in content["history"]]
     except FileNotFoundError:
         return None  # closed meanwhile
@@ -107,4 +105,4 @@ def _active(path: str, known: Collection[str], parse: Callable[[str], str | None
         raise SessionsError(path, error) from None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    return next((each for each in history if each in known), None)
+    return next((conversation for conversation in history if conversation in known), None)

@@ -1,12 +1,11 @@
 """JP's cross-process conversation locks, by its protocol (docs/design/formats/jp.md#lock-files).
 
-JP trusts whoever has flocked the file of that name, closes and then unlinks it on release, and at the end
-of each run unlinks every lock file that it found free a moment earlier. So a name can vanish from under a
-holder, and another process then locks a new file of the same name. Therefore the inode is compared with the
-name after locking and again before each commit, and a second hard link keeps the inode alive, so that a name
-that was swept away can be put back.
+JP trusts the process that has flocked the file of that name, and closes and then unlinks it on release. At the end of
+each run it unlinks every lock file that was free a moment earlier. So a name can vanish while the lock is held, and
+another process then locks a new file of the same name. Therefore the inode is compared with the name after locking and
+again before each commit. A second hard link keeps the inode alive, so that a removed name can be restored.
 
-A pulled repository brings its ``.jp/locks`` along. So the root may be a symbolic link, which somebody here has made;
+A pulled repository can contain ``.jp/locks``. The root may be a symbolic link, because the user has created it;
 ``locks`` itself and the files in it are never followed.
 """
 
@@ -39,42 +38,43 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 ATTEMPTS = 20
-"""So often a name may change its file between opening and comparing before we give up."""
+"""How often a name may get another file between opening and comparing before we give up."""
 _CONTENT_BYTES = 4096
 _FLAGS, _MODE = os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o666
-"""The mode less the umask is what JP makes."""
+"""With the umask applied this is the mode of JP's own files."""
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | O_NOFOLLOW | O_CLOEXEC
 _LINK_PREFIX, _LINK_SUFFIX = ".reconcile-", ".held"
 
 
 class LockRoots(Struct, frozen=True):
-    """Where lock files lie: ``locks/`` in the silo and in ``.jp``. Either may be missing."""
+    """The directories that contain ``locks/``: the silo and ``.jp``. Either may be missing."""
 
     user: str | None
     workspace: str | None
 
     def path(self, name: str) -> str | None:
-        """The file that everybody locks now, by JP's rule; evaluated anew on every attempt.
+        """Return the file that every process locks now, by the rule of JP; evaluated again on every attempt.
 
-        The user root's if it exists, else the workspace root's if it exists, else a new one in the user root.
+        It is that of the user root if it exists, else that of the workspace root if it exists, else a new one in the
+        user root.
         """
         roots = [f"{root}/locks/{name}" for root in (self.user, self.workspace) if root is not None]
         return next((path for path in roots if os.path.exists(path)), roots[0] if roots else None)
 
     def leads_to(self, path: str, name: str) -> bool:
-        """Tell whether a path that is there is the one that everybody locks now."""
+        """Tell whether an existing path is the file that every process locks now."""
         return path == self._first(name) or self.path(name) == path
 
     def _first(self, name: str) -> str | None:
-        """The file that goes before all others where it exists."""
+        """Return the file that takes precedence over all others if it exists."""
         root = self.user if self.user is not None else self.workspace
         return None if root is None else f"{root}/locks/{name}"
 
 
 class Busy(Struct, frozen=True):
-    """A lock that was not had. ``pid`` is the holder's by its own account; ``detail`` says what happened.
+    """A lock that was not acquired. ``pid`` is the holder as recorded in the file; ``detail`` is the reason.
 
-    ``impossible``: nobody holds it, as far as is known, but its file can't be made or opened.
+    ``impossible``: no holder is known, but the file can't be created or opened.
     """
 
     name: str
@@ -88,17 +88,17 @@ class Lease(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that everybody locks."""
+        """The name that every process locks."""
 
     def still_held(self) -> bool:
-        """Tell whether it is, for a process that came now; to be asked directly before every commit."""
+        """Tell whether a new process would find our lock; call it directly before every commit."""
 
     def release(self) -> None:
-        """Let go; more than once does nothing."""
+        """Release the lock; further calls do nothing."""
 
 
 class Locks(Protocol):
-    """Where the executor takes the locks of the conversations that it changes."""
+    """Where the executor acquires the locks of the conversations that it changes."""
 
     def acquire(self, names: Sequence[str]) -> Acquired:
         """Try each lock once, without waiting, in the order given, which must be ascending by id."""
@@ -117,9 +117,9 @@ class HeldLock:
 
     @classmethod
     def take(cls, name: str, roots: LockRoots, session: str | None = None) -> HeldLock | Busy:
-        """Try once; again only where the name got another file meanwhile. Any failure is busy, as in JP.
+        """Try once; try again only if the name got another file meanwhile. Any failure counts as busy, as in JP.
 
-        ``session`` is what others are told of who holds it, besides the process.
+        ``session`` is written into the file, besides the process number, for other processes.
         """
         for _ in range(ATTEMPTS):
             path = roots.path(name)
@@ -128,7 +128,7 @@ class HeldLock:
             try:
                 directory, fd = _open(path)
             except OSError as error:
-                return Busy(name, None, _in_the_way(path) or f"{path}: {error.strerror}", impossible=True)
+                return Busy(name, None, _link_in_path(path) or f"{path}: {error.strerror}", impossible=True)
             lock, taken = cls(name, roots, path, fd), False
             try:
                 if not try_lock(fd):
@@ -146,17 +146,17 @@ class HeldLock:
         return Busy(name, None, f"{name}: the file kept changing under its name")
 
     def still_held(self) -> bool:
-        """Whether a process that came now would find our lock; to be asked directly before every commit.
+        """Tell whether a new process would find our lock; call it directly before every commit.
 
-        A name that JP's sweep took away is put back. False: another file has the name, or the path rule now
-        leads elsewhere, so others may hold "the lock" too and nothing may be written any more. What happened
-        while the name was gone can't be told from here; the caller's fingerprints tell.
+        A name that JP's sweep has removed is restored. False: another file has the name, or the path rule now selects
+        another file. Other processes may then hold the lock too, and nothing may be written any more. Changes that were
+        made while the name was missing are unknown here; the caller's fingerprints show them.
         """
         if self._fd < 0:
             return False
         there = _inode_at(self._path)
         if there is None and self._link is not None:
-            # FileExistsError: somebody was faster, and the comparison below says so.
+            # FileExistsError: another process was faster, and the comparison below shows it.
             with contextlib.suppress(OSError), _directory_of(self._path) as directory:
                 name = os.path.basename(self._path)
                 os.link(self._link, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
@@ -164,28 +164,28 @@ class HeldLock:
         return there == self._inode and self._roots.leads_to(self._path, self.name)
 
     def release(self) -> None:
-        """Let go, once; the lock file stays, JP's sweep removes it.
+        """Release the lock, once; the lock file stays, and JP's sweep removes it.
 
-        Its content stays too, as after a crash of JP: it is diagnostic, and whoever locks it next writes his own.
+        Its content stays too, as after a crash of JP: it is diagnostic, and the next holder overwrites it.
         """
         if self._fd < 0:
             return
         if self._link is not None:
             with contextlib.suppress(OSError), _directory_of(self._path) as directory:
                 os.unlink(self._link, dir_fd=directory)
-        # Forgotten first: who is interrupted in between must not close what has that number by then.
+        # Cleared first: after an interruption in between, a second call must not close another file of that number.
         fd, self._fd = self._fd, -1
         os.close(fd)
 
     def _settle(self, directory: int, session: str | None) -> bool:
-        """After flock: whether the name still is ours; if so, say who holds it and make the second link."""
+        """After flock, check that the name is still ours; if so, write who holds it and create the second link."""
         status = os.fstat(self._fd)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, f"found {kind_of(status.st_mode)}, expected a file")
         self._inode = (status.st_dev, status.st_ino)
         if _inode_at(self._path) != self._inode or not self._roots.leads_to(self._path, self.name):
             return False
-        # A file system without hard links leaves us with noticing.
+        # Without hard links a removed name can only be detected.
         with contextlib.suppress(OSError):
             if not self._has_second_link(directory):
                 return False
@@ -193,19 +193,19 @@ class HeldLock:
         with contextlib.suppress(OSError):
             content = _content(session)
             os.write(self._fd, content)
-            # After writing, and only where something is left: a file system makes haste to flush what was emptied.
+            # After writing, and only if needed: file systems flush a file early that was truncated to nothing.
             if status.st_size > len(content):
                 os.ftruncate(self._fd, len(content))
         return True
 
     def _has_second_link(self, directory: int) -> bool:
-        """Give the file a second name; False where the first one is another file's by now. Raises `OSError`."""
+        """Give the file a second name; False if the first one belongs to another file by now. Raises `OSError`."""
         name = os.path.basename(self._path)
         stem = name.removesuffix(".lock")  # JP looks at every name that ends in .lock
         link = f"{_LINK_PREFIX}{os.getpid()}-{stem}{_LINK_SUFFIX}"
         try:
             os.link(name, link, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
-        except FileExistsError:  # a dead process's that had our number
+        except FileExistsError:  # left by a dead process with our number
             os.unlink(link, dir_fd=directory)
             os.link(name, link, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
         status = os.stat(link, dir_fd=directory, follow_symlinks=False)
@@ -217,7 +217,7 @@ class HeldLock:
 
 
 class Acquired:
-    """What one `LockSet.acquire` got; leaving the block releases it, the last first."""
+    """The result of `LockSet.acquire`; leaving the block releases it, the last first."""
 
     __slots__ = ("busy", "held")
 
@@ -226,7 +226,7 @@ class Acquired:
         self.busy = busy
 
     def lost(self) -> tuple[str, ...]:
-        """Names of locks that are no longer held (`HeldLock.still_held`); empty: go ahead."""
+        """Return the names of locks that are no longer held (`HeldLock.still_held`); empty if all are held."""
         return tuple(lock.name for lock in self.held if not lock.still_held())
 
     def release(self) -> None:
@@ -244,22 +244,22 @@ class Acquired:
 
 
 class LockSet:
-    """Takes JP's locks of the conversations of one store and one workspace.
+    """Acquires JP's locks of the conversations of one store and one workspace.
 
-    What killed processes have left among them is looked for once: there is a lock for every conversation that JP has
-    ever opened.
+    Links of killed processes are removed once, not each time: there is a lock for every conversation that JP has ever
+    opened.
     """
 
-    __slots__ = ("_looked", "_roots")
+    __slots__ = ("_roots", "_swept")
 
     def __init__(self, roots: LockRoots) -> None:
         self._roots = roots
-        self._looked = False
+        self._swept = False
 
     def acquire(self, names: Sequence[str]) -> Acquired:
         """Try each lock once, without waiting, in the order given, which must be ascending by id.
 
-        Never raises for a lock that can't be had, for whatever reason: as in JP, any failure means busy.
+        It never raises for a lock that can't be acquired: as in JP, any failure means busy.
         """
         names = list(dict.fromkeys(names))
         raise_descriptor_limit(len(names))
@@ -267,25 +267,25 @@ class LockSet:
         busy: list[Busy] = []
         try:
             for name in names:
-                got = self.take(name)
-                if isinstance(got, HeldLock):
-                    held.append(got)
+                lock = self.take(name)
+                if isinstance(lock, HeldLock):
+                    held.append(lock)
                 else:
-                    busy.append(got)
+                    busy.append(lock)
         except BaseException:
             Acquired(tuple(held)).release()
             raise
         return Acquired(tuple(held), tuple(busy))
 
     def take(self, name: str, session: str | None = None) -> HeldLock | Busy:
-        """Try one lock once; ``session`` is what others are told of who holds it."""
-        if not self._looked:
-            self._remove_links_of_the_dead()
-            self._looked = True
+        """Try one lock once; ``session`` is written into the file for other processes."""
+        if not self._swept:
+            self._remove_stale_links()
+            self._swept = True
         return HeldLock.take(name, self._roots, session)
 
-    def _remove_links_of_the_dead(self) -> None:
-        """Killed processes leave their second links; a living one's may be all that it has."""
+    def _remove_stale_links(self) -> None:
+        """Remove the second links of killed processes; that of a living process may be its only name."""
         for root in (self._roots.user, self._roots.workspace):
             if root is None:
                 continue
@@ -298,19 +298,19 @@ class LockSet:
 
 
 class LentLocks(Struct, frozen=True):
-    """Locks of which the caller holds one already: that is lent, all others are taken as usual."""
+    """Locks of which the caller already holds one: that one is lent, all others are acquired as usual."""
 
     held: Lease
     others: Locks
 
     def acquire(self, names: Sequence[str]) -> Acquired:
-        """As the others do; what is lent stays held in the end."""
-        got = self.others.acquire([name for name in names if name != self.held.name])
-        return Acquired((*got.held, _Lent(self.held)), got.busy) if self.held.name in names else got
+        """Acquire the others; the lent lock stays held when the result is released."""
+        acquired = self.others.acquire([name for name in names if name != self.held.name])
+        return Acquired((*acquired.held, _Lent(self.held)), acquired.busy) if self.held.name in names else acquired
 
 
 class _Lent(Struct, frozen=True):
-    """A lock that somebody else will release."""
+    """A lock that the lender releases."""
 
     lock: Lease
 
@@ -331,13 +331,14 @@ class NullLockSet:
     __slots__ = ()
 
     def acquire(self, names: Iterable[str]) -> Acquired:  # noqa: ARG002 - the same call as `LockSet`'s
-        """Nothing is held and nothing is busy."""
+        """Return no held and no busy locks."""
         return Acquired()
 
 
 def _open(path: str) -> tuple[int, int]:
-    """Open the directory and the file as JP does, and make ``locks/``, but never the root: a silo that is gone stays
-    gone.
+    """Open the directory and the file as JP does, and create ``locks/`` if needed.
+
+    The root is never created: a removed silo stays removed.
     """
     above, name = os.path.split(path)
     try:
@@ -355,7 +356,7 @@ def _open(path: str) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def _directory_of(path: str) -> Iterator[int]:
-    """Open the directory that a lock file is in, unless it is a symbolic link."""
+    """Open the directory of a lock file, unless it is a symbolic link."""
     directory = os.open(os.path.dirname(path), _DIRECTORY)
     try:
         yield directory
@@ -363,16 +364,16 @@ def _directory_of(path: str) -> Iterator[int]:
         os.close(directory)
 
 
-def _in_the_way(path: str) -> str | None:
-    """Say which part of a lock file's path is a symbolic link; None where none is."""
-    for each, expected in ((os.path.dirname(path), "a directory"), (path, "a file")):
-        if os.path.islink(each):
-            return f"{each}: found a symbolic link, expected {expected}; it is never followed: put {expected} there"
+def _link_in_path(path: str) -> str | None:
+    """Return which part of a lock file's path is a symbolic link, in words; None if there is none."""
+    for part, expected in ((os.path.dirname(path), "a directory"), (path, "a file")):
+        if os.path.islink(part):
+            return f"{part}: found a symbolic link, expected {expected}; it is never followed: put {expected} there"
     return None
 
 
 def _inode_at(path: str) -> tuple[int, int] | None:
-    """Device and inode of what has this name, of a symbolic link itself; None where nothing has."""
+    """Return device and inode of the entry with this name, also of a symbolic link; None if there is none."""
     try:
         there = os.lstat(path)
     except OSError:
@@ -382,8 +383,8 @@ def _inode_at(path: str) -> tuple[int, int] | None:
 
 def _content(session: str | None) -> bytes:
     now = time.time_ns()
-    said = {} if session is None else {"session": session}
-    content = {"pid": os.getpid(), **said, "acquired_at": f"{_second(now // 10**9)}.{now % 10**9:09d}+00:00"}
+    members = {} if session is None else {"session": session}
+    content = {"pid": os.getpid(), **members, "acquired_at": f"{_second(now // 10**9)}.{now % 10**9:09d}+00:00"}
     return json.dumps(content, separators=(",", ":")).encode()
 
 
@@ -393,7 +394,7 @@ def _second(seconds: int) -> str:
 
 
 def _holder(fd: int) -> int | None:
-    """The process number in a lock file that somebody else holds, None where it has none yet."""
+    """Return the process number in a lock file that another process holds, None if it has none yet."""
     try:
         os.lseek(fd, 0, os.SEEK_SET)
         pid = json.loads(os.read(fd, _CONTENT_BYTES))["pid"]

@@ -26,11 +26,14 @@ _ID_LIMIT = 65536
 
 
 class UnreadIdError(LocateError):
-    """An id is there, or may be, and can't be read."""
+    """An id exists, or may exist, and can't be read."""
 
 
 def locate_jp(request: Request) -> Roots:
-    """Project, id and silo, each by JP's own rule; ``--store`` names another silo."""
+    """Return project, id and silo, each by JP's own rule; ``--store`` selects another silo.
+
+    Raises `LocateError`.
+    """
     start = request.path(request.workspace or "")
     project = find_project(start)
     if project is None:
@@ -44,7 +47,7 @@ def locate_jp(request: Request) -> Roots:
 
 
 def _refuse_lost(start: str, project: str, request: Request) -> None:
-    """A project further up isn't meant where there was one nearer."""
+    """Raise `LocateError` if there was a nearer project: the one further up is not meant then."""
     from reconcile.adapters.jp.lost_checkouts import known_checkouts  # here: most runs begin in the project itself
 
     lost = known_checkouts(request, silos_of(request)).nearest_lost(start)
@@ -56,10 +59,10 @@ def _refuse_lost(start: str, project: str, request: Request) -> None:
 
 
 def locate_for_recovery(request: Request, source: str | None) -> Roots:
-    """The two sides of a checkout whose ``.jp`` or ``.id`` may be gone; ``source`` is another one of its workspace.
+    """Return the two sides of a checkout whose ``.jp`` or ``.id`` may be gone.
 
-    The id is found through its own file, reconcile's record of this path or of ``source``, a silo's ``storage`` link,
-    or ``--store``. Nothing is written.
+    ``source`` is another checkout of its workspace. The id is found through its own file, reconcile's record of this
+    path or of ``source``, a silo's ``storage`` link, or ``--store``. Nothing is written. Raises `LocateError`.
     """
     from reconcile.adapters.jp.lost_checkouts import known_checkouts
 
@@ -90,18 +93,20 @@ def locate_for_recovery(request: Request, source: str | None) -> Roots:
 
 
 def _refuse_unread(unread: Sequence[Unreadable], project: str, *, has_id: bool) -> None:
-    """Any record that can't be read may be the one of what is to be recovered: another id, or a nearer project."""
-    found = "; ".join(f"{each.file}: found {each.found}" for each in unread)
+    """Raise `LocateError`: an unreadable record may be that of the checkout, with another id or a nearer project."""
+    words = "; ".join(f"{record.file}: found {record.found}" for record in unread)
     if has_id:
         wanted, way_on = f"whether a project was lost nearer than {project}", f"name that one: --workspace {project}"
     else:
         wanted, way_on = f"which workspace was in {project}", "name its store with --store"
-    raise LocateError(f"{found}, expected to see {wanted}", f"make it readable, or {way_on}")
+    raise LocateError(f"{words}, expected to see {wanted}", f"make it readable, or {way_on}")
 
 
 def _meant(start: str, *, named: bool) -> str:
-    """The directory to recover that no record tells: the nearest project or repository. Where it is said by name what
-    comes back, a project further up isn't meant. Raises `OSError` where that can't be told.
+    """Return the directory to recover if no record exists: the nearest project or repository.
+
+    ``named``: the user has named what to restore, so a project further up is not meant. Raises `OSError` if this is
+    unknown.
     """
     at = start
     while status_at(os.path.join(at, ".git"), follow=False) is None:
@@ -115,7 +120,7 @@ def _meant(start: str, *, named: bool) -> str:
 
 
 def silos_of(request: Request) -> str:
-    """The directory of JP's stores."""
+    """Return the directory of JP's stores."""
     data = os.path.join(request.cwd, user_data_dir(request.environ, request.platform))
     return os.path.join(data, "workspace")
 
@@ -145,9 +150,10 @@ def _roots(request: Request, project: str, workspace_id: str) -> Roots:
 
 
 def find_project(start: str) -> str | None:
-    """The nearest directory, from ``start`` upward, that has a directory ``.jp`` (a link to one will do).
+    """Return the nearest directory, from ``start`` upward, with a directory ``.jp`` or a link to one.
 
-    ``start`` may also be the ``.jp`` itself. A file of that name is passed over, as JP does.
+    ``start`` may also be the ``.jp`` itself. A file of that name is ignored, as in JP. Raises `LocateError` if a
+    directory can't be read.
     """
     if os.path.basename(start) == MARKER and os.path.isdir(start):
         return os.path.dirname(start)
@@ -158,7 +164,7 @@ def find_project(start: str) -> str | None:
             if above == at:
                 return None
             at = above
-    except OSError as error:  # what is further up isn't meant
+    except OSError as error:  # a project further up is not meant
         raise LocateError(
             f"{at}/{MARKER}: it can't be read ({error.strerror}), expected a directory or nothing"
         ) from None
@@ -166,7 +172,7 @@ def find_project(start: str) -> str | None:
 
 
 def read_id(workspace: str) -> str:
-    """The workspace id in ``.id``: its last line, five characters."""
+    """Return the workspace id in ``.id``: its last line, five characters. Raises `LocateError`."""
     path = os.path.join(workspace, ID_FILE)
     hint = "put the right file back (git log -- .jp/.id); its silo's `storage` link points here"
     try:
@@ -181,9 +187,9 @@ def read_id(workspace: str) -> str:
         raise (LocateError if is_absence(error) else UnreadIdError)(message, hint) from None
     last = content.removesuffix(b"\n").rpartition(b"\n")[2].removesuffix(b"\r")
     if not _utf8(content) or not _is_id(last):
-        found = "an empty file" if not content.strip() else f"{last[:40]!r}"[1:] + " as the last line"
+        words = "an empty file" if not content.strip() else f"{last[:40]!r}"[1:] + " as the last line"
         expected = "expected an id of five characters (0-9, a-z) as the last line"
-        raise LocateError(f"{path}: found {found}, {expected}", hint)
+        raise LocateError(f"{path}: found {words}, {expected}", hint)
     return last.decode()
 
 
@@ -192,7 +198,7 @@ def _is_id(text: bytes) -> bool:
 
 
 def user_data_dir(environ: Mapping[str, str], platform: str) -> str:
-    """JP's data directory (docs/design/formats/jp.md#user-data-directory).
+    """Return the data directory of JP (docs/design/formats/jp.md#user-data-directory).
 
     It may be relative, as ``JP_USER_DATA_DIR`` may.
     """
@@ -210,7 +216,7 @@ def user_data_dir(environ: Mapping[str, str], platform: str) -> str:
 
 
 def find_silo(data: str, project: str, workspace_id: str) -> tuple[str, tuple[str, ...]]:
-    """The silo that JP would choose, and the others with the same id; with none, the one JP would make."""
+    """Return the silo that JP would choose or create, and the other silos with the same id."""
     parent, slug = os.path.join(data, "workspace"), os.path.basename(project)
     preferred = f"{slug}-{workspace_id}" if slug else workspace_id
     names = _candidates(parent, workspace_id)
@@ -223,7 +229,7 @@ def find_silo(data: str, project: str, workspace_id: str) -> tuple[str, tuple[st
 
 
 def _candidates(parent: str, workspace_id: str) -> list[str]:
-    """Directories named by the id alone, or ending in a dash and the id; links to directories count."""
+    """Return directories whose name is the id, or ends in a dash and the id; links to directories count."""
     try:
         with os.scandir(parent) as entries:
             return [
@@ -241,12 +247,15 @@ def _candidates(parent: str, workspace_id: str) -> list[str]:
 
 
 def _directory_mtime(path: str) -> int:
-    """JP's *dir-mtime*: the newest entry, links followed (``storage`` counts as its ``.jp``)."""
+    """Return the *dir-mtime* of JP: that of the newest entry, with links followed.
+
+    The entry ``storage`` counts as its target, the ``.jp``.
+    """
     times: list[int] = []
     try:
         for name in os.listdir(path):
             status = status_at(os.path.join(path, name))
-            if status is not None:  # no link to nowhere
+            if status is not None:  # no dangling link
                 times.append(status.st_mtime_ns)
         return max(times) if times else os.stat(path).st_mtime_ns
     except FileNotFoundError:
@@ -259,7 +268,7 @@ def _directory_mtime(path: str) -> int:
 
 
 def _named_store(path: str) -> str:
-    """``--store``: a silo. One without ``conversations/`` is a store that has nothing yet."""
+    """Return the silo of ``--store``. A silo without ``conversations/`` is an empty store."""
     if os.path.basename(path) == CHILDREN and not os.path.isdir(os.path.join(path, CHILDREN)):
         raise LocateError(
             f"--store: found {path}, expected the directory that holds {CHILDREN}/, not that itself",
@@ -269,13 +278,13 @@ def _named_store(path: str) -> str:
 
 
 def _refuse_foreign(store: str, workspace_id: str) -> None:
-    """A named store that is linked to a workspace with another id is that one's: the two would be mixed for good."""
+    """Raise `LocateError` if a named store is linked to a workspace with another id: both would be mixed."""
     linked = os.path.join(store, LINK)
     try:
         other = read_id(linked) if os.path.islink(linked) else workspace_id
-    except UnreadIdError:  # it may be another one
+    except UnreadIdError:  # it may be another id
         raise
-    except LocateError:  # it leads nowhere, which says nothing
+    except LocateError:  # a dangling link
         return
     if other != workspace_id:
         raise LocateError(
@@ -286,7 +295,7 @@ def _refuse_foreign(store: str, workspace_id: str) -> None:
 
 
 def _refuse_another_id(parent: str, workspace: str, workspace_id: str) -> None:
-    """An id without a store, where a store of another id leads to this very workspace: the id was changed."""
+    """Raise `LocateError` if the id has no store but a store of another id is linked here: the id was changed."""
     try:
         names = sorted(os.listdir(parent))
     except OSError:
@@ -303,7 +312,7 @@ def _refuse_another_id(parent: str, workspace: str, workspace_id: str) -> None:
 
 
 def _usable(environ: Mapping[str, str], name: str) -> str:
-    """A variable's value; one that isn't UTF-8 counts as unset."""
+    """Return the value of a variable; empty if it is not UTF-8."""
     value = environ.get(name, "")
     return value if _utf8(os.fsencode(value)) else ""
 
@@ -317,6 +326,6 @@ def _utf8(content: bytes) -> bool:
 
 
 def _home(environ: Mapping[str, str]) -> str:
-    """The home directory: the variable, else what the system knows of the user."""
+    """Return the home directory: the variable, else that of the user in the system."""
     home = environ.get("USERPROFILE" if os.name == "nt" else "HOME")
     return home or os.path.expanduser("~")

@@ -1,6 +1,6 @@
-"""What there is of a ``.leslie`` on disk, as one value; nothing is written, and no symbolic link is followed.
+"""Reads a ``.leslie`` as one value. Nothing is written, no symbolic link is followed, and no lock is taken.
 
-Neither is a lock taken: Leslie's own readers don't, and each file is read as it was at one moment.
+Leslie's own readers take no lock either: each file is read as it was at one moment.
 """
 
 from __future__ import annotations
@@ -39,13 +39,16 @@ _SECOND = 10**9
 
 
 class LeslieError(ReconcileError):
-    """There is no ``.leslie`` that can be read: what was found, what was expected, what to do next."""
+    """There is no readable ``.leslie``. The message states what was found, what was expected, and what to do next."""
 
     exit_code = 2
 
 
 def project_at(start: str) -> str:
-    """Return the nearest directory, from ``start`` upwards, that holds a ``.leslie`` with a control file."""
+    """Return the nearest directory, from ``start`` upwards, that has a ``.leslie`` with a control file.
+
+    Raises `LeslieError`.
+    """
     project = place_of("leslie", os.path.abspath(start))
     if project is None:
         raise LeslieError(
@@ -56,15 +59,18 @@ def project_at(start: str) -> str:
 
 
 def read_leslie(project: str, now_ns: int) -> LeslieTree:
-    """Return everything that findings are made of, in the project at this path."""
+    """Return the ``.leslie`` of the project at this path, as the checks need it.
+
+    Raises `LeslieError`, or `OSError`.
+    """
     place = os.path.join(project, DIRECTORY)
     with Directory.open_root(os.path.join(project, "")) as root:
         try:
             leslie = root.below(DIRECTORY)
         except OSError as error:
-            found = "a symbolic link" if os.path.islink(place) else error_text(error)
+            kind = "a symbolic link" if os.path.islink(place) else error_text(error)
             raise LeslieError(
-                f"{place}: found {found}, expected a directory", "put the directory itself there"
+                f"{place}: found {kind}, expected a directory", "put the directory itself there"
             ) from None
         with leslie:
             names = sorted(entry.name for entry in leslie.entries())
@@ -85,21 +91,21 @@ _LOCKS = tuple(name + LOCK for name in CONTROL)
 
 
 def _control(names: list[str]) -> list[str]:
-    return [each for name in CONTROL for each in (name, name + BACKUP) if each in names]
+    return [path for name in CONTROL for path in (name, name + BACKUP) if path in names]
 
 
 def _file(directory: Directory, name: str) -> File:
-    found = read_files(directory, (name,))
-    if isinstance(found, Fault):
-        return File(None, found.found)
-    return File(found[name][0])
+    contents = read_files(directory, (name,))
+    if isinstance(contents, Fault):
+        return File(None, contents.found)
+    return File(contents[name][0])
 
 
 def _locks(directory: Directory, names: list[str], now_ns: int) -> Iterator[tuple[str, Lock]]:
     for name in names:
         if name not in _LOCKS:
             continue
-        with suppress(FileNotFoundError):  # given back meanwhile
+        with suppress(FileNotFoundError):  # released meanwhile
             status = directory.stat(name)
             what, age = kind_of(status.st_mode), (now_ns - status.st_mtime_ns) / _SECOND
             held: tuple[str, ...] = ()
@@ -124,22 +130,23 @@ def _blocked(leslie: Directory) -> str:
 
 
 def _threads(leslie: Directory) -> dict[str, ThreadDirectory]:
-    """Return every entry below ``threads/``, with the names of what is in it. Raises `OSError` where that can't be told."""
-    found: dict[str, ThreadDirectory] = {}
+    """Return every entry below ``threads/`` with the names in it. Raises `OSError` if they are unknown."""
+    directories: dict[str, ThreadDirectory] = {}
     try:
         threads = leslie.below(THREADS)
     except OSError as error:
         if not is_absence(error):
             raise
-        return found  # a link or a file: no thread has a directory there
+        return directories  # a link or a file: it has no directories of threads
     with threads:
         for name in sorted(entry.name for entry in threads.entries()):
             what = kind_of(threads.stat(name).st_mode)
-            found[name] = _below(threads, name) if what == "a directory" else ThreadDirectory(what)
-    return found
+            directories[name] = _below(threads, name) if what == "a directory" else ThreadDirectory(what)
+    return directories
 
 
 def _below(threads: Directory, thread: str) -> ThreadDirectory:
+    """Return the names of all files and directories of a thread."""
     files: set[str] = set()
     directories: set[str] = set()
     todo = [""]
@@ -150,7 +157,7 @@ def _below(threads: Directory, thread: str) -> ThreadDirectory:
         except OSError as error:
             if not is_absence(error):
                 raise
-            continue  # went meanwhile
+            continue  # removed meanwhile
         with opened:
             for entry in opened.entries():
                 path = f"{above}/{entry.name}" if above else entry.name
@@ -163,7 +170,7 @@ def _below(threads: Directory, thread: str) -> ThreadDirectory:
 
 
 def _storage(root: Directory, files: dict[str, File]) -> Iterator[str]:
-    """Yield the directories inside the project that records name and that exist."""
+    """Yield the existing directories inside the project that records name."""
     content = files.get(RELATIONS, File()).content
     document = None if content is None else read_relations(content)
     for record in document.threads.values() if isinstance(document, Document) else ():
@@ -182,7 +189,7 @@ def _storage(root: Directory, files: dict[str, File]) -> Iterator[str]:
 
 
 def _ran(leslie: Directory, now_ns: int) -> float | None:
-    """Return how long ago a run has written its last event; None: there is no run."""
+    """Return the seconds since the last event of a run; None if there is no run."""
     ages = []
     with suppress(FileNotFoundError, NotADirectoryError), leslie.below(RUNTIME) as runs:
         for run in [entry.name for entry in runs.entries()]:

@@ -34,31 +34,31 @@ PATIENCE = 2.5
 """Seconds that Leslie itself waits."""
 _PAUSE = 0.05
 _REFRESH = 4.0
-"""Seconds after which a lock is touched; its program does it after five, and takes over after ten."""
+"""Seconds after which a lock is touched; Leslie touches it after five, and takes over after ten."""
 _SECOND = 10**9
 
 
 class LeslieBusyError(ReconcileError):
-    """The lock can't be had: who or what is in the way, for how long it was waited, what to do next."""
+    """The lock can't be acquired. The message states the obstacle, the waiting time, and what to do next."""
 
     exit_code = 4
 
 
 class LockLostError(ReconcileError):
-    """Somebody has taken the lock away while it was held: nothing more may be written."""
+    """Another process has removed the lock while it was held: nothing more may be written."""
 
     exit_code = 4
 
 
 class Held(Struct):
-    """A lock that is held. `check` it before each thing that is written."""
+    """A lock that is held. Call `check` before each write."""
 
     path: str
     inode: int
     mtime_ns: int
 
     def check(self) -> None:
-        """Raise `LockLostError` unless the lock is still ours; keep it from growing stale."""
+        """Raise `LockLostError` unless the lock is still ours; touch it before it grows stale."""
         try:
             status = os.lstat(self.path)
         except FileNotFoundError:
@@ -74,7 +74,7 @@ class Held(Struct):
             self.mtime_ns = os.lstat(self.path).st_mtime_ns
 
     def release(self) -> None:
-        """Give it back, if it is still ours."""
+        """Release it, if it is still ours."""
         with contextlib.suppress(LockLostError):
             self.check()
             with contextlib.suppress(OSError):
@@ -83,11 +83,11 @@ class Held(Struct):
 
 @contextlib.contextmanager
 def leslie_locks(paths: Sequence[str], patience: float = PATIENCE) -> Iterator[tuple[Held, ...]]:
-    """Hold the locks of control files while the block runs: taken in this order, given back the other way round.
+    """Hold the locks of control files while the block runs: acquired in this order, released in reverse.
 
-    The order is that of the relations before the objectives; Leslie itself never holds both
-    (docs/design/formats/leslie.md#locking).
-    Raises `LeslieBusyError` where one can't be had for ``patience`` seconds.
+    The order is the relations before the objectives. Leslie itself never holds both
+    (docs/design/formats/leslie.md#locking). Raises `LeslieBusyError` if a lock can't be acquired for ``patience``
+    seconds.
     """
     with contextlib.ExitStack() as stack:
         held = []
@@ -99,7 +99,10 @@ def leslie_locks(paths: Sequence[str], patience: float = PATIENCE) -> Iterator[t
 
 
 def acquire(path: str, patience: float = PATIENCE) -> Held:
-    """Take the lock of the control file at ``path``, which need not be there itself; its directory must be."""
+    """Acquire the lock of the control file at ``path``. The file need not exist; its directory must.
+
+    Raises `LeslieBusyError` after ``patience`` seconds.
+    """
     lock = path + SUFFIX
     end = time.monotonic() + patience
     while True:
@@ -107,16 +110,19 @@ def acquire(path: str, patience: float = PATIENCE) -> Held:
             os.mkdir(lock)
             status = os.lstat(lock)
             return Held(lock, status.st_ino, status.st_mtime_ns)
-        in_the_way = _look(lock)
-        if in_the_way is None:
-            continue  # it went, or was taken away: at once again
+        obstacle = _obstacle(lock)
+        if obstacle is None:
+            continue  # removed meanwhile: try again at once
         if time.monotonic() >= end:
-            raise LeslieBusyError(f"{lock}: found {in_the_way}", "let it finish and run again; or see reconcile doctor")
+            raise LeslieBusyError(f"{lock}: found {obstacle}", "let it finish and run again; or see reconcile doctor")
         time.sleep(_PAUSE)
 
 
-def _look(lock: str) -> str | None:
-    """What is in the way, in words; None where it is worth another try at once."""
+def _obstacle(lock: str) -> str | None:
+    """Return the obstacle in words; None if another try at once is worth it.
+
+    Raises `LeslieBusyError` for an obstacle that waiting can't remove.
+    """
     try:
         status = os.lstat(lock)
         if not stat.S_ISDIR(status.st_mode):
@@ -140,7 +146,7 @@ def _look(lock: str) -> str | None:
 
 
 def _take_over(lock: str, seen: os.stat_result) -> str | None:
-    """Take a stale lock away, by a rename: of several that find it stale, one alone has it then.
+    """Remove a stale lock by a rename: only one of several processes that find it stale succeeds.
 
     The program's own takeover has a race (docs/design/formats/leslie.md#takeover).
     """
@@ -149,12 +155,12 @@ def _take_over(lock: str, seen: os.stat_result) -> str | None:
         os.rename(lock, aside)
     except FileNotFoundError:
         return None
-    found = os.lstat(aside)
-    if (found.st_ino, found.st_mtime_ns) == (seen.st_ino, seen.st_mtime_ns):
+    moved = os.lstat(aside)
+    if (moved.st_ino, moved.st_mtime_ns) == (seen.st_ino, seen.st_mtime_ns):
         with contextlib.suppress(OSError):
             os.rmdir(aside)
         return None
-    # Somebody was quicker, and has taken it anew meanwhile: it is put back, unless a third one has it by now.
+    # Another process was faster and has acquired it again: put it back, unless a third process has acquired it.
     with contextlib.suppress(OSError):
         _put_back(aside, lock)
     with contextlib.suppress(OSError):
@@ -163,7 +169,7 @@ def _take_over(lock: str, seen: os.stat_result) -> str | None:
 
 
 def _put_back(aside: str, lock: str) -> None:
-    """Rename without replacing: an empty directory would give way to another one."""
+    """Rename without replacing: a plain rename would replace another empty directory."""
     directory = os.open(os.path.dirname(lock) or ".", os.O_RDONLY)
     try:
         done = rename_with(RENAME_NOREPLACE, directory, os.path.basename(aside), directory, os.path.basename(lock))
@@ -181,7 +187,7 @@ class LeslieLease(Struct):
     released: bool = field(default=False)
 
     def still_held(self) -> bool:
-        """Tell whether it is; one that grows old is touched."""
+        """Tell whether the lock is still held; touch it before it grows stale."""
         try:
             self.held.check()
         except LockLostError:
@@ -189,26 +195,26 @@ class LeslieLease(Struct):
         return True
 
     def release(self) -> None:
-        """Let go, once."""
+        """Release the lock, once."""
         if not self.released:
             self.released = True
             self.held.release()
 
 
 class LeslieLocks(Struct, frozen=True):
-    """The locks beside the control files of one ``.leslie``, which may be gone: then nobody can be at it."""
+    """The locks beside the control files of one ``.leslie``. If that is gone, no process can use it."""
 
     directory: str
 
     def _may_be_there(self) -> bool:
-        """Tell whether the directory is there, or can't be looked at: then each lock says so."""
+        """Tell whether the directory exists or is unreadable; then each lock reports the error."""
         try:
             return is_directory(self.directory)
         except OSError:
             return True
 
     def acquire(self, names: Sequence[str]) -> Acquired:
-        """Take each lock, in the order of the names; one that is held is waited for as long as Leslie would wait."""
+        """Acquire each lock in the order of the names, and wait for a held one as long as Leslie would."""
         held: list[LeslieLease] = []
         busy: list[Busy] = []
         for name in names if self._may_be_there() else ():

@@ -1,7 +1,7 @@
-"""The three managed files that jp and plain share: units, checks, and edits of the parent.
+"""The three managed files that JP and the plain format share: units, checks, and edits of the parent.
 
-Validity is that of docs/design/formats/jp.md#validity: level 1, strictly, plus what its list adds. Invalid
-content is never written to either side, so everything a reader could stumble over is a `Fault` here, in words.
+Validity is defined in docs/design/formats/jp.md#validity: strict JSON, and the additions listed there. Invalid content
+is never written to either side, so everything that could break a reader is a `Fault` here, in words.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ EDITOR_FILES = (
     "*___jb_tmp___",  # JetBrains: before the rename
     "*___jb_old___",
 )
-"""Swap and backup files of editors; those that begin with a dot are ignored anyway."""
+"""Swap and backup files of editors; files that begin with a dot are ignored anyway."""
 
 _PARENT = "parent_id"
 _ENDED_WITH_THE_SOURCE = ("pinned_at", "archived_at", "expires_at")
-"""States of one conversation that a fork of it does not share."""
+"""Fields of a conversation that a fork does not inherit."""
 _LEADING_BASE = "config_delta"
 _EVENTS_EXPECTED = "an array of events, each with timestamp and type"
 
 
 _UNLIKE_RUST = re.compile(r"(?<= )-?(?:[0-9.]+e[-+][0-9]+|[0-9]{19,})(?=,?$)", re.MULTILINE)
-"""In indented JSON: what ends a line and isn't in quotes is no part of a text."""
+"""A number that Rust writes differently; in indented JSON it ends a line and is not in quotes."""
 _LEAST_WITHOUT = -5
 
 _KNOWN_BASES, _KNOWN_SIZE = 64, 64 << 10
-"""So many base configurations of so many bytes, the last ones, are not checked again."""
+"""The number and the greatest size in bytes of recent base configurations that are not checked again."""
 
 
 class _Event(msgspec.Struct):
-    """An element of events.json as far as every reader agrees on it; other keys are skipped."""
+    """The fields of an element of events.json that every reader agrees on; other keys are skipped."""
 
     timestamp: Any
     type: Any
@@ -73,24 +73,24 @@ _SORTED = msgspec.json.Encoder(order="sorted")
 
 
 class ManagedFiles(ABC):
-    """What jp and plain have in common.
+    """The common part of JP and the plain format.
 
-    ``ignore``: globs of files that are no extras, matched against the name below the conversation's
-    directory and against its last component.
+    ``ignore``: globs of files that are no extras, matched against the name below the directory of the conversation and
+    against its last component.
     """
 
     def __init__(self, ignore: tuple[str, ...] = ()) -> None:
         self.ignore = ignore
-        # One pattern: it is asked for every file of a scan.
+        # One pattern, because every file of a scan is matched.
         self._ignored = re.compile("|".join(map(translate, (*EDITOR_FILES, "*.tmp", *ignore))))
 
     @abstractmethod
     def parent_of(self, value: object) -> str | None:
-        """The id that a ``parent_id`` names, None where it is no accepted spelling of one."""
+        """Return the id that a ``parent_id`` states, None if its spelling is not accepted."""
 
     @property
     def places(self) -> None:
-        """Directories lie in each other."""
+        """None: directories are nested."""
         return
 
     @property
@@ -100,7 +100,7 @@ class ManagedFiles(ABC):
 
     @property
     def stream_files(self) -> tuple[str, ...]:
-        """JP's own order of writing: an interruption leaves a mix that can be read.
+        """The files in the order in which JP writes them: an interruption leaves a readable mix.
 
         See docs/design/formats/jp.md#legacy-stream.
         """
@@ -112,7 +112,7 @@ class ManagedFiles(ABC):
         return METADATA_FILE
 
     def unit_of(self, name: str) -> str | None:
-        """The unit of a file (docs/concepts.md#conversations); managed files are managed whatever the globs say."""
+        """Return the unit of a file (docs/concepts.md#conversations). The globs do not apply to managed files."""
         if name == METADATA_FILE:
             return METADATA
         if name in (BASE_FILE, EVENTS_FILE):
@@ -125,7 +125,7 @@ class ManagedFiles(ABC):
         return EXTRA + name
 
     def read_metadata(self, content: bytes) -> Metadata | Fault:
-        """An object with a readable ``last_activated_at``; keys of older JPs are fine.
+        """Read an object with a readable ``last_activated_at``; keys of older versions of JP are accepted.
 
         See docs/design/formats/jp.md#older-fields.
         """
@@ -144,40 +144,40 @@ class ManagedFiles(ABC):
         )
 
     def read_stream(self, contents: Mapping[str, StreamContent], *, events: bool) -> Stream | Fault:
-        """The stream of the files that are there; a fault in what is there goes before what is missing."""
+        """Read the stream of the given files. A fault in a file takes precedence over a missing file."""
         base = contents.get(BASE_FILE)
         if isinstance(base, bytes):
-            # Conversations that were begun with one configuration have the same bytes.
+            # Conversations with the same initial configuration have the same bytes.
             fault = _known_base_fault(base) if len(base) <= _KNOWN_SIZE else _base_fault(base)
             if fault is not None:
                 return fault
         content = contents.get(EVENTS_FILE)
         if content is None:
             return Fault(EVENTS_FILE, "no such file", "an array of events", incomplete=True)
-        found = _summary(content, events=events) if isinstance(content, bytes) else content
-        if isinstance(found, Fault):
-            return found
-        if base is None and (fault := _lacks_base(found)) is not None:
+        summary = _summary(content, events=events) if isinstance(content, bytes) else content
+        if isinstance(summary, Fault):
+            return summary
+        if base is None and (fault := _lacks_base(summary)) is not None:
             return fault
-        stream = Stream(count=found.count, last=_readable_time(found.last))
-        if found.events is None:
+        stream = Stream(count=summary.count, last=_readable_time(summary.last))
+        if summary.events is None:
             return stream
         if not isinstance(base, bytes):
-            return replace(stream, events=found.events[1:], base=found.events[0].content)
-        return replace(stream, events=found.events, base=_base_content(base))
+            return replace(stream, events=summary.events[1:], base=summary.events[0].content)
+        return replace(stream, events=summary.events, base=_base_content(base))
 
     def summarise(self, chunks: Iterable[bytes], *, events: bool) -> Summary | Fault:
-        """As `Format.summarise`, the same of any content as of its bytes at once."""
+        """Summarise as `Format.summarise`; the result is the same as for all bytes at once."""
         whole = Summary(0, None, None, () if events else None)
         elements: list[Event] = []
         try:
             for part, newlines in fragments(chunks):
-                found = _summarised(_load_fragment(part, newlines, whole.count), part if events else None)
-                elements += found.events or ()
+                summary = _summarised(_load_fragment(part, newlines, whole.count), part if events else None)
+                elements += summary.events or ()
                 whole = Summary(
-                    count=whole.count + found.count,
-                    first=whole.first if whole.count else found.first,
-                    last=found.last if found.count else whole.last,
+                    count=whole.count + summary.count,
+                    first=whole.first if whole.count else summary.first,
+                    last=summary.last if summary.count else whole.last,
                     events=None,
                 )
         except strict.InvalidContentError as error:
@@ -185,7 +185,7 @@ class ManagedFiles(ABC):
         return replace(whole, events=tuple(elements) if events else None)
 
     def with_parent(self, content: bytes, parent: str | None) -> bytes | None:
-        """As `Format.with_parent`; content that states the parent in any spelling stays as it is."""
+        """Edit the parent as `Format.with_parent`; content that states the parent in any spelling is unchanged."""
         try:
             value = strict.load_object(content)
         except strict.InvalidContentError:
@@ -202,15 +202,15 @@ class ManagedFiles(ABC):
         return serialised(value)
 
     def expires_ns(self, content: bytes) -> int | None:
-        """Both forms of timestamps (docs/design/formats/jp.md#timestamps); anything else never expires.
+        """Return the expiry in ns, from both forms of timestamps; any other value never expires.
 
-        See docs/design/formats/jp.md#edge-case-52.
+        See docs/design/formats/jp.md#timestamps and docs/design/formats/jp.md#edge-case-52.
         """
         value = strict.load_object(content).get("expires_at")
         return times.instant_ns(value) if isinstance(value, str) else None
 
     def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
-        """As `Format.cut_stream`; the base configuration stays, also as the first event.
+        """Cut as `Format.cut_stream`; the base configuration is kept, also as the first event.
 
         See docs/design/formats/jp.md#legacy-stream.
         """
@@ -223,10 +223,10 @@ class ManagedFiles(ABC):
         return {**contents, EVENTS_FILE: serialised(kept, errors="replace")}
 
     def unite_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:
-        """As `Format.unite_events`.
+        """Merge as `Format.unite_events`.
 
-        Programs write a file of events as a whole, each time alike. So what the other file was before something was
-        added is its beginning, up to some event, and its end: nobody has to have kept it.
+        Programs write a file of events as a whole, each time in the same form. So the former content of the other file
+        is its beginning up to some event, and its end. No copy of it is needed.
         """
         ours, theirs = _ends(edited), _ends(continued)
         (last, end), closing = ours[-1] if ours else (None, 0), continued[theirs[-1][1] :] if theirs else b""
@@ -236,9 +236,9 @@ class ManagedFiles(ABC):
         return None
 
     def forked_metadata(self, content: bytes, *, parent: str, title: str | None) -> bytes:
-        """As `Format.forked_metadata`: a new file, serialised as JP would, whatever the source's form.
+        """Return new metadata as `Format.forked_metadata`, serialised as by JP, whatever the form of the source.
 
-        Content that `read_metadata` accepts never fails here; anything else is a `ValueError`.
+        Content that `read_metadata` accepts never fails here. Other content raises `ValueError`.
         """
         source = strict.load_object(content)
         kept = {key: value for key, value in source.items() if key not in _ENDED_WITH_THE_SOURCE}
@@ -287,7 +287,7 @@ def _summary(content: bytes, *, events: bool) -> Summary | Fault:
 
 
 def _summarised(elements: list[_Event], content: bytes | None) -> Summary:
-    """Return what is needed of elements; ``content`` is what they were read from, where their values are asked for."""
+    """Return the summary of elements; ``content`` are the bytes of the elements if their values are needed."""
     return Summary(
         count=len(elements),
         first=elements[0].type if elements else None,
@@ -297,14 +297,14 @@ def _summarised(elements: list[_Event], content: bytes | None) -> Summary:
 
 
 def _load_events(content: bytes, before: int = 0) -> list[_Event]:
-    """The elements of an events.json, or `InvalidContentError` with the words for what is wrong with it.
+    """Return the elements of an events.json, or raise `InvalidContentError` with the reason in words.
 
-    ``before`` counts the elements that come before these.
+    ``before`` is the number of elements before these.
     """
     try:
         elements = _EVENTS.decode(content)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        # slow from here on: broken JSON is the better explanation, then the first element of the wrong shape
+        # The slow path: broken JSON explains more than the first element of a wrong shape.
         raise strict.InvalidContentError(_wrong_shape(strict.load(content), before)) from None
     strict.check_text(content)
     strict.check_nesting(content, objects=len(elements))
@@ -315,7 +315,7 @@ def _load_fragment(content: bytes, newlines: int, before: int) -> list[_Event]:
     try:
         return _load_events(content, before)
     except strict.InvalidContentError:
-        # Once more with the lines that come before, which the words speak of.
+        # Again with the lines before it, so that the message has the right line.
         return _load_events(b"\n" * newlines + content, before)
 
 
@@ -332,7 +332,10 @@ def _wrong_shape(value: object, before: int) -> str:
 
 
 def _lacks_base(events: Summary) -> Fault | None:
-    """Without base_config.json, the first element must carry it (docs/design/formats/jp.md#legacy-stream)."""
+    """Return a fault unless the first element carries the base configuration.
+
+    See docs/design/formats/jp.md#legacy-stream.
+    """
     if events.count and events.first == _LEADING_BASE:
         return None
     first = f"a first element whose type is {strict.kind(events.first)}" if events.count else "an empty array"
@@ -341,16 +344,17 @@ def _lacks_base(events: Summary) -> Fault | None:
 
 
 def _readable_time(time: object) -> str | None:
-    """The last element's time as JP shows it (docs/design/formats/jp.md#count-and-last-event):
-    as written, if it can be read.
+    """Return the time of the last element as JP shows it: as written, if it can be read.
+
+    See docs/design/formats/jp.md#count-and-last-event.
     """
     return time if isinstance(time, str) and times.is_readable(time) else None
 
 
 def _sequence(elements: Iterable[_Event], content: bytes) -> tuple[Event, ...]:
-    """The same events give the same values, in whichever form their times are written and their objects formatted."""
-    found = zip(elements, _ELEMENTS.decode(content), strict=True)
-    return tuple(Event(_id(known), _event_content(raw)) for known, raw in found)
+    """Return the events as values that do not depend on the form of their times and objects."""
+    pairs = zip(elements, _ELEMENTS.decode(content), strict=True)
+    return tuple(Event(_id(known), _event_content(raw)) for known, raw in pairs)
 
 
 def _id(event: _Event) -> str:
@@ -358,13 +362,13 @@ def _id(event: _Event) -> str:
 
 
 def _ends(content: bytes) -> list[tuple[str, int]]:
-    """Return each element of valid events, with where it ends."""
-    found = []
+    """Return each element of valid events, with the position of its end."""
+    ends = []
     at = 0
     for event, raw in zip(_EVENTS.decode(content), _ELEMENTS.decode(content), strict=True):
         at = content.index(b"{", at) + len(bytes(raw))
-        found.append((_id(event), at))
-    return found
+        ends.append((_id(event), at))
+    return ends
 
 
 def _event_content(raw: bytes | msgspec.Raw) -> str:
@@ -373,12 +377,12 @@ def _event_content(raw: bytes | msgspec.Raw) -> str:
         del value["timestamp"]
         return _named(_SORTED.encode(value))
     except msgspec.MsgspecError:
-        # Numbers out of range, and lone surrogates, can be in fields that no check looks at.
+        # Unchecked fields can have numbers out of range and lone surrogates.
         return _named(bytes(raw))
 
 
 def _base_content(content: bytes) -> str:
-    """Name a base configuration as the content of the event that it was in the legacy form."""
+    """Return the name of a base configuration, as the content of its event in the legacy form."""
     return _named(_SORTED.encode({"type": _LEADING_BASE, "delta": _OBJECT.decode(content)}))
 
 
@@ -397,9 +401,9 @@ def _word(value: object) -> str:
 
 
 def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> bytes:
-    """The bytes that JP writes for an object (docs/design/formats/jp.md#bytes).
+    """Return the bytes that JP writes for an object (docs/design/formats/jp.md#bytes).
 
-    A number that it can't read is a `ValueError`.
+    Raises `ValueError` for a number that JP can't read.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if not all(map(_is_alike, _numbers(value))):
@@ -410,24 +414,27 @@ def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> byt
 def _numbers(value: Any) -> Iterator[int | float]:
     left = [value]
     while left:
-        each = left.pop()
-        if isinstance(each, dict):
-            left.extend(each.values())
-        elif isinstance(each, list | tuple):
-            left.extend(each)
-        elif isinstance(each, int | float):
-            yield each
+        element = left.pop()
+        if isinstance(element, dict):
+            left.extend(element.values())
+        elif isinstance(element, list | tuple):
+            left.extend(element)
+        elif isinstance(element, int | float):
+            yield element
 
 
 def _is_alike(number: float) -> bool:
-    """Tell whether Python and Rust write a number alike."""
+    """Tell whether Python and Rust write a number in the same way."""
     if isinstance(number, int):
         return strict.fits(number)
     return "e" not in float.__repr__(number)
 
 
 def _as_rust_writes(number: re.Match[str]) -> str:
-    """A number as the library that JP has pinned writes it: five places need no exponent, and that has no zeros."""
+    """Return a number as the JSON library of JP writes it: without an exponent up to five decimal places.
+
+    An exponent has a sign and no leading zeros.
+    """
     text = number[0]
     if "e" not in text:
         if strict.fits(int(text)):

@@ -1,4 +1,4 @@
-"""A filtered copy of a stream for a fork: what of it is kept, so that JP can load it.
+"""Filters the elements of a stream for a fork, so that JP can load the result.
 
 See docs/design/formats/jp.md#stream.
 """
@@ -24,9 +24,9 @@ Element = dict[str, Any]
 def cut(elements: Sequence[Element], part: Part) -> list[Element]:
     """Return the elements of a part of a stream, without a leading base configuration.
 
-    ``--last`` counts turns from the end, the times are inclusive. Changes of the configuration before the part stay,
-    because they are in force in it. A request whose response was cut off, or the other way round, goes, and so does a
-    compaction whose turns aren't all where it counts them.
+    ``--last`` counts turns from the end; the times are inclusive. Configuration changes before the part are kept,
+    because they are in force in it. A request without its response is left out, as is a response without its request,
+    and a compaction whose turns are not all at the positions that it counts.
     """
     first = _start_of_last(elements, part.last) if part.last is not None else 0
     kept = [
@@ -36,12 +36,16 @@ def cut(elements: Sequence[Element], part: Part) -> list[Element]:
     ]
     whole_from_start = len(kept) == len(elements) or kept == list(elements[: len(kept)])
     turns = len(turn_starts(kept))
-    kept = [each for each in kept if _kind(each) != _COMPACTION or (whole_from_start and _counts(each, turns))]
+    kept = [
+        element_
+        for element_ in kept
+        if _kind(element_) != _COMPACTION or (whole_from_start and _counts(element_, turns))
+    ]
     return _paired(kept)
 
 
 def turn_starts(elements: Iterable[Element]) -> list[int]:
-    """Return where turns begin: at each ``turn_start``, and at each request of the user that none precedes."""
+    """Return the positions where turns begin: each ``turn_start``, and each user request without one before it."""
     starts = []
     announced = False
     for number, element in enumerate(elements):
@@ -87,7 +91,7 @@ def _counts(compaction: Element, turns: int) -> bool:
 
 
 def _paired(elements: list[Element]) -> list[Element]:
-    """Leave out requests without their response, and responses without their request; ids may repeat."""
+    """Leave out requests without their response and responses without their request; ids may repeat."""
     waiting: dict[tuple[str, object], list[int]] = {}
     paired: set[int] = set()
     for number, element in enumerate(elements):
@@ -98,4 +102,4 @@ def _paired(elements: list[Element]) -> list[Element]:
         elif waiting.get((kind, key)):
             paired |= {number, waiting[kind, key].pop(0)}
     kinds = {*_PAIRS, *_PAIRS.values()}
-    return [each for number, each in enumerate(elements) if _kind(each) not in kinds or number in paired]
+    return [element for number, element in enumerate(elements) if _kind(element) not in kinds or number in paired]

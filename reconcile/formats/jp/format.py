@@ -21,40 +21,40 @@ if TYPE_CHECKING:
 
 
 GREATEST_ID_NUMBER = 92233720368
-"""The greatest id: as nanoseconds it must fit a signed 64-bit integer."""
+"""The greatest number of an id: in nanoseconds it must fit a signed 64-bit integer."""
 
 _PREFIX = "jp-c"
 _ACCEPTED = re.compile(r"jp-c\+?0*(?P<decimal>[0-9]{1,11})(?:-[0-9a-z]+)?")
-"""With an optional workspace suffix, which JP does not compare either."""
+"""An optional workspace suffix is accepted; JP does not compare it either."""
 _DIRNAME = re.compile(r"(?P<decimal>0|[1-9][0-9]{0,10})(?:-.*)?", re.DOTALL)
 _DECIMAL = re.compile(r"(?P<decimal>0|[1-9][0-9]{0,10})")
 
 
 def id_from_number(number: int) -> str | None:
-    """The id of a number of deciseconds, None where JP could not hold it."""
+    """Return the id of a number of deciseconds, None if JP could not hold it."""
     return f"{_PREFIX}{number}" if 0 <= number <= GREATEST_ID_NUMBER else None
 
 
 def decimal_of(conversation: str) -> str:
-    """The number of an id, as text."""
+    """Return the number of an id, as text."""
     return conversation.removeprefix(_PREFIX)
 
 
 def id_from_text(text: str) -> str | None:
-    """The id that a text of JP's own grammar names: ``jp-c<decimal>``, with or without a suffix."""
+    """Return the id in a text of JP's own grammar: ``jp-c<decimal>``, with or without a suffix."""
     return _named(_ACCEPTED.fullmatch(text))
 
 
 def id_from_decimal(text: str) -> str | None:
-    """The id of a bare decimal."""
+    """Return the id of a bare decimal."""
     return _named(_DECIMAL.fullmatch(text))
 
 
 def id_from_dirname(name: str) -> str | None:
-    """The id that a directory's name carries.
+    """Return the id in the name of a directory.
 
-    ``0017528832001`` and ``+17528832001-x`` index as ids in JP but can never be loaded
-    (docs/design/formats/jp.md#directory-lookup): no ids here.
+    ``0017528832001`` and ``+17528832001-x`` are ids in JP's index but can never be loaded
+    (docs/design/formats/jp.md#directory-lookup). They are no ids here.
     """
     return _named(_DIRNAME.fullmatch(name))
 
@@ -67,12 +67,12 @@ _WHITE_SPACE = (
     "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-"""Unicode White_Space; `str.strip` without arguments also takes U+001C to U+001F."""
+"""Unicode White_Space; `str.strip` without arguments also strips U+001C to U+001F."""
 _SLUG_LIMIT = 60
-"""Code points that are kept, and bytes from which the name is cut at its last dash."""
+"""The number of code points that are kept, and the bytes from which the name is cut at its last dash."""
 
 _SLUGGED = {code: "-" for code in range(128) if not chr(code).isalnum()}
-"""What becomes of ASCII."""
+"""The replacements of ASCII characters."""
 
 _ALPHABETIC_MARKS = """
     345 363-36F 5B0-5BD 5BF 5C1-5C2 5C4-5C5 5C7 610-61A 64B-657 659-65F 670 6D6-6DC 6E1-6E4 6E7-6E8 6ED 711
@@ -104,7 +104,7 @@ See docs/design/formats/jp.md#alphabetic-marks.
 
 
 def dirname_of(decimal: str, title: str | None) -> str:
-    """The name of a conversation's directory: its number and, where anything is left of it, the slug."""
+    """Return the name of a conversation's directory: its number and, unless it is empty, the slug of its title."""
     if title is None:
         return decimal
     kept = title.strip(_WHITE_SPACE)[:_SLUG_LIMIT]
@@ -116,14 +116,14 @@ def dirname_of(decimal: str, title: str | None) -> str:
     if not slug:
         return decimal
     name = f"{decimal}-{slug}"
-    # JP measures the stored title, not the slug: a short title with many spaces loses its last word too
+    # JP measures the stored title, not the slug, so a short title with many spaces loses its last word too.
     if len(title.encode(errors="surrogatepass")) > _SLUG_LIMIT:
         name = name.rpartition("-")[0]
     return name
 
 
 def _is_alphanumeric(char: str) -> bool:
-    """Alphabetic (the derived property) or a number of any kind."""
+    """Tell whether a character is alphabetic (the derived property) or a number of any kind."""
     return char.isalnum() or (char > "\x7f" and char in _alphabetic_marks())
 
 
@@ -138,11 +138,11 @@ def _alphabetic_marks() -> frozenset[str]:
 _DECISECOND = 100_000_000
 """In nanoseconds."""
 _WHOLE_DIGITS = 10
-"""Of the ids up to September 2001; since then they have eleven."""
+"""The digits of ids up to September 2001; later ids have eleven."""
 
 
 class JpFormat(ManagedFiles):
-    """A conversation is ``jp-c<decimal>`` everywhere inside reconcile."""
+    """The format of JP. A conversation is ``jp-c<decimal>`` everywhere inside reconcile."""
 
     @property
     def name(self) -> str:
@@ -150,26 +150,29 @@ class JpFormat(ManagedFiles):
         return "jp"
 
     def id_of(self, dirname: str) -> str | None:
-        """JP's index rule without the two spellings that JP itself cannot load.
+        """Return the id by the index rule of JP, without the two spellings that JP itself can't load.
 
         See docs/design/formats/jp.md#directory-lookup.
         """
         return id_from_dirname(dirname)
 
     def parse_id(self, text: str) -> str | None:
-        """A full id, with or without a workspace suffix, a bare decimal, or a directory's name."""
+        """Return the id of a full id, with or without a workspace suffix, of a bare decimal, or of a directory name."""
         return id_from_text(text) or id_from_dirname(text)
 
     def is_whole(self, text: str) -> bool:
-        """A number of ten digits is an id of its own, not that of eleven digits which it begins.
+        """Tell whether a text is a complete id: ten digits are an id of their own, not the beginning of eleven.
 
         See docs/design/formats/jp.md#edge-case-12.
         """
-        found = id_from_text(text) or id_from_decimal(text)
-        return found is not None and len(decimal_of(found)) >= _WHOLE_DIGITS
+        conversation = id_from_text(text) or id_from_decimal(text)
+        return conversation is not None and len(decimal_of(conversation)) >= _WHOLE_DIGITS
 
     def parent_of(self, value: object) -> str | None:
-        """The four spellings of docs/concepts.md#whose-child-and-where: number, id, id with a suffix, decimal text."""
+        """Return the parent in any of four spellings: number, id, id with a suffix, decimal text.
+
+        See docs/concepts.md#whose-child-and-where.
+        """
         if isinstance(value, str):
             return id_from_text(value) or id_from_decimal(value)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -177,15 +180,15 @@ class JpFormat(ManagedFiles):
         return None
 
     def order(self, conversation: str) -> tuple[int, str]:
-        """By time of creation."""
+        """Sort by time of creation."""
         return (int(decimal_of(conversation)), "")
 
     def dirname(self, conversation: str, title: str | None) -> str:
-        """The name that JP would rename the directory to."""
+        """Return the name to which JP would rename the directory."""
         return dirname_of(decimal_of(conversation), title)
 
     def new_id(self, now_ns: int, taken: Collection[str]) -> str:
-        """The decisecond of creation, or the next one that nobody has."""
+        """Return the decisecond of creation as an id, or the next free number."""
         number = max(0, now_ns // _DECISECOND)
         while (conversation := id_from_number(number)) in taken:
             number += 1
@@ -194,5 +197,5 @@ class JpFormat(ManagedFiles):
         return conversation
 
     def lock_name(self, conversation: str) -> str | None:
-        """JP's own lock file, below ``locks/`` (docs/design/formats/jp.md#lock-files)."""
+        """Return JP's own lock file, below ``locks/`` (docs/design/formats/jp.md#lock-files)."""
         return f"{conversation}.lock"

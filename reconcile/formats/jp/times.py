@@ -1,4 +1,4 @@
-"""Timestamps in both forms that JP reads (docs/design/formats/jp.md#timestamps), made comparable."""
+"""Timestamps in both forms that JP reads, made comparable (docs/design/formats/jp.md#timestamps)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _WRITTEN_BY_JP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]
 
 
 def normalise(text: str) -> str | None:
-    """One spelling for each instant: ``2026-01-31 12:00:00.5``, UTC, no trailing zeros.
+    """Return one spelling for each instant: ``2026-01-31 12:00:00.5``, UTC, without trailing zeros.
 
-    Two readable timestamps are the same instant exactly if their normal forms are equal. Digits past the
-    ninth of the fraction are dropped, as JP does. None where JP would not read it.
+    Two readable timestamps are the same instant exactly if their normal forms are equal. Digits after the ninth of the
+    fraction are dropped, as in JP. None: JP would not read it.
     """
     match = _STORED.fullmatch(text)
     sign, hours, minutes = None, "00", "00"
@@ -41,7 +41,7 @@ def normalise(text: str) -> str | None:
 
 
 def is_readable(text: str) -> bool:
-    """Tell whether there is a normal form; quick for what JP writes itself."""
+    """Tell whether there is a normal form; fast for timestamps that JP writes."""
     if not _WRITTEN_BY_JP.fullmatch(text):
         return normalise(text) is not None
     try:
@@ -52,7 +52,7 @@ def is_readable(text: str) -> bool:
 
 
 def instant_ns(text: str) -> int | None:
-    """The instant in nanoseconds since the epoch; None where JP would not read it."""
+    """Return the instant in nanoseconds since the epoch; None if JP would not read it."""
     normal = normalise(text)
     if normal is None:
         return None
@@ -62,7 +62,7 @@ def instant_ns(text: str) -> int | None:
 
 
 def comparable(text: str) -> str:
-    """The normal form where there is one, else the text as it stands; quick for what JP writes itself."""
+    """Return the normal form, or the text itself if there is none; fast for timestamps that JP writes."""
     if _WRITTEN_BY_JP.fullmatch(text):
         return text.rstrip("0").rstrip(".")
     normal = normalise(text)

@@ -1,14 +1,14 @@
 """JSON as a JavaScript program reads and writes it: ``JSON.parse``, ``JSON.stringify(value, null, 2)``.
 
-Leslie and Claudesidian keep their data so; what is rebuilt for them must have the bytes that they would write.
-What differs from Python's own module:
+Leslie and Claudesidian write their data this way. Data that is rebuilt for them must have the bytes that they would
+write. The differences from Python's own module:
 
-- there is one type of number, a double: ``1.0`` is written as ``1``, ``12345678901234567890`` as what it is rounded to;
+- there is one type of number, a double: ``1.0`` is written as ``1``, ``12345678901234567890`` rounded;
 - keys that are array indices come first, ascending, in every object;
-- half of a surrogate pair may be in a text, and is written as an escape.
+- a text may contain half of a surrogate pair, which is written as an escape.
 
-Two things are stricter than in JavaScript, and an `InvalidContentError` each: bytes that are not UTF-8, which it would
-replace without a word, and nesting of more than `strict` allows, for which neither language has room without end.
+Two rules are stricter than in JavaScript, and raise `InvalidContentError`. Bytes must be UTF-8: JavaScript would
+replace others silently. Nesting is limited as in `strict`, because both languages have a limited stack.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _SAFE = 2**53
-"""Up to here every integer is a double."""
+"""Up to this number every integer is a double."""
 _LAST_INDEX = 2**32 - 2
 _INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NO_EXPONENT_FROM, _NO_EXPONENT_TO = -6, 21
-"""Between these the decimal point is where it belongs (ECMAScript, Number::toString)."""
+"""Between these powers of ten a number is written without an exponent (ECMAScript, Number::toString)."""
 
 
 def parse(content: bytes) -> Any:
-    """The value of a file, or `InvalidContentError` in words.
+    """Return the value of a file, or raise `InvalidContentError` with the reason in words.
 
-    Numbers are ``int`` where they are whole and a double holds them exactly, else ``float``; keys are in the order in
-    which JavaScript would go through them; of a key twice, the last value is at the first one's place.
+    Numbers are ``int`` if they are whole and a double holds them exactly, else ``float``. Keys have the order of
+    JavaScript. A repeated key has its last value at its first position.
     """
     strict.check_text(content)
     try:
@@ -51,17 +51,17 @@ def parse(content: bytes) -> Any:
     except RecursionError:
         raise strict.InvalidContentError(strict.TOO_DEEP) from None
     except ValueError:
-        strict.check_syntax(content)  # has the better words
+        strict.check_syntax(content)  # for its better message
         raise strict.InvalidContentError("invalid JSON") from None
     strict.check_nesting(content)
     return value
 
 
 def stringify(value: object) -> bytes:
-    """The bytes of ``JSON.stringify(value, null, 2)``; there is no newline at their end.
+    """Return the bytes of ``JSON.stringify(value, null, 2)``, without a newline at the end.
 
-    ``value`` is made of what `parse` returns, in any depth: dictionaries with texts as keys, lists, texts, numbers,
-    booleans and None.
+    ``value`` consists of the types that `parse` returns, in any depth: dictionaries with texts as keys, lists, texts,
+    numbers, booleans and None.
     """
     return "".join(_pieces(value)).encode()
 
@@ -72,14 +72,14 @@ def is_index(key: str) -> bool:
 
 
 def keys(names: Iterable[str]) -> list[str]:
-    """Keys in the order in which an object has them that got them in this order."""
-    found = list(names)
-    first = sorted({name for name in found if is_index(name)}, key=int)
-    return [*first, *(name for name in found if not is_index(name))] if first else found
+    """Return the keys of an object in the order of JavaScript, if they were added in this order."""
+    added = list(names)
+    first = sorted({name for name in added if is_index(name)}, key=int)
+    return [*first, *(name for name in added if not is_index(name))] if first else added
 
 
 def number(value: float) -> str:
-    """A number as JavaScript writes it into JSON, where those without end are null."""
+    """Return a number as JavaScript writes it into JSON; infinite numbers become null."""
     if isinstance(value, int) and abs(value) <= _SAFE:
         return str(value)
     if not isfinite(value := _double(value)):
@@ -104,17 +104,17 @@ def number(value: float) -> str:
 
 
 def text(value: str) -> str:
-    """A text in quotes, as JSON."""
+    """Return a text in quotes, as JSON."""
     quoted = encode_basestring(value)
     if not _SURROGATE.search(quoted):
         return quoted
-    # Two halves that stand together are one character.
+    # Two adjacent halves are one character.
     whole = quoted.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", whole)
 
 
 def _pieces(value: object) -> Iterator[str]:
-    """The parts of the text. Open containers are kept in a list: depth is no matter of Python's stack."""
+    """Yield the parts of the text. A list of open containers replaces recursion: the stack does not limit the depth."""
     opened: list[tuple[Iterator[tuple[str, object]], str]] = []
     while True:
         if isinstance(value, dict) and value:
@@ -123,21 +123,21 @@ def _pieces(value: object) -> Iterator[str]:
             opened.append((_led(members, len(opened) + 1), "}"))
         elif isinstance(value, list) and value:
             yield "["
-            opened.append((_led([("", each) for each in value], len(opened) + 1), "]"))
+            opened.append((_led([("", element) for element in value], len(opened) + 1), "]"))
         else:
             yield _scalar(value)
-        while opened and (found := next(opened[-1][0], None)) is None:
+        while opened and (member := next(opened[-1][0], None)) is None:
             _, close = opened.pop()
             yield f"\n{'  ' * len(opened)}{close}"
         if not opened:
             return
-        assert found is not None  # noqa: S101 - the loop has ended with one
-        lead, value = found
+        assert member is not None  # noqa: S101 - the loop has ended with one
+        lead, value = member
         yield lead
 
 
 def _led(members: list[tuple[str, object]], depth: int) -> Iterator[tuple[str, object]]:
-    """Members, each with what stands before it."""
+    """Yield the members, each with the text before it."""
     line = "\n" + "  " * depth
     for number, (label, value) in enumerate(members):
         yield (f",{line}{label}" if number else line + label), value
@@ -156,10 +156,10 @@ def _scalar(value: object) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if any("0" <= key[:1] <= "9" for key in found):
-        return {key: found[key] for key in keys(found)}
-    return found
+    members = dict(pairs)
+    if any("0" <= key[:1] <= "9" for key in members):
+        return {key: members[key] for key in keys(members)}
+    return members
 
 
 def _number(literal: str) -> float:

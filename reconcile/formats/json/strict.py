@@ -26,15 +26,15 @@ _NESTING = 127
 TOO_DEEP = f"JSON nested more than {_NESTING} levels deep"
 
 _LEAST, _GREATEST = -(2**63), 2**64 - 1
-"""What JP's reader takes for integers."""
+"""The range of integers that the reader of JP accepts."""
 
 _QUOTED = 40
-"""Characters of a quoted text in a message."""
+"""The greatest length of a quoted text in a message, in characters."""
 
 _ANY = msgspec.json.Decoder(msgspec.Raw)
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _CHUNK = 1 << 20
-"""Bytes that are looked at at a time: a stream may fill most of the memory by itself."""
+"""Bytes that are processed at a time: a stream may fill most of the memory."""
 _NO_BACKSLASH = re.compile(rb"[^\\]")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
@@ -48,7 +48,7 @@ _MESSAGE = re.compile(r"(?:JSON is malformed: )?(?P<detail>.*) \(byte (?P<byte>[
 
 
 class InvalidContentError(ValueError):
-    """Content that is not what it should be; ``found`` completes the sentence "found ..."."""
+    """Content that is invalid; ``found`` completes the sentence "found ..."."""
 
     def __init__(self, found: str) -> None:
         """Keep the words for the `Fault`."""
@@ -57,9 +57,9 @@ class InvalidContentError(ValueError):
 
 
 def check_text(content: bytes) -> None:
-    """Raise `InvalidContentError` unless every byte is part of valid UTF-8.
+    """Raise `InvalidContentError` unless the bytes are valid UTF-8.
 
-    JSON parsers that skip a field do not look at its text, so this is asked separately.
+    JSON parsers do not check the text of a field that they skip, so this is a separate check.
     """
     try:
         _decode(content)
@@ -72,10 +72,10 @@ def check_text(content: bytes) -> None:
 
 
 def check_nesting(content: bytes, objects: int = 1) -> None:
-    """Raise `InvalidContentError` if the content, valid JSON otherwise, is nested deeper than JP reads.
+    """Raise `InvalidContentError` if the content, otherwise valid JSON, is nested deeper than JP reads.
 
-    ``objects``: it is an array of so many objects, each of which has a bracket that none of the others is inside of.
-    Strings are cut out, the brackets are left, and each pass takes away the innermost level.
+    ``objects``: the content is an array of so many objects, each with at least one pair of brackets of its own. The
+    algorithm removes strings, keeps the brackets, and removes the innermost level in each pass.
     """
     if _has_few_brackets(content, _NESTING + max(objects, 1) - 1) or _is_shallow_array(content):
         return
@@ -93,14 +93,17 @@ def check_nesting(content: bytes, objects: int = 1) -> None:
 
 
 def _has_few_brackets(content: bytes, levels: int) -> bool:
-    """Each level is opened once, and brackets in strings only add to those: few can't be nested deeper than that."""
+    """Tell whether there are so few brackets that the nesting can't be deeper.
+
+    Each level has an opening bracket, and brackets in strings only add to their number.
+    """
     return (objects := content.count(b"{")) <= levels and objects + content.count(b"[") <= levels
 
 
 def _is_shallow_array(content: bytes) -> bool:
-    """Tell whether this is an array in which no element can be nested deep; a stream may have many events.
+    """Tell whether this is an array without a deeply nested element; a stream may have many events.
 
-    Not of a large one, which may have more elements than fit into memory.
+    Return False for a large array, whose elements may not fit into memory.
     """
     if len(content) > _CHUNK or not content.startswith(b"["):
         return False
@@ -112,10 +115,10 @@ def _is_shallow_array(content: bytes) -> bool:
 
 
 def _outside_strings(content: bytes) -> Iterator[bytes]:
-    """Yield what is no string in valid JSON, chunk by chunk."""
+    """Yield the parts of valid JSON outside of strings, chunk by chunk."""
     start, inside = 0, False
     while start < len(content):
-        # An escape is never cut in two: a run of backslashes ends in the same chunk, with what comes after it.
+        # An escape is never split: a run of backslashes and the next byte are in the same chunk.
         last = _NO_BACKSLASH.search(content, start + _CHUNK - 1)
         end = last.end() if last else len(content)
         parts = content[start:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
@@ -125,7 +128,7 @@ def _outside_strings(content: bytes) -> Iterator[bytes]:
 
 
 def _decode(content: bytes) -> None:
-    """Raise `UnicodeDecodeError` unless the content is UTF-8; at its very place, which a chunk alone can't tell."""
+    """Raise `UnicodeDecodeError` unless the content is UTF-8, with the position in the whole content."""
     if content.isascii():
         return
     decode = getincrementaldecoder("utf-8")().decode
@@ -150,10 +153,10 @@ def check_syntax(content: bytes) -> None:
 
 
 def load(content: bytes) -> object:
-    """The value of a small strict JSON file, order of keys kept.
+    """Return the value of a small strict JSON file, with its order of keys.
 
-    Beyond `check_syntax`, a key twice in the outermost object and numbers that no reader can hold are
-    `InvalidContentError`: what a reader makes of those depends on the reader.
+    In addition to `check_syntax`, a repeated key in the outermost object and numbers that no reader can hold raise
+    `InvalidContentError`: their meaning depends on the reader.
     """
     check_syntax(content)
     value = _loads(content)
@@ -163,7 +166,7 @@ def load(content: bytes) -> object:
 
 
 def load_object(content: bytes) -> dict[str, Any]:
-    """As `load`, for files that must hold one object."""
+    """Load a file as `load`, and raise `InvalidContentError` unless it holds one object."""
     value = load(content)
     if not isinstance(value, dict):
         raise InvalidContentError(kind(value))
@@ -171,7 +174,7 @@ def load_object(content: bytes) -> dict[str, Any]:
 
 
 def kind(value: object) -> str:
-    """What a parsed JSON value is, in words."""
+    """Return the kind of a parsed JSON value, in words."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -184,12 +187,12 @@ def kind(value: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text of unknown length for a message: in quotes, on one line, cut short."""
+    """Return a text of any length for a message: in quotes, on one line, cut short."""
     return json.dumps(text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…", ensure_ascii=False)
 
 
 class _Doubled(dict[str, Any]):
-    """An object of which one key was written twice; the last value counts."""
+    """An object with a repeated key; the last value counts."""
 
     key = ""
 
@@ -215,14 +218,15 @@ def _loads(content: bytes) -> object:
 
 
 def fits(number: int) -> bool:
-    """Tell whether JP's reader takes an integer for one; what is longer is a float to it."""
+    """Tell whether the reader of JP takes an integer for one; a longer number is a float to it."""
     return _LEAST <= number <= _GREATEST
 
 
 def as_float(text: str) -> float:
-    """What JP's reader makes of an integer that doesn't fit: the digits that do, times a power of ten.
+    """Return the float that the reader of JP makes of an integer that does not fit.
 
-    Both are rounded, so that this isn't always the nearest float. Raises `InvalidContentError`.
+    It is the digits that fit, times a power of ten. Both are rounded, so this is not always the nearest float. Raises
+    `InvalidContentError`.
     """
     digits = text.lstrip("-")
     known = digits[:20] if int(digits[:20]) <= _GREATEST else digits[:19]
@@ -257,7 +261,7 @@ _READER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_
 
 
 def _diagnosis(content: bytes, message: str) -> str:
-    """Words for content that the parser refused, the likely cause before the parser's own view."""
+    """Return words for content that the parser refused; a likely cause takes precedence over the parser's message."""
     if (known := known_damage(content)) is not None:
         return known
     if (surrogate := _lone_surrogate(content)) is not None:
@@ -271,7 +275,7 @@ def _diagnosis(content: bytes, message: str) -> str:
     if number := _NOT_A_NUMBER.match(content, max(0, at - 1)) or _NOT_A_NUMBER.match(content, at):
         return f"{number[0].decode()} in {_line(content, number.start())}, which is not JSON"
     if detail == "trailing characters":
-        at -= 1  # the parser has already stepped over the first of them
+        at -= 1  # the parser is already past the first of them
         detail = "something after the end of the value"
     elif detail.startswith("trailing comma"):
         at = len(content[:at].rstrip()) - 1  # the comma, not the bracket that it should not precede
@@ -279,7 +283,7 @@ def _diagnosis(content: bytes, message: str) -> str:
 
 
 def known_damage(content: bytes) -> str | None:
-    """The kinds of damage that have a name: crashes, merges and editors leave these."""
+    """Return the kind of a known damage, which crashes, merges and editors leave; None if there is none."""
     if not content:
         return "an empty file"
     if not content.strip():
@@ -319,19 +323,19 @@ def _column(content: bytes, at: int) -> int:
 
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<closed>"?)|(?P<opening>[\[{])|[\]}]', re.DOTALL)
-"""A string, or a bracket. Nothing is ever looked at twice: a string may be as long as the file."""
+"""A string, or a bracket. No byte is matched twice: a string may be as long as the file."""
 _SPACE = b" \t\r\n"
 _COMMA = re.compile(rb"[ \t\r\n]*,")
 
 
 def fragments(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield arrays that together hold the elements of one, each about as long as a chunk or as its largest element,
-    with how many newlines stand before it.
+    """Yield arrays that together hold the elements of one array, with the number of newlines before each.
 
-    Where one of them is no valid array, neither is the whole; elements that are no objects come in one piece.
+    Each is about as long as a chunk or as its largest element. If one of them is invalid, so is the whole. Elements
+    that are no objects come in one piece.
 
     Raises:
-        InvalidContentError: what begins is no array, or something comes after its end.
+        InvalidContentError: the content does not begin as an array, or continues after its end.
     """
     cutter = _Cutter()
     for chunk in chunks:
@@ -341,23 +345,22 @@ def fragments(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
 
 
 class _Cutter:
-    """What was read and not yet given away: ``buffer`` begins with the bracket, or the comma, before an element."""
+    """The data that was read and not yet yielded: ``buffer`` begins with the bracket or the comma before an element."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
         self._newlines = 0
         self._given = False
         self._seen = 0
-        """Bytes of the buffer that were looked at."""
+        """The number of bytes of the buffer that were searched."""
         self._depth = 0
         self._again_at = 0
-        """How long the buffer must be, once what has ended is taken, before a string is looked at again that isn't
-        closed yet."""
+        """The length of the buffer, without finished elements, at which an open string is searched again."""
         self._end: int | None = None
-        """Just before the bracket that closes the array, once it was seen."""
+        """The position of the bracket that closes the array, once it was seen."""
 
     def cut(self) -> Iterator[tuple[bytes, int]]:
-        """Yield what is complete: up to the last element that has ended."""
+        """Yield the complete part: up to the end of the last finished element."""
         if self._end is not None or len(self.buffer) < self._again_at:
             return
         if not self._depth and not self._opened():
@@ -366,7 +369,7 @@ class _Cutter:
             yield self._taken(at)
 
     def rest(self) -> Iterator[tuple[bytes, int]]:
-        """Yield the last elements; where the array isn't closed, they aren't valid, which says where."""
+        """Yield the last elements. If the array is not closed they are not valid, and their error has the position."""
         self._again_at = 0
         yield from self.cut()
         if not self._depth and self._end is None:
@@ -388,13 +391,13 @@ class _Cutter:
         if begin < 0:
             return False
         self._newlines += self.buffer.count(b"\n", 0, begin)
-        # In the place of the bracket: every fragment begins with what separates it from the one before.
+        # A comma replaces the bracket: every fragment begins with its separator.
         self.buffer[: begin + 1] = b","
         self._seen, self._depth = 1, 1
         return True
 
     def _look(self) -> int:
-        """Look at what is new; return where the last element that has ended ends, or 0."""
+        """Search new data, and return the end of the last finished element, or 0."""
         ended = 0
         for token in _TOKEN.finditer(self.buffer, self._seen):
             if token["closed"] == b"":
@@ -414,13 +417,13 @@ class _Cutter:
         return ended
 
     def _taken(self, end: int, *, closed: bool = True) -> tuple[bytes, int]:
-        found, before = bytes(self.buffer[:end]), self._newlines
-        comma = _COMMA.match(found)
-        body = found[: comma.end() - 1] + b"[" + found[comma.end() :] if comma else b"[0" + found
-        if comma and self._given and not found[comma.end() :].strip(_SPACE):
-            body = found.replace(b",", b"[,")
+        taken, before = bytes(self.buffer[:end]), self._newlines
+        comma = _COMMA.match(taken)
+        body = taken[: comma.end() - 1] + b"[" + taken[comma.end() :] if comma else b"[0" + taken
+        if comma and self._given and not taken[comma.end() :].strip(_SPACE):
+            body = taken.replace(b",", b"[,")
         self._given = True
-        self._newlines += found.count(b"\n")
+        self._newlines += taken.count(b"\n")
         del self.buffer[:end]
         self._seen -= end
         if self._end is not None:
