@@ -228,7 +228,7 @@ def repair_objectives(content: bytes) -> RepairedFile | None:
         old = _value_at(value, violation)
         new = _in_utc(old) if isinstance(old, str) else _NO_VALUE
         if new is _NO_VALUE:
-            new = _objective_value_instead(violation, value)
+            new = _objective_replacement(violation, value)
         _set_value(value, violation, new, words)
     repaired = read_objectives(written(value)) if document.violations else document
     if isinstance(repaired, ObjectivesDocument) and words and not repaired.violations:
@@ -246,7 +246,7 @@ def _united_objectives(content: bytes) -> United | None:
     return unite_objectives(ours, theirs, {})
 
 
-def _objective_value_instead(violation: Violation, value: Object) -> Any:
+def _objective_replacement(violation: Violation, value: Object) -> Any:
     times = [record.get("updated_at") for record in value["objectives"].values()]
     head = _head(violation, "objective_count", len(value["objectives"]), times)
     derived = {"thread_ids": [], "status": "active"}
@@ -274,7 +274,7 @@ def _with_values_repaired(document: Document, words: list[str]) -> Document:
     value = deepcopy(document.value)
     replayed = replay(document)
     for violation in document.damage:
-        _set_value(value, violation, _value_instead(violation, value, replayed), words)
+        _set_value(value, violation, _replacement(violation, value, replayed), words)
     derived = any(violation.path[0] == "relations" for violation in document.damage)
     if derived:
         raw = value.get("relations")
@@ -289,7 +289,7 @@ def _with_values_repaired(document: Document, words: list[str]) -> Document:
     return document if isinstance(repaired, Fault) else repaired
 
 
-def _value_instead(violation: Violation, value: Object, replayed: Replayed) -> Any:
+def _replacement(violation: Violation, value: Object, replayed: Replayed) -> Any:
     """Return the value to write for a violation; `_NO_VALUE` if nothing determines it."""
     path = violation.path
     old = _value_at(value, violation)
@@ -301,7 +301,7 @@ def _value_instead(violation: Violation, value: Object, replayed: Replayed) -> A
             thread in replayed.holes or replayed.courses[thread].fields.get("status") in (None, "active")
         ):
             return _NO_VALUE  # the log doesn't say it, or an agent would be started by it
-        return _field_instead(str(path[2]), value["threads"][thread], replayed.courses[thread])
+        return _field_replacement(str(path[2]), value["threads"][thread], replayed.courses[thread])
     if path[0] == "relations":
         return _NO_VALUE  # all of it is written again
     times = [entry.get("timestamp") for entry in value["operations"]]
@@ -321,7 +321,7 @@ def _head(violation: Violation, counted: str, count: int, times: list[Any]) -> A
     }.get(dotted(violation.path), _NO_VALUE)
 
 
-def _field_instead(key: str, record: Object, course: Course) -> Any:
+def _field_replacement(key: str, record: Object, course: Course) -> Any:
     if key == "tags":
         return None
     if course.fields.get(key):
