@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from reconcile.inspect.checks import CHECKERS, is_damaged, repair_sources
 from reconcile.inspect.doctor import examine
-from reconcile.model.policy import Quarantine
+from reconcile.model.policy import QuarantineRequest
 
 from ..context import find_ids, find_roots, format_here, open_session, policy_of, settings_of
 from ..options import common_options, options_of
@@ -67,7 +67,9 @@ def doctor(context: click.Context, repair: bool, quarantine: tuple[str, ...], me
     if quarantine:
 
         def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-            return replace(policy, request=Quarantine(tuple(dict.fromkeys(find_ids(session, world, quarantine)))))
+            return replace(
+                policy, request=QuarantineRequest(tuple(dict.fromkeys(find_ids(session, world, quarantine))))
+            )
 
         run_pass(context, adjust)
     options = options_of(context)

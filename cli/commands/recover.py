@@ -14,7 +14,7 @@ from reconcile.adapters.locate import locate_lost
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.lost_versions import lost_with_store
 from reconcile.engine.passes import Passes
-from reconcile.model.policy import Project
+from reconcile.model.policy import ProjectRequest
 from reconcile.planning.requests.recover import Offer, absent, coming, offers, remembering, taken_unasked
 
 from ..context import find_roots, fixed_format, open_session, policy_of, settings_of
@@ -98,7 +98,7 @@ def _locate(options: Options, source: str | None) -> Roots:
 
 def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], records: tuple[int, ...]) -> Policy:
     policy = policy_of(options, settings)
-    return replace(policy, request=Project(chosen, records=records))
+    return replace(policy, request=ProjectRequest(chosen, records=records))
 
 
 def _chosen(options: Options, offered: Offers, board: Board) -> tuple[str, ...]:

@@ -13,19 +13,19 @@ import click
 from msgspec.structs import replace
 
 from reconcile.engine.dispatch import plan_as_asked
-from reconcile.model.format import Part
+from reconcile.model.format import EventSelection
 from reconcile.model.options import Take
 from reconcile.model.plan import Plan
 from reconcile.model.policy import (
-    Branch,
     Children,
-    Collect,
-    Localize,
-    Project,
-    PutBack,
-    Remove,
-    Reparent,
-    TakeBack,
+    ForkRequest,
+    GcRequest,
+    LocalRequest,
+    ProjectRequest,
+    RemoveRequest,
+    RestoreRequest,
+    SetParentRequest,
+    UndoRequest,
 )
 
 from ..context import find_ids
@@ -72,11 +72,11 @@ def fork(
     if title is not None and any("\udc80" <= char <= "\udcff" for char in title):
         raise click.UsageError("--title: found bytes that are no UTF-8, expected text")
     now_ns = time.time_ns()
-    part = Part(parse_time(start, now_ns), parse_time(end, now_ns), last)
+    part = EventSelection(parse_time(start, now_ns), parse_time(end, now_ns), last)
 
     def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
         (source,) = find_ids(session, world, [conversation])
-        return replace(policy, request=Branch(source, part, title, local))
+        return replace(policy, request=ForkRequest(source, part, title, local))
 
     run_pass(context, adjust)
 
@@ -91,7 +91,7 @@ def gc(context: click.Context) -> None:
     """
 
     def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
-        return replace(policy, request=Collect(session.open_in_terminals(world)))
+        return replace(policy, request=GcRequest(session.open_in_terminals(world)))
 
     run_pass(context, adjust)
 
@@ -111,7 +111,7 @@ def local(context: click.Context, ids: tuple[str, ...]) -> None:
     def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
         chosen = tuple(dict.fromkeys(find_ids(session, world, ids)))
         _warn_of_history(session, world, chosen)
-        return replace(policy, request=Localize(chosen))
+        return replace(policy, request=LocalRequest(chosen))
 
     run_pass(context, adjust)
 
@@ -135,7 +135,7 @@ def project(context: click.Context, ids: tuple[str, ...], everything: bool, behi
 
     def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
         chosen = tuple(dict.fromkeys(find_ids(session, world, ids)))
-        return replace(policy, request=Project(chosen, everything, behind, ancestors))
+        return replace(policy, request=ProjectRequest(chosen, everything, behind, ancestors))
 
     run_pass(context, adjust)
 
@@ -185,7 +185,7 @@ def restore(context: click.Context, version: str) -> None:
     """
 
     def adjust(policy: Policy, _session: Session, _look: WorldState) -> Policy:
-        return replace(policy, request=PutBack(version))
+        return replace(policy, request=RestoreRequest(version))
 
     run_pass(context, adjust)
 
@@ -218,7 +218,7 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
             session.messages += [f"{text}: it was lost with a store, and is not listed any more" for text in dropped]
         chosen = find_ids(session, world, [text for text in ids if text not in dropped])
         _warn_of_history(session, world, chosen)
-        return replace(policy, request=Remove(tuple(dict.fromkeys(chosen)), children))
+        return replace(policy, request=RemoveRequest(tuple(dict.fromkeys(chosen)), children))
 
     run_pass(context, adjust, confirm="Remove them from both sides?")
 
@@ -236,7 +236,7 @@ def set_parent(context: click.Context, conversation: str, parent: str | None, no
 
     def adjust(policy: Policy, session: Session, world: WorldState) -> Policy:
         child, *parents = find_ids(session, world, [conversation, *([] if parent is None else [parent])])
-        return replace(policy, request=Reparent(child, parents[0] if parents else None))
+        return replace(policy, request=SetParentRequest(child, parents[0] if parents else None))
 
     run_pass(context, adjust)
 
@@ -264,7 +264,7 @@ def undo(context: click.Context, run: str | None) -> None:
         undone = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
         steps = step_counts(session.state.journal.steps(undone.id))
         print_message(options, f"undo of {undone.id}, {format_time(undone.started_ns)}: {undone.command} ({steps})")
-        return replace(policy, request=TakeBack(undone.id))
+        return replace(policy, request=UndoRequest(undone.id))
 
     # Without a terminal the command needs no confirmation: the vault keeps everything that an undo removes.
     run_pass(context, adjust, "Undo this run?" if is_interactive(options) else "")

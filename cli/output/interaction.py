@@ -89,9 +89,9 @@ def ask_about(policy: Policy, held: Iterable[Item]) -> Policy:
             if answer != "skip":
                 decisions[item.conversation] = Take(answer)
     if private:
-        from reconcile.model.policy import Project  # here: few runs ask
+        from reconcile.model.policy import ProjectRequest  # here: few runs ask
 
-    if private and isinstance(request, Project):
+    if private and isinstance(request, ProjectRequest):
         names = ", ".join(private)
         ancestors = click.confirm(f"\n{names}:\n  Project what is named above as well? It becomes public.")
         request = replace(request, ancestors=ancestors)

@@ -18,7 +18,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from reconcile.formats.fixed import FixedPlaces
-from reconcile.model.format import Entry, Mended
+from reconcile.model.format import DerivedRepair, Entry
 from reconcile.model.snapshot import Fault
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class NotesFormat(FixedPlaces):
 
     def mend(
         self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
-    ) -> tuple[Mended, ...]:
+    ) -> tuple[DerivedRepair, ...]:
         """The index as the notes say it; and on request, a heading for each note that is empty."""
         files = dict(found.files) if isinstance(found, Found) else {}
         for path, content in written.items():
@@ -96,7 +96,9 @@ class NotesFormat(FixedPlaces):
             elif "/" not in path:
                 files[path] = content
         empty = tuple(
-            Mended(f"empty:{path}", path, ("a heading",), b"", _heading(path), asked="somebody may want it empty")
+            DerivedRepair(
+                f"empty:{path}", path, ("a heading",), b"", _heading(path), asked="somebody may want it empty"
+            )
             for path, content in sorted(files.items())
             if path.endswith(".md") and not content
         )
@@ -104,7 +106,7 @@ class NotesFormat(FixedPlaces):
         index, before = index_of(files), files.get(INDEX)
         if not files or index == before:
             return empty
-        return (*empty, Mended(INDEX, INDEX, tuple(_differences(before or b"", index)), before, index))
+        return (*empty, DerivedRepair(INDEX, INDEX, tuple(_differences(before or b"", index)), before, index))
 
 
 def _heading(path: str) -> bytes:

@@ -21,7 +21,7 @@ from reconcile.state.vault import Version
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from reconcile.model.baseline import Baseline, Intent, Verb, Waiting, WorldState
+    from reconcile.model.baseline import Baseline, Intent, PendingRequest, Verb, WorldState
     from reconcile.model.plan import Action, Plan, Preserve
     from reconcile.planning.baseline_update import Changes
     from reconcile.state.database import State
@@ -150,7 +150,7 @@ def learned(changes: Changes, run: str | None) -> Fold:
 
 def explained(
     plan: Plan, outcome: Outcome, baseline: Baseline, ended: Collection[object]
-) -> dict[tuple[str, Verb], Waiting]:
+) -> dict[tuple[str, Verb], PendingRequest]:
     """Return the requests that a run has recorded and not carried out, each with what was in the way."""
     left = {deed.action.conversation: deed.message for deed in outcome.deeds.values() if deed.result is not Result.DONE}
     held = {item.conversation: item.message for item in plan.held}

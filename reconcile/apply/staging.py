@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconcile.fs.files import Fingerprint
     from reconcile.fs.mutations import Root
     from reconcile.index.adopted import Files
-    from reconcile.model.plan import Action, Expect, Write
+    from reconcile.model.plan import Action, Precondition, Write
     from reconcile.model.snapshot import Digest
     from reconcile.state.vault import Vault
 
@@ -111,7 +111,7 @@ class Stage(Struct, kw_only=True):
         self.durability.flush_all((), renamed)
         self.renamed = set()
 
-    def check(self, expect: Expect) -> os.stat_result | None:
+    def check(self, expect: Precondition) -> os.stat_result | None:
         """Look whether what an action expects is there, and return the status of a file.
 
         Raises:

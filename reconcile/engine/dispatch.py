@@ -9,7 +9,15 @@ from msgspec.structs import replace
 from reconcile.engine.run_history import find_run, past_run
 from reconcile.engine.version_names import NoVersionError, find_versions, kept_units
 from reconcile.errors import ReconcileError
-from reconcile.model.policy import Branch, Collect, Project, PutBack, Quarantine, Reparent, TakeBack
+from reconcile.model.policy import (
+    ForkRequest,
+    GcRequest,
+    ProjectRequest,
+    QuarantineRequest,
+    RestoreRequest,
+    SetParentRequest,
+    UndoRequest,
+)
 from reconcile.planning.context import RefusedError
 from reconcile.planning.decide import decide
 from reconcile.planning.filters import without_git
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     from reconcile.model.policy import Policy
 
 
-_OF_A_TREE = (Branch, Collect, Quarantine, Reparent)
+_OF_A_TREE = (ForkRequest, GcRequest, QuarantineRequest, SetParentRequest)
 """What is only asked of conversations."""
 
 
@@ -52,24 +60,26 @@ def plan_as_asked(session: Session, world: WorldState, policy: Policy, now_ns: i
             f"records of the format {session.format.name} are in no tree, and have no history of their own"
         )
     match policy.request:
-        case TakeBack(run):
+        case UndoRequest(run):
             past = past_run(session.state, find_run(session.state, run), session.project)
             return plan_undo(past, world, policy, session.rules, now_ns)
-        case PutBack(version):
+        case RestoreRequest(version):
             return _restored(session, version, world, policy, now_ns)
-        case Branch() | Quarantine():
+        case ForkRequest() | QuarantineRequest():
             return _on_a_board(session, policy.request, world, policy, now_ns)
         case _:
             return _planned(session, world, policy, now_ns)
 
 
-def _on_a_board(session: Session, request: Branch | Quarantine, world: WorldState, policy: Policy, now_ns: int) -> Plan:
+def _on_a_board(
+    session: Session, request: ForkRequest | QuarantineRequest, world: WorldState, policy: Policy, now_ns: int
+) -> Plan:
     board = decide(world.store, world.workspace, world.baseline, policy, session.rules, now_ns)
-    ids = request.ids if isinstance(request, Quarantine) else (request.id,)
+    ids = request.ids if isinstance(request, QuarantineRequest) else (request.id,)
     for unknown in [each for each in ids if each not in board.views]:  # asked for by a saved plan
         raise RequestError(f"{unknown} is on neither side any more")
     try:
-        if isinstance(request, Quarantine):
+        if isinstance(request, QuarantineRequest):
             again = " ".join(("reconcile doctor", *(f"--quarantine {each}" for each in request.ids)))
             return without_git(plan_quarantine(board, request.ids), policy.git_busy, again)
         return without_git(plan_branch(board, request, session.contents(board.views[request.id])[0]), policy.git_busy)
@@ -79,7 +89,7 @@ def _on_a_board(session: Session, request: Branch | Quarantine, world: WorldStat
 
 def _planned(session: Session, world: WorldState, policy: Policy, now_ns: int) -> Plan:
     baseline = world.baseline
-    if isinstance(policy.request, Project) and policy.request.records is not None:
+    if isinstance(policy.request, ProjectRequest) and policy.request.records is not None:
         records = [session.state.load(record) for record in policy.request.records]
         baseline = remembering(baseline, records, policy.request.ids)
     try:

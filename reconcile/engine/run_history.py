@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from reconcile.errors import ReconcileError
 from reconcile.model.baseline import IntentKind
-from reconcile.model.past_run import Kept, PastRun, Since, changed_since, taken_back
-from reconcile.model.plan import Action, Expect, Kind, Write
+from reconcile.model.past_run import LaterChanges, PastRun, SavedFile, changed_since, undone_runs
+from reconcile.model.plan import Action, Kind, Precondition, Write
 from reconcile.model.reasons import reason_of
 from reconcile.model.snapshot import Place, Side
 from reconcile.serialization.plan_json import place_from_json
@@ -92,7 +92,7 @@ def what_became(state: State) -> dict[str, dict[str, str | None]]:
     unfinished = {each.id: _unfinished(state, each) for each in runs if each.undoes is not None}
     became: dict[str, dict[str, str | None]] = {}
     for conversation, concerned in state.journal.concerned_since().items():
-        back = taken_back(concerned, undoes, {each for each in concerned if conversation in unfinished.get(each, ())})
+        back = undone_runs(concerned, undoes, {each for each in concerned if conversation in unfinished.get(each, ())})
         for run in concerned:
             became.setdefault(run, {})[conversation] = back.get(run)
     return became
@@ -141,7 +141,7 @@ def past_run(state: State, run: Run, project: str) -> PastRun:
     )
 
 
-def _since(state: State, run: str, project: str) -> Since:
+def _since(state: State, run: str, project: str) -> LaterChanges:
     later = {each.id: each for each in state.journal.runs() if each.id > run}
     projects = _projects(state)
     made_in = {each.id: projects.get(each.checkout) for each in later.values()}
@@ -201,17 +201,17 @@ def _action(step: Step) -> Action:
         bytes=record["bytes"],
         events=(record["events"]["before"], record["events"]["after"]) if record["events"] else None,
         expect=tuple(
-            Expect(place_from_json(each["path"]), each["size"], each["mtime_ns"], each["digest"])
+            Precondition(place_from_json(each["path"]), each["size"], each["mtime_ns"], each["digest"])
             for each in record["expect"]
         ),
     )
 
 
-def _kept(versions: tuple[Version, ...]) -> dict[Place, tuple[Kept, ...]]:
-    kept: dict[Place, tuple[Kept, ...]] = {}
+def _kept(versions: tuple[Version, ...]) -> dict[Place, tuple[SavedFile, ...]]:
+    kept: dict[Place, tuple[SavedFile, ...]] = {}
     for version in versions:
         if version.kind is VersionKind.FILE and version.conversation:
             place = Place(Side(version.side), version.path)
-            found = Kept(version.size, version.mtime_ns, version.xxh3, version.digest)
+            found = SavedFile(version.size, version.mtime_ns, version.xxh3, version.digest)
             kept[place] = (*kept.get(place, ()), found)
     return kept

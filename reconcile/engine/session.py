@@ -26,7 +26,7 @@ from reconcile.fs.locks import read_holder, run_lock
 from reconcile.fs.posix import process_lives
 from reconcile.index.adopted import rows_of
 from reconcile.model.baseline import WorldState
-from reconcile.model.policy import TakeBack
+from reconcile.model.policy import UndoRequest
 from reconcile.model.snapshot import Fault, Side, Unreadable
 from reconcile.model.units import Rules
 from reconcile.planning.decide import decide
@@ -371,7 +371,7 @@ class Session:
         """Return the run that a command takes back."""
         from reconcile.engine.run_history import find_run
 
-        return find_run(self.state, request.run).id if isinstance(request, TakeBack) else None
+        return find_run(self.state, request.run).id if isinstance(request, UndoRequest) else None
 
     def remember(
         self, plan: Plan, before: WorldState, after: WorldState, outcome: Outcome, whole: Whole | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconcile.engine.run_history import find_run
 from reconcile.errors import ReconcileError
 from reconcile.fs.hashing import chunks_of
-from reconcile.model.past_run import Kept, KeptUnit
+from reconcile.model.past_run import SavedFile, SavedUnit
 from reconcile.model.plan import Note
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, STREAM, WHOLE, Fault, Metadata, Side
@@ -97,7 +97,7 @@ def _origin(version: Version) -> tuple[str | None, Side, str]:
 class Restorable(NamedTuple):
     """What can be written again of the versions that were named; ``notes`` say what else stays in the vault."""
 
-    units: tuple[KeptUnit, ...]
+    units: tuple[SavedUnit, ...]
     notes: tuple[Note, ...]
 
 
@@ -153,7 +153,7 @@ def _with_companions(state: State, versions: Iterable[Version], form: Format) ->
 def _newest(unit: str, places: list[dict[str, Version]], vault: Vault, form: Format) -> Restorable:
     """Return the newest valid version of a unit, and a note on every other one that was kept."""
     contents = {tuple(sorted((name, each.digest) for name, each in files.items())): files for files in places}
-    valid: list[tuple[dict[str, Version], KeptUnit]] = []
+    valid: list[tuple[dict[str, Version], SavedUnit]] = []
     invalid: list[tuple[dict[str, Version], NoVersionError]] = []
     for files in sorted(contents.values(), key=_age, reverse=True):
         try:
@@ -186,16 +186,16 @@ def _note_other(version: Version, does: str, command: str) -> Note:
     )
 
 
-def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> KeptUnit:
+def _unit(unit: str, files: dict[str, Version], vault: Vault, form: Format) -> SavedUnit:
     contents_of = {name: _content(each, vault, form) for name, each in files.items()}
     partial = unit == STREAM and _lacks_its_base(contents_of, form)
     facts = _facts(unit, {form.stream_files[0]: b"{}", **contents_of} if partial else contents_of, form)
     any_of_them = next(iter(files.values()))
-    return KeptUnit(
+    return SavedUnit(
         conversation=any_of_them.conversation,
         unit=unit,
         dirname=_origin(any_of_them)[2].rpartition("/")[2],
-        files={name: Kept(each.size, each.mtime_ns, each.xxh3, each.digest) for name, each in files.items()},
+        files={name: SavedFile(each.size, each.mtime_ns, each.xxh3, each.digest) for name, each in files.items()},
         partial=partial,
         title=facts.title if isinstance(facts, Metadata) else None,
     )

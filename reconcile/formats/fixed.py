@@ -16,7 +16,7 @@ from reconcile.model.snapshot import EXTRA, METADATA, Fault, Metadata, ParentKin
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from reconcile.model.format import Entry, Mended, Part, Places, StreamContent, Summary
+    from reconcile.model.format import DerivedRepair, Entry, EventSelection, Places, StreamContent, Summary
     from reconcile.model.snapshot import Stream
 
 _ROOT = ParentRef(ParentKind.ROOT)
@@ -140,7 +140,7 @@ class FixedPlaces(ABC):
         """Return None: records never expire."""
         return None
 
-    def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:  # noqa: ARG002
+    def cut_stream(self, contents: Mapping[str, bytes], part: EventSelection) -> dict[str, bytes]:  # noqa: ARG002
         """Return no files: there are no streams."""
         return {}
 
@@ -183,6 +183,6 @@ class FixedPlaces(ABC):
         found: object,  # noqa: ARG002
         written: Mapping[str, bytes | None],  # noqa: ARG002
         wanted: Collection[str] = (),  # noqa: ARG002
-    ) -> tuple[Mended, ...]:
+    ) -> tuple[DerivedRepair, ...]:
         """Return no repairs: no data is derived, unless a format overrides this."""
         return ()

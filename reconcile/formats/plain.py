@@ -18,7 +18,7 @@ from reconcile.model.snapshot import Event, Fault, Metadata, ParentKind, ParentR
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from reconcile.model.format import Part, StreamContent
+    from reconcile.model.format import EventSelection, StreamContent
 
 _DECISECOND = 100_000_000
 _NAME = re.compile(r"[^.\x00-\x1f\x7f-\x9f/\ud800-\udfff][^\x00-\x1f\x7f-\x9f/\ud800-\udfff]*")
@@ -90,7 +90,7 @@ class PlainFormat(ManagedFiles):
         """Return the same as in JP; a fork of unreadable content has only its parent and title."""
         return super().forked_metadata(content if _is_object(content) else b"{}", parent=parent, title=title)
 
-    def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
+    def cut_stream(self, contents: Mapping[str, bytes], part: EventSelection) -> dict[str, bytes]:
         """Return the same as in JP; content without events is kept as a whole."""
         stream = super().read_stream({**contents, BASE_FILE: b"{}"}, events=False)
         return dict(contents) if isinstance(stream, Fault) else super().cut_stream(contents, part)

@@ -23,7 +23,7 @@ from reconcile.errors import ReconcileError
 from reconcile.library.change_plan import has_moves, plan_change, plan_conversation, stated_parent, store_copy
 from reconcile.library.errors import ChangedError, HasChildrenError, PersistError, UnreadableError, children_error
 from reconcile.library.loading import read_stored
-from reconcile.model.policy import Children, Remove
+from reconcile.model.policy import Children, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Partition, Side
 from reconcile.planning.context import RefusedError
@@ -190,7 +190,7 @@ class FileSystemBackend:
         how = Children(removal.strategy.value) if removal.strategy is not None else Children.REFUSE
         for _ in range(_TRIES):
             world = self._index.refresh()
-            policy = replace(self._index.current_policy(), request=Remove((conversation,), how))
+            policy = replace(self._index.current_policy(), request=RemoveRequest((conversation,), how))
             try:
                 plan = make_plan(world.store, world.workspace, world.baseline, policy, rules, self._clock_ns())
             except RefusedError as error:

@@ -89,7 +89,7 @@ class AsideRecord(Struct, frozen=True):
     workspace: Digest | None
 
 
-class Outdated(Struct, frozen=True):
+class OutdatedContent(Struct, frozen=True):
     """The side with the older content of a unit by the order of commits, with the digests of both contents."""
 
     side: Side
@@ -97,7 +97,7 @@ class Outdated(Struct, frozen=True):
     workspace: Digest
 
 
-class Committed(Struct, frozen=True):
+class CommittedPlace(Struct, frozen=True):
     """A directory of the workspace that HEAD has at the same place, and the store in another partition.
 
     ``older`` is the side whose partition came first by the order of commits; None if that is unknown. ``since`` names
@@ -119,7 +119,7 @@ class Verb(StrEnum):
     RESOLVE = "resolve"
 
 
-class Waiting(Struct, frozen=True):
+class PendingRequest(Struct, frozen=True):
     """A pending request for one conversation in this checkout.
 
     ``value``: the new parent, the side to take, or the treatment of the children of a removal. ``before``: the earlier
@@ -162,10 +162,10 @@ class Baseline(Struct, frozen=True):
     tombstones: Mapping[str, frozenset[Digest]] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord] = field(default_factory=dict)
     renames: frozenset[tuple[Side, str]] = frozenset()
-    waiting: Mapping[tuple[str, Verb], Waiting] = field(default_factory=dict)
+    waiting: Mapping[tuple[str, Verb], PendingRequest] = field(default_factory=dict)
     former: Mapping[str, Intent] = field(default_factory=dict)
-    outdated: Mapping[tuple[str, str], Outdated] = field(default_factory=dict)
-    committed: Mapping[str, Committed] = field(default_factory=dict)
+    outdated: Mapping[tuple[str, str], OutdatedContent] = field(default_factory=dict)
+    committed: Mapping[str, CommittedPlace] = field(default_factory=dict)
 
     def superseded(self, conversation: str, unit: str, digest: Digest | None) -> bool:
         """Return whether the history has a newer content of the unit.

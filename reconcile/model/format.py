@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Event, Fault, Metadata, Stream
 
 
-class Part(Struct, frozen=True):
+class EventSelection(Struct, frozen=True):
     """The part of a stream that a fork keeps: events of a range of times (ns, inclusive), or the ``last`` turns."""
 
     from_ns: int | None = None
@@ -53,7 +53,7 @@ class Entry(Enum):
     FOREIGN = auto()
 
 
-class Mended(Struct, frozen=True):
+class DerivedRepair(Struct, frozen=True):
     """A repair of derived data: a file is rebuilt or removed, or directories are created.
 
     Paths are below the side's root. ``path`` gets ``content`` (None: it is removed) if it still has the bytes of
@@ -110,7 +110,7 @@ class Places(Protocol):
 
     def mend(
         self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
-    ) -> tuple[Mended, ...]:
+    ) -> tuple[DerivedRepair, ...]:
         """Return the repairs of derived data in the workspace that is out of date.
 
         ``found`` is the result of the format's reader (`Snapshot.found`). ``written`` are the files that a plan changes
@@ -177,7 +177,7 @@ class Format(Protocol):
     def expires_ns(self, content: bytes) -> int | None:
         """Return the time of expiry in valid metadata, in ns; None for never."""
 
-    def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
+    def cut_stream(self, contents: Mapping[str, bytes], part: EventSelection) -> dict[str, bytes]:
         """Return the files of a part of a valid stream; the whole stream is unchanged, byte for byte."""
 
     def unite_events(self, edited: bytes, continued: bytes, was: Callable[[bytes], bool]) -> bytes | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Digest, Place
 
 
-class Kept(Struct, frozen=True):
+class SavedFile(Struct, frozen=True):
     """One file before a run replaced or removed it; ``vault`` is the name of its object in the vault."""
 
     size: int
@@ -39,13 +39,13 @@ class PastRun(Struct, frozen=True):
 
     id: str
     steps: tuple[Action, ...]
-    kept: Mapping[Place, tuple[Kept, ...]] = field(default_factory=dict)
+    kept: Mapping[Place, tuple[SavedFile, ...]] = field(default_factory=dict)
     remembered: Mapping[str, ConversationRecord] = field(default_factory=dict)
-    since: Since = field(default_factory=lambda: Since({}, frozenset()))
+    since: LaterChanges = field(default_factory=lambda: LaterChanges({}, frozenset()))
     is_undo: bool = False
 
 
-class KeptUnit(Struct, frozen=True):
+class SavedUnit(Struct, frozen=True):
     """One unit of a conversation in the vault: its files by name, and the name of their directory.
 
     ``partial``: the run did not replace the unit's other files, and they stay unchanged. ``title``: from the metadata.
@@ -54,12 +54,12 @@ class KeptUnit(Struct, frozen=True):
     conversation: str
     unit: str
     dirname: str
-    files: Mapping[str, Kept]
+    files: Mapping[str, SavedFile]
     partial: bool = False
     title: str | None = None
 
 
-class Since(Struct, frozen=True):
+class LaterChanges(Struct, frozen=True):
     """Later changes of a run's conversations: the newest run that ``changed`` each, and those already ``undone``.
 
     ``gone``: runs that can't be undone, because their checkout no longer exists.
@@ -70,7 +70,7 @@ class Since(Struct, frozen=True):
     gone: frozenset[str] = frozenset()
 
 
-def taken_back(
+def undone_runs(
     runs: Sequence[str], undoes: Mapping[str, str | None], unfinished: Collection[str] = frozenset()
 ) -> dict[str, str]:
     """Return the runs that were undone for a conversation, each with the run that undid it.
@@ -93,7 +93,7 @@ def changed_since(
     undoes: Mapping[str, str | None],
     unfinished: Mapping[str, Collection[str]],
     reach: Mapping[str, Collection[str]] = MappingProxyType({}),
-) -> Since:
+) -> LaterChanges:
     """Return the changes of later runs for each conversation of a run.
 
     ``concerned`` has the later runs by conversation, oldest first. ``unfinished`` has the conversations for which a run
@@ -104,11 +104,11 @@ def changed_since(
     changed: dict[str, str] = {}
     undone = set()
     for conversation, later in concerned.items():
-        undone_by = taken_back(later, undoes, {other for other in later if conversation in unfinished.get(other, ())})
+        undone_by = undone_runs(later, undoes, {other for other in later if conversation in unfinished.get(other, ())})
         remaining = [other for other in later if other not in undone_by and undoes[other] not in (run, *later)]
         remaining = [other for other in remaining if conversation in reach.get(other, (conversation,))]
         if run in undone_by:
             undone.add(conversation)
         elif remaining:
             changed[conversation] = remaining[-1]
-    return Since(changed, frozenset(undone))
+    return LaterChanges(changed, frozenset(undone))

@@ -13,7 +13,7 @@ from reconcile.model.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.model.baseline import AsideRecord, ConversationRecord, Intent, Verb, Waiting
+    from reconcile.model.baseline import AsideRecord, ConversationRecord, Intent, PendingRequest, Verb
     from reconcile.model.reasons import Reason
     from reconcile.model.snapshot import Digest, Place
 
@@ -50,7 +50,7 @@ class Write(Struct, frozen=True):
     kept: str | None = None
 
 
-class Expect(Struct, frozen=True):
+class Precondition(Struct, frozen=True):
     """A precondition of an action: a place holds this file, or nothing (``digest`` None)."""
 
     place: Place
@@ -87,7 +87,7 @@ class Action(Struct, frozen=True, kw_only=True):
     bytes: int = 0
     events: tuple[int, int] | None = None
     needs: tuple[str, ...] = ()
-    expect: tuple[Expect, ...] = ()
+    expect: tuple[Precondition, ...] = ()
     touches: tuple[str, ...] = ()
     together: str | None = None
     words: tuple[str, ...] = ()
@@ -98,16 +98,16 @@ class Action(Struct, frozen=True, kw_only=True):
     """For `Kind.REBUILD`: stale locks, which are removed by acquiring and releasing them."""
 
     @property
-    def inside(self) -> tuple[Expect, ...]:
+    def inside(self) -> tuple[Precondition, ...]:
         """The preconditions inside the target's directory: for a removal, the files that it removes."""
         return tuple(expect for expect in self.expect if self._is_inside(expect))
 
     @property
-    def beside(self) -> tuple[Expect, ...]:
+    def beside(self) -> tuple[Precondition, ...]:
         """The preconditions elsewhere: for a removal, the copies that must remain."""
         return tuple(expect for expect in self.expect if not self._is_inside(expect))
 
-    def _is_inside(self, expect: Expect) -> bool:
+    def _is_inside(self, expect: Precondition) -> bool:
         place = expect.place
         return place == self.target or (
             place.side is self.target.side and place.path.startswith(f"{self.target.path}/")
@@ -202,7 +202,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Conversations that were left out because another program is writing them."""
     put_off: frozenset[str] = frozenset()
     """Conversations with actions that wait for the end of a git operation or of a program's work."""
-    waiting: tuple[tuple[tuple[str, Verb], Waiting | None], ...] = ()
+    waiting: tuple[tuple[tuple[str, Verb], PendingRequest | None], ...] = ()
     """Changes of pending requests, written to the journal before the actions; None removes the entry."""
 
     @property

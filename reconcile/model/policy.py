@@ -15,7 +15,7 @@ from reconcile.model.options import Diverged, Layout, Missing, Prefer, StreamRul
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.model.format import Part
+    from reconcile.model.format import EventSelection
     from reconcile.model.options import Take
 
 
@@ -27,25 +27,25 @@ class Children(StrEnum):
     PROMOTE = "promote"
 
 
-class TakeBack(Struct, frozen=True):
+class UndoRequest(Struct, frozen=True):
     """``undo``: revert the changes of the run with the id ``run``."""
 
     run: str
 
 
-class PutBack(Struct, frozen=True):
+class RestoreRequest(Struct, frozen=True):
     """``restore``: restore a version; ``version`` is ``ID@RUN[:unit]`` or a prefix of a digest."""
 
     version: str
 
 
-class Localize(Struct, frozen=True):
+class LocalRequest(Struct, frozen=True):
     """``local``: keep conversations out of the workspace of every checkout."""
 
     ids: tuple[str, ...]
 
 
-class Project(Struct, frozen=True):
+class ProjectRequest(Struct, frozen=True):
     """``project``: put conversations into the workspace; ``ancestors`` includes their private ancestors.
 
     ``everything``: all conversations that aren't local. ``behind``: also replace every older version that is set aside.
@@ -59,55 +59,55 @@ class Project(Struct, frozen=True):
     records: tuple[int, ...] | None = None
 
 
-class Remove(Struct, frozen=True):
+class RemoveRequest(Struct, frozen=True):
     """``rm``: remove conversations from both sides."""
 
     ids: tuple[str, ...]
     children: Children = Children.REFUSE
 
 
-class Reparent(Struct, frozen=True):
+class SetParentRequest(Struct, frozen=True):
     """``set-parent``: make a conversation a child of ``parent``, or a root (None)."""
 
     id: str
     parent: str | None
 
 
-class Collect(Struct, frozen=True):
+class GcRequest(Struct, frozen=True):
     """``gc``: remove expired conversations, except those in ``active``, which JP has open in a terminal."""
 
     active: tuple[str, ...] = ()
 
 
-class Branch(Struct, frozen=True):
+class ForkRequest(Struct, frozen=True):
     """``fork``: create a child of ``id`` with a part of its events; without ``title`` it gets the source's."""
 
     id: str
-    part: Part
+    part: EventSelection
     title: str | None = None
     local: bool = False
 
 
-class Quarantine(Struct, frozen=True):
+class QuarantineRequest(Struct, frozen=True):
     """``doctor --quarantine``: move the unreadable files of conversations into the trash."""
 
     ids: tuple[str, ...]
 
 
-TreeEdit: TypeAlias = Localize | Project | Remove | Reparent | Collect
+TreeEdit: TypeAlias = LocalRequest | ProjectRequest | RemoveRequest | SetParentRequest | GcRequest
 """Requests that change a normal run of the planner; the others replace it."""
-Request: TypeAlias = TakeBack | PutBack | Branch | Quarantine | TreeEdit
+Request: TypeAlias = UndoRequest | RestoreRequest | ForkRequest | QuarantineRequest | TreeEdit
 
 COMMANDS: Final = {
-    TakeBack: "undo",
-    PutBack: "restore",
-    Localize: "local",
-    Project: "project",
-    Remove: "rm",
-    Reparent: "set-parent",
-    Collect: "gc",
-    Branch: "fork",
-    Quarantine: "doctor",
+    UndoRequest: "undo",
+    RestoreRequest: "restore",
+    LocalRequest: "local",
+    ProjectRequest: "project",
+    RemoveRequest: "rm",
+    SetParentRequest: "set-parent",
+    GcRequest: "gc",
+    ForkRequest: "fork",
+    QuarantineRequest: "doctor",
 }
 """The command of each request."""
 
@@ -129,7 +129,7 @@ class Policy(Struct, frozen=True):
     below: frozenset[str] = frozenset()
     decisions: Mapping[str, Take] = field(default_factory=dict)
     mend: frozenset[str] = frozenset()
-    """Ids of the repairs that are done only on request (`Mended.asked`)."""
+    """Ids of the repairs that are done only on request (`DerivedRepair.asked`)."""
     git_busy: str | None = None
     path_limit: int = 3_800
     """The limit of a path below the workspace's ``conversations/``, in bytes."""

@@ -19,7 +19,7 @@ from reconcile.planning.rules.views import PLACE, views_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from reconcile.model.baseline import AsideRecord, Baseline, Waiting
+    from reconcile.model.baseline import AsideRecord, Baseline, PendingRequest
     from reconcile.model.plan import Action, Plan
     from reconcile.model.snapshot import Copy, Digest, Snapshot
     from reconcile.model.units import Rules
@@ -41,7 +41,7 @@ class Changes(Struct):
     intents: dict[str, Intent | None] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord | None] = field(default_factory=dict)
     tombstones: dict[str, tuple[Digest, ...] | None] = field(default_factory=dict)
-    waiting: Mapping[tuple[str, Verb], Waiting | None] = field(default_factory=dict)
+    waiting: Mapping[tuple[str, Verb], PendingRequest | None] = field(default_factory=dict)
     store_identity: str | None = None
     store_lost: bool = False
     """The store that other checkouts know is no more."""
@@ -109,7 +109,7 @@ def _fold_requests(snapshots: tuple[Snapshot, Snapshot], run: _Run, plan: Plan, 
     there = {copy.conversation for snapshot in snapshots for copy in snapshot.copies}.union(baseline.agreed)
     views = views_of(*snapshots, baseline, rules, {each for each, _ in baseline.waiting if each in there})
     put_off = plan.put_off.union(conversation for conversation, _ in run.unwritten)
-    ended: dict[tuple[str, Verb], Waiting | None] = {}
+    ended: dict[tuple[str, Verb], PendingRequest | None] = {}
     for (conversation, verb), waiting in baseline.waiting.items():
         view = views.get(conversation)
         parent = changes.parents.get(conversation, baseline.parents.get(conversation))

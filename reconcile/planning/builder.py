@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconcile.model.names import CHILDREN
-from reconcile.model.plan import Action, Expect, Kind, Write
+from reconcile.model.plan import Action, Kind, Precondition, Write
 from reconcile.model.snapshot import WHOLE, File, Place, joined
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class Draft:
 
     def create(self, step: Step, target: Node, puts: Sequence[Put], after: Iterable[int] = ()) -> int:
         """Make a directory with these files; several sources may feed it."""
-        index = self._write(step, target, puts, (), after, [Expect(target.place, 0, 0, None)])
+        index = self._write(step, target, puts, (), after, [Precondition(target.place, 0, 0, None)])
         self._placed[target] = index
         return index
 
@@ -227,7 +227,7 @@ class Draft:
         puts: Sequence[Put],
         gone: tuple[str, ...],
         after: Iterable[int],
-        expect: list[Expect],
+        expect: list[Precondition],
     ) -> int:
         needs = set(after) | self._path_needs(target)
         origins = [(put.origin, put.file.name) for put in puts if put.origin is not None]
@@ -276,7 +276,7 @@ class Draft:
             needs,
             source=source,
             target=node.place,
-            expect=(*metadata, Expect(node.place, 0, 0, None)),
+            expect=(*metadata, Precondition(node.place, 0, 0, None)),
             touches=node.inhabitants(),
         )
         self._placed[node] = index
@@ -351,7 +351,7 @@ class Draft:
         removes: tuple[Place, ...] = (),
         mtime_ns: int | None = None,
         bytes: int = 0,  # noqa: A002 - the word of the plan
-        expect: tuple[Expect, ...] = (),
+        expect: tuple[Precondition, ...] = (),
         touches: Iterable[str] = (),
         together: str | None = None,
         makes: tuple[Place, ...] = (),
@@ -429,10 +429,10 @@ def _ends(step: Step, target: Node, puts: Sequence[Put]) -> tuple[Place | None, 
     return (origin.place if origin else None), target.place
 
 
-def _expect_file(node: Node, file: File) -> Expect:
-    return Expect(node.file(file.name), file.size, file.mtime_ns, file.digest or "")
+def _expect_file(node: Node, file: File) -> Precondition:
+    return Precondition(node.file(file.name), file.size, file.mtime_ns, file.digest or "")
 
 
-def _expect_current(node: Node, name: str) -> Expect:
+def _expect_current(node: Node, name: str) -> Precondition:
     file = node.files.get(name)
-    return _expect_file(node, file) if file else Expect(node.file(name), 0, 0, None)
+    return _expect_file(node, file) if file else Precondition(node.file(name), 0, 0, None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reconcile.model.baseline import AsideRecord, Baseline, Intent, Verb
-    from reconcile.model.format import Mended
+    from reconcile.model.format import DerivedRepair
     from reconcile.model.options import Take
     from reconcile.model.policy import Policy
     from reconcile.model.reasons import Reason
@@ -126,7 +126,7 @@ class Board(Struct, kw_only=True):
     """Directories that should not be there, by side and path, with the conversations that lay below them."""
     edits: Edits = field(default_factory=Edits)
     """What a command asks for besides."""
-    mended: tuple[Mended, ...] = ()
+    mended: tuple[DerivedRepair, ...] = ()
     """Derived data of the workspace that is made again before anything else."""
     due: frozenset[tuple[str, ...]] | None = None
     """What a plain run would do, where a command limits itself: what else its result makes due is done with it."""

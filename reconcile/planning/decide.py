@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.options import Take
-from reconcile.model.policy import Project
+from reconcile.model.policy import ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.model.units import units_of
@@ -134,7 +134,7 @@ def _decide_one(board: Board, view: View) -> None:
 def _recovers(policy: Policy) -> bool:
     if policy.request is None:
         return False
-    return isinstance(policy.request, Project) and policy.request.records is not None
+    return isinstance(policy.request, ProjectRequest) and policy.request.records is not None
 
 
 def _presence(board: Board, view: View) -> Presence:

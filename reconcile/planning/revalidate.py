@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.baseline import WorldState
-    from reconcile.model.plan import Action, Expect, Item, Plan, Write
+    from reconcile.model.plan import Action, Item, Plan, Precondition, Write
     from reconcile.model.snapshot import File, Place, Side
 
 
@@ -145,11 +145,11 @@ def _moved(place: Place, moves: Iterable[Action]) -> Place:
     return place
 
 
-def _is_there(file: File | None, wanted: Expect | Write) -> bool:
+def _is_there(file: File | None, wanted: Precondition | Write) -> bool:
     return file is not None and (file.size, file.mtime_ns, file.digest) == (wanted.size, wanted.mtime_ns, wanted.digest)
 
 
-def _change(expect: Expect, present: Mapping[Place, File]) -> str:
+def _change(expect: Precondition, present: Mapping[Place, File]) -> str:
     """Say what is there instead of what an action expects; nothing where it is as expected."""
     file = present.get(expect.place)
     if expect.digest is None:

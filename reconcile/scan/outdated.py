@@ -22,7 +22,7 @@ from reconcile.fs.files import read_files
 from reconcile.fs.git import Git, GitError
 from reconcile.fs.git_state import checkout_top
 from reconcile.fs.hashing import digest
-from reconcile.model.baseline import Committed, Outdated
+from reconcile.model.baseline import CommittedPlace, OutdatedContent
 from reconcile.model.names import CHILDREN
 from reconcile.model.snapshot import ARCHIVE, TRASH, Partition, Side, is_archived, joined
 from reconcile.planning.rules.commit_order import PARTITION, Change, Commits, Order
@@ -46,7 +46,7 @@ _PARTITIONS = {ARCHIVE: Partition.ARCHIVE, TRASH: Partition.TRASH}
 
 def outdated_of(
     doubts: Sequence[Doubt], conversations: Mapping[Side, str], fmt: Format, kept: KeptHistory
-) -> dict[tuple[str, str], Outdated]:
+) -> dict[tuple[str, str], OutdatedContent]:
     """Return the older sides of those that git knows, by conversation and unit.
 
     ``conversations`` are the directories of both sides.
@@ -60,7 +60,9 @@ def outdated_of(
         return {}
 
 
-def committed_of(parted: Sequence[View], conversations: str, fmt: Format, kept: KeptHistory) -> dict[str, Committed]:
+def committed_of(
+    parted: Sequence[View], conversations: str, fmt: Format, kept: KeptHistory
+) -> dict[str, CommittedPlace]:
     """Return what git says of directories that the store has in another partition, of those that HEAD has there.
 
     HEAD has a directory where it has its metadata. ``conversations`` is the workspace's directory of them.
@@ -90,7 +92,7 @@ def committed_of(parted: Sequence[View], conversations: str, fmt: Format, kept: 
             here, there = there, here
         order = commits.order((key, PARTITION), here, there, at_head=True)
         since = "+".join(sorted(commits.since((key, PARTITION), here)))
-        committed[key] = Committed(places[key], older.get(order) if order is not None else None, since)
+        committed[key] = CommittedPlace(places[key], older.get(order) if order is not None else None, since)
     return committed
 
 
@@ -113,7 +115,7 @@ class _Witness:
         self._kept = kept
         self._digests: dict[str, Digest] = {}
 
-    def hear(self, doubts: Sequence[Doubt]) -> dict[tuple[str, str], Outdated]:
+    def hear(self, doubts: Sequence[Doubt]) -> dict[tuple[str, str], OutdatedContent]:
         committed = self._committed(doubts)
         if not committed:
             return {}
@@ -132,7 +134,7 @@ class _Witness:
             if order is not None:
                 side = Side.WORKSPACE if order is Order.OLDER else Side.STORE
                 assert doubt.store.raw and doubt.workspace.raw  # noqa: S101, PT018 - they are valid
-                found[doubt.key] = Outdated(side, doubt.store.raw, doubt.workspace.raw)
+                found[doubt.key] = OutdatedContent(side, doubt.store.raw, doubt.workspace.raw)
         return found
 
     def _committed(self, doubts: Sequence[Doubt]) -> dict[FileOf, _Pair]:

@@ -11,22 +11,22 @@ from pydantic import ValidationError
 
 from reconcile.errors import ReconcileError
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
-from reconcile.model.format import Part
+from reconcile.model.format import EventSelection
 from reconcile.model.options import Layout, Prefer, Take
-from reconcile.model.plan import Action, Expect, Heading, Item, Kind, Note, Plan, Preserve, Write
+from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan, Precondition, Preserve, Write
 from reconcile.model.policy import (
-    Branch,
     Children,
-    Collect,
-    Localize,
+    ForkRequest,
+    GcRequest,
+    LocalRequest,
     Policy,
-    Project,
-    PutBack,
-    Quarantine,
-    Remove,
-    Reparent,
+    ProjectRequest,
+    QuarantineRequest,
+    RemoveRequest,
     Request,
-    TakeBack,
+    RestoreRequest,
+    SetParentRequest,
+    UndoRequest,
 )
 from reconcile.model.reasons import reason_of
 from reconcile.serialization.plan_json import FORMAT, place_from_json
@@ -154,25 +154,25 @@ def _policy(layout: str, model: PolicyModel) -> Policy:
 def _request(model: RequestModel | None) -> Request | None:
     match model:
         case UndoModel():
-            return TakeBack(model.run)
+            return UndoRequest(model.run)
         case RestoreModel():
-            return PutBack(model.version)
+            return RestoreRequest(model.version)
         case LocalModel():
-            return Localize(tuple(model.ids))
+            return LocalRequest(tuple(model.ids))
         case ProjectModel():
             records = None if model.records is None else tuple(model.records)
-            return Project(tuple(model.ids), model.everything, model.behind, model.ancestors, records)
+            return ProjectRequest(tuple(model.ids), model.everything, model.behind, model.ancestors, records)
         case RemoveModel():
-            return Remove(tuple(model.ids), Children(model.children))
+            return RemoveRequest(tuple(model.ids), Children(model.children))
         case ReparentModel():
-            return Reparent(model.id, model.parent)
+            return SetParentRequest(model.id, model.parent)
         case ForkModel():
-            part = Part(model.part.from_ns, model.part.until_ns, model.part.last)
-            return Branch(model.id, part, model.title, model.local)
+            part = EventSelection(model.part.from_ns, model.part.until_ns, model.part.last)
+            return ForkRequest(model.id, part, model.title, model.local)
         case QuarantineModel():
-            return Quarantine(tuple(model.ids))
+            return QuarantineRequest(tuple(model.ids))
         case CollectModel():
-            return Collect(tuple(model.active))
+            return GcRequest(tuple(model.active))
         case None:
             return None
 
@@ -214,7 +214,8 @@ def _action(model: ActionModel) -> Action:
         events=(model.events.before, model.events.after) if model.events else None,
         needs=tuple(model.needs),
         expect=tuple(
-            Expect(place_from_json(expect.path), expect.size, expect.mtime_ns, expect.digest) for expect in model.expect
+            Precondition(place_from_json(expect.path), expect.size, expect.mtime_ns, expect.digest)
+            for expect in model.expect
         ),
         touches=tuple(model.touches),
         together=model.together,

@@ -16,7 +16,7 @@ from reconcile.model.snapshot import Place, Side
 
 if TYPE_CHECKING:
     from reconcile.model.baseline import AsideRecord, Intent
-    from reconcile.model.plan import Action, Expect, Item, Plan, Preserve, Write
+    from reconcile.model.plan import Action, Item, Plan, Precondition, Preserve, Write
     from reconcile.model.policy import Policy, Request
 
 FORMAT: Final = "reconcile.plan/1"
@@ -135,7 +135,7 @@ def item_to_json(item: Item) -> Json:
     }
 
 
-def _expect(expect: Expect) -> Json:
+def _expect(expect: Precondition) -> Json:
     return {
         "path": place_to_json(expect.place),
         "size": expect.size,

@@ -17,8 +17,8 @@ from reconcile.model.baseline import (
     ConversationRecord,
     Intent,
     IntentKind,
+    PendingRequest,
     Verb,
-    Waiting,
 )
 from reconcile.model.snapshot import METADATA, Side
 from reconcile.state.connection import encoded, select
@@ -50,7 +50,7 @@ class Fold(Struct, frozen=True, kw_only=True):
     intents: Mapping[str, Intent | None] = field(default_factory=dict)
     asides: Mapping[tuple[str, str], AsideRecord | None] = field(default_factory=dict)
     tombstones: Mapping[str, Collection[Digest] | None] = field(default_factory=dict)
-    waiting: Mapping[tuple[str, Verb], Waiting | None] = field(default_factory=dict)
+    waiting: Mapping[tuple[str, Verb], PendingRequest | None] = field(default_factory=dict)
     run: str | None = None
     store_identity: str | None = None
     store_lost: bool = False
@@ -152,11 +152,11 @@ def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> froze
 
 def _load_waiting(
     connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None
-) -> dict[tuple[str, Verb], Waiting]:
+) -> dict[tuple[str, Verb], PendingRequest]:
     sql = """SELECT conversation, verb, value, before, along, store, workspace, run, why
         FROM waiting WHERE checkout = ?"""
     return {
-        (each, Verb(verb)): Waiting(value, before, tuple(json.loads(along)), *rest)
+        (each, Verb(verb)): PendingRequest(value, before, tuple(json.loads(along)), *rest)
         for each, verb, value, before, along, *rest in _about(connection, only, sql, checkout)
     }
 
@@ -434,7 +434,7 @@ def _save_tombstones(connection: sqlite3.Connection, fold: Fold) -> None:
 
 
 def _save_waiting(
-    connection: sqlite3.Connection, checkout: int, waiting: Mapping[tuple[str, Verb], Waiting | None]
+    connection: sqlite3.Connection, checkout: int, waiting: Mapping[tuple[str, Verb], PendingRequest | None]
 ) -> None:
     ended = [(checkout, each, verb.value) for (each, verb), found in waiting.items() if found is None]
     sql = "DELETE FROM waiting WHERE checkout = ? AND conversation = ? AND verb = ?"

@@ -48,15 +48,15 @@ RIGHT = {"MemoryStorage", "in_memory", "mend"}
 OLD_NAMES: dict[str, str] = {
     "cli": "look onwards told worded",
     "cli/commands": "asked board called each found look standing tell",
-    "reconcile/adapters": "found leftovers look",
+    "reconcile/adapters": "found leftovers",
     "reconcile/apply": "asked asking deed found halves hear look looked",
     "reconcile/engine": "asked board each found look loose met recalled remembered tell usual",
-    "reconcile/formats": "alike called each found leftovers look made memory mend mended mine tell theirs torn",
+    "reconcile/formats": "alike called each found leftovers look made memory mended mine tell theirs torn",
     "reconcile/fs": "given",
     "reconcile/index": "asked found look looked looks made settled sweep",
     "reconcile/inspect": "board theirs",
     "reconcile/library": "memory spot",
-    "reconcile/model": "found mended",
+    "reconcile/model": "found",
     "reconcile/planning": (
         "agreed alike asked asking board doomed each found joining kin look looked made memory mended "
         "remembered settled spot standing torn unsettled whereabouts"

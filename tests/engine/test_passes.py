@@ -20,7 +20,7 @@ from reconcile.engine.session import Session
 from reconcile.model.baseline import IntentKind
 from reconcile.model.options import Prefer
 from reconcile.model.plan import Kind
-from reconcile.model.policy import Localize
+from reconcile.model.policy import LocalRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from tests.support.trouble import hold
@@ -163,7 +163,7 @@ def another_session(it: Watched) -> Session:
 
 def test_after_another_process_has_been_at_work_here_everything_is_looked_at(it: Watched) -> None:
     with another_session(it) as session:
-        policy = replace(POLICY, request=Localize((IDS[5],)))
+        policy = replace(POLICY, request=LocalRequest((IDS[5],)))
         look = session.look()
         session.apply(plan_as_asked(session, look, policy), look, "local")
     found = taken_up(it)
@@ -209,7 +209,7 @@ def test_what_was_done_in_another_checkout_concerns_its_conversations(it: Watche
 
 
 def test_what_became_local_in_another_checkout_is_local_here(it: Watched, elsewhere: Session) -> None:
-    once(elsewhere, replace(POLICY, request=Localize((IDS[5],))))
+    once(elsewhere, replace(POLICY, request=LocalRequest((IDS[5],))))
     found = taken_up(it)
     assert (found.full, set(found.conversations), kinds(found)) == (False, {IDS[5]}, list[Kind]())
     assert [item.reason for item in found.plan.aside] == [Reason.LOCAL_PRESENT]

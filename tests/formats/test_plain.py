@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.formats import get_format
-from reconcile.model.format import Part, Summary
+from reconcile.model.format import EventSelection, Summary
 from reconcile.model.snapshot import Event, Fault, Metadata, ParentKind, ParentRef, Stream
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def test_any_bytes_are_valid(content: bytes) -> None:
     both = {"events.json": b"[]", "base_config.json": content}
     assert PLAIN.read_stream(both, events=False) == Stream(0, None, None)
     assert PLAIN.expires_ns(content) is None
-    assert PLAIN.cut_stream({"events.json": content}, Part(last=1)) == {"events.json": content}
+    assert PLAIN.cut_stream({"events.json": content}, EventSelection(last=1)) == {"events.json": content}
     forked = PLAIN.read_metadata(PLAIN.forked_metadata(content, parent="ROOT_A", title="Title"))
     assert isinstance(forked, Metadata)
     assert (forked.title, forked.parent.id) == ("Title", "ROOT_A")

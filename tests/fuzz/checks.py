@@ -36,7 +36,7 @@ from reconcile.fs.locks import read_holder
 from reconcile.fs.posix import process_lives
 from reconcile.index.stat_cache import Index, make_row
 from reconcile.inspect.checks import CHECKERS
-from reconcile.model.format import Part
+from reconcile.model.format import EventSelection
 from reconcile.model.snapshot import Fault, Metadata, ParentKind, ParentRef, Stream
 from reconcile.serialization.plan_file import PlanFileError, read_plan
 from reconcile.serialization.plan_json import plan_to_json
@@ -199,10 +199,16 @@ def events(content: bytes) -> None:
             part_of(contents, found, part)
 
 
-PARTS = (Part(), Part(last=0), Part(last=1), Part(from_ns=1769860800 * 10**9), Part(until_ns=0))
+PARTS = (
+    EventSelection(),
+    EventSelection(last=0),
+    EventSelection(last=1),
+    EventSelection(from_ns=1769860800 * 10**9),
+    EventSelection(until_ns=0),
+)
 
 
-def part_of(contents: dict[str, bytes], whole: Stream, part: Part) -> None:
+def part_of(contents: dict[str, bytes], whole: Stream, part: EventSelection) -> None:
     """A part of a stream is one that can be read, and no longer than the whole; far numbers can't be written."""
     try:
         kept = JP.read_stream(JP.cut_stream(contents, part), events=True)

@@ -10,19 +10,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
-from reconcile.model.format import Part
+from reconcile.model.format import EventSelection
 from reconcile.model.options import Layout, Prefer, Take
 from reconcile.model.policy import (
-    Branch,
     Children,
-    Collect,
-    Localize,
+    ForkRequest,
+    GcRequest,
+    LocalRequest,
     Policy,
-    Project,
-    PutBack,
-    Remove,
-    Reparent,
-    TakeBack,
+    ProjectRequest,
+    RemoveRequest,
+    RestoreRequest,
+    SetParentRequest,
+    UndoRequest,
 )
 from reconcile.serialization.plan_json import plan_to_json
 from tests.support.building import agreed_on, here, plan_of, stored
@@ -90,9 +90,11 @@ def plans() -> list[Any]:
     newer = one.replace("[1]", "[1 2]")
     asked = Policy(only=frozenset({"jp-c1"}), below=frozenset({"jp-c2"}), decisions={"jp-c1": Take.BOTH})
     requests = (
-        TakeBack("run"), PutBack("jp-c1@run:stream"), Localize(("jp-c1",)), Project(("jp-c1",), ancestors=True),
-        Remove(("jp-c1",), Children.CASCADE), Reparent("jp-c2", "jp-c1"), Collect(("jp-c1",)),
-        Project(("jp-c1",), records=(1, 2)), Branch("jp-c1", Part(1, None, 2), "Fork", local=True),
+        UndoRequest("run"), RestoreRequest("jp-c1@run:stream"), LocalRequest(("jp-c1",)),
+        ProjectRequest(("jp-c1",), ancestors=True),
+        RemoveRequest(("jp-c1",), Children.CASCADE), SetParentRequest("jp-c2", "jp-c1"), GcRequest(("jp-c1",)),
+        ProjectRequest(("jp-c1",), records=(1, 2)),
+        ForkRequest("jp-c1", EventSelection(1, None, 2), "Fork", local=True),
     )  # fmt: skip
     made = [
         plan_of(stored(), here(one, two)),

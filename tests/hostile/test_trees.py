@@ -16,7 +16,7 @@ from reconcile.apply.outcome import Result
 from reconcile.engine.dispatch import plan_as_asked
 from reconcile.engine.session import Session
 from reconcile.fs.dirfd import Directory
-from reconcile.model.policy import Localize, Policy
+from reconcile.model.policy import LocalRequest, Policy
 from tests.support.world import LONG_AGO, SECOND, append, contents, events, files, listing, set_key, write_conversation
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def test_what_comes_after_the_plan_fails_with_its_name(world: World, name: str, 
     at = world.workspace / NAME / ".cache" / name
     with Session(roots, str(world.state)) as session:
         look = session.look()
-        plan = plan_as_asked(session, look, Policy(request=Localize((f"jp-c{NUMBER}",))))
+        plan = plan_as_asked(session, look, Policy(request=LocalRequest((f"jp-c{NUMBER}",))))
         at.parent.mkdir()
         (os.mkfifo if name == "pipe" else os.mkdir)(at)
         outcome, _ = session.apply(plan, look, "local")

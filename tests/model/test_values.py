@@ -14,7 +14,7 @@ from reconcile.model.baseline import (
     IntentKind,
     records_of,
 )
-from reconcile.model.format import Part
+from reconcile.model.format import EventSelection
 from reconcile.model.snapshot import METADATA, STREAM
 from tests.support.building import agreed_on, here, plan_of, stored
 
@@ -36,8 +36,10 @@ def test_a_summary_counts_states_steps_and_what_is_left() -> None:
 
 
 def test_a_part_is_whole_where_nothing_limits_it() -> None:
-    assert Part().whole
-    assert not any(part.whole for part in (Part(from_ns=0), Part(until_ns=0), Part(last=0)))
+    assert EventSelection().whole
+    assert not any(
+        part.whole for part in (EventSelection(from_ns=0), EventSelection(until_ns=0), EventSelection(last=0))
+    )
 
 
 def test_everything_that_is_remembered_of_a_conversation_and_nothing_of_others() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import LOST, AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.options import Diverged, Take
-from reconcile.model.policy import Children, Localize, Policy, Project, Remove
+from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Foreign, Side, Snapshot
 from tests.support.building import agreed_on, here, plan_of, stored, view_of
@@ -75,18 +75,18 @@ def test_of_what_leaves_nothing_is_set_aside() -> None:
     newer, older = A.replace("[1]", "[1 2]"), A.replace("stream 09:00", "stream 09:30")
     behind = plan([newer], [older], agreed_on(newer, Z))
     assert [each[:2] for each in said(behind.aside)] == [(STREAM, Reason.BEHIND_ASIDE)]
-    leaves = plan([newer], [older], agreed_on(newer, Z), Policy(request=Localize(("jp-c1",))))
+    leaves = plan([newer], [older], agreed_on(newer, Z), Policy(request=LocalRequest(("jp-c1",))))
     assert (leaves.aside, leaves.held, [action.reason for action in leaves.actions]) == ((), (), [Reason.LOCALIZED])
 
 
 def test_of_what_leaves_an_edit_on_both_sides_is_still_a_conflict() -> None:
     ours, theirs = (A.replace('"A"', f'"{title}"') for title in ("B", "C"))
-    found = plan([ours], [theirs], policy=Policy(request=Localize(("jp-c1",))))
+    found = plan([ours], [theirs], policy=Policy(request=LocalRequest(("jp-c1",))))
     assert notes(found) == [("jp-c1", Reason.CONFLICT, "metadata: edited on both sides; the loser is kept")]
 
 
 def test_what_was_asked_for_and_goes_anyway_is_no_obstacle() -> None:
-    found = plan([], [A], policy=Policy(request=Project(("jp-c1",))))
+    found = plan([], [A], policy=Policy(request=ProjectRequest(("jp-c1",))))
     assert (found.held, [action.reason for action in found.actions]) == ((), [Reason.REMOVED_IN_STORE])
 
 
@@ -221,5 +221,5 @@ def test_what_is_foreign_goes_with_the_directory_that_it_is_in_and_else_stays() 
     retitled = [A.replace('"A"', '"B"').replace("metadata 09:00", "metadata 09:30")]
     assert of(retitled, [A], KNOWN) == stays  # it is renamed
     assert of([], [A], KNOWN) == [(Side.STORE, Reason.FOREIGN), (Side.WORKSPACE, Reason.TAKEN_ALONG)]
-    request = Policy(request=Remove(("jp-c1",), Children.CASCADE))
+    request = Policy(request=RemoveRequest(("jp-c1",), Children.CASCADE))
     assert of([A], [A], KNOWN, request) == [(Side.STORE, Reason.TAKEN_ALONG), (Side.WORKSPACE, Reason.TAKEN_ALONG)]

@@ -11,7 +11,7 @@ from reconcile.model.baseline import (
     AsideRecord,
     Baseline,
     BaselineEntry,
-    Committed,
+    CommittedPlace,
     Intent,
     IntentKind,
 )
@@ -679,7 +679,7 @@ def test_the_commits_whose_partition_the_store_has_replaced_are_remembered() -> 
     line = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
     archived = line.replace("1-a", ".archive/1-a")
     for place, since in (("1-a", "c1"), ("9-z", None)):
-        baseline = replace(agreed_on(line), committed={"jp-c1": Committed(place, None, "c1")})
+        baseline = replace(agreed_on(line), committed={"jp-c1": CommittedPlace(place, None, "c1")})
         plan = plan_of(stored(archived), here(line), baseline)
         (action,) = plan.actions
         done = fold(stored(archived), here(archived), baseline, plan, RULES)

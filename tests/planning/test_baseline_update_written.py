@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, BaselineEntry
 from reconcile.model.plan import Action, Kind, Plan, Write
-from reconcile.model.policy import Localize, Policy, Project, TakeBack
+from reconcile.model.policy import LocalRequest, Policy, ProjectRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Place, Side, Snapshot
 from reconcile.planning.baseline_update import Changes, fold
@@ -39,7 +39,7 @@ def imported() -> Plan:
 
 
 def projected() -> Plan:
-    plan = plan_of(stored(FIRST), here(), policy=Policy(request=Project(("jp-c1",))))
+    plan = plan_of(stored(FIRST), here(), policy=Policy(request=ProjectRequest(("jp-c1",))))
     assert [(action.kind, action.unit) for action in plan.actions] == [(Kind.PROJECT, WHOLE)]
     return plan
 
@@ -145,10 +145,10 @@ def test_what_was_given_does_not_become_the_newest_version_nor_keep_another_unit
 
 
 @pytest.mark.parametrize(
-    ("request_", "container"), [(None, None), (Localize(("jp-c9",)), None), (TakeBack("r1"), "jp-c1")]
+    ("request_", "container"), [(None, None), (LocalRequest(("jp-c9",)), None), (UndoRequest("r1"), "jp-c1")]
 )
 def test_only_a_plan_of_the_planner_says_where_a_directory_belongs(
-    request_: Localize | TakeBack | None, container: str | None
+    request_: LocalRequest | UndoRequest | None, container: str | None
 ) -> None:
     edited = TWO.replace("[1]", "[1 2]")
     baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")

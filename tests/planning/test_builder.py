@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconcile.model.plan import Action, Expect, Kind
+from reconcile.model.plan import Action, Kind, Precondition
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import File, Place, Side
 from reconcile.planning.builder import Draft, Node, Put, Step, nodes_of
@@ -239,7 +239,7 @@ def test_a_step_is_about_its_one_file_or_about_the_directories() -> None:
     made = step(Kind.PROJECT, "jp-c9")
     whole = plan.draft.action(plan.draft.create(made, Node(Side.WORKSPACE, None, "", "9-i"), [Put(NEW, plan.home)]))
     assert (str(whole.source), str(whole.target)) == ("store:1-a", "workspace:9-i")
-    assert whole.expect[-1] == Expect(whole.target, 0, 0, None)
+    assert whole.expect[-1] == Precondition(whole.target, 0, 0, None)
     fork = plan.draft.create(step(Kind.FORK), Node(Side.STORE, None, "", "8-h"), [Put(NEW, content=b"{}")])
     assert plan.draft.action(fork).source is None
     events = replace(plan.home.files["metadata.json"], name="events.json")
@@ -253,7 +253,7 @@ def test_what_a_step_expects_where_it_writes() -> None:
     """Nothing, the file that is there, or one that nobody can read; that isn't nothing."""
     plan = Planned()
     new = plan.draft.action(plan.write(plan.d, replace(NEW, name="NOTE.md")))
-    assert new.expect == (Expect(plan.d.file("NOTE.md"), 0, 0, None),)
+    assert new.expect == (Precondition(plan.d.file("NOTE.md"), 0, 0, None),)
     plan.a.files["metadata.json"] = replace(NEW, digest=None)
     (expected,) = plan.draft.action(plan.write(plan.a, replace(NEW, digest="newer"))).expect
     assert (expected.digest, expected.absent) == ("", False)
@@ -282,7 +282,7 @@ def test_a_file_that_was_aged_has_the_older_time_from_then_on() -> None:
     assert plan.d.files["metadata.json"].mtime_ns == 1
     moved = plan.draft.action(plan.move(plan.d, None, "4-x"))
     assert moved.expect[0].mtime_ns == 1
-    assert moved.expect[-1] == Expect(moved.target, 0, 0, None)
+    assert moved.expect[-1] == Precondition(moved.target, 0, 0, None)
 
 
 def test_a_move_names_the_conversations_below_and_expects_its_place_to_be_free() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.options import Take
-from reconcile.model.policy import Children, Policy, Project, Remove
+from reconcile.model.policy import Children, Policy, ProjectRequest, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.planning.rules.content import Outcome, Verdict
@@ -87,7 +87,7 @@ def test_an_older_version_in_another_directory_counts_where_the_one_that_stays(
 
 
 def test_of_what_is_removed_by_a_command_no_content_is_decided() -> None:
-    request = Policy(request=Remove(("jp-c1",), Children.CASCADE))
+    request = Policy(request=RemoveRequest(("jp-c1",), Children.CASCADE))
     plan = plan_of(stored(A, Z), here(LONGER, Z), KNOWN, request)
     assert dict(plan.states) == {"removed": 1}
     assert [action.kind.value for action in plan.actions] == ["remove", "remove-stale"]
@@ -125,9 +125,9 @@ def test_what_would_wait_is_not_remembered_to_wait_where_it_was_decided_otherwis
 
 
 def test_what_is_asked_for_and_there_already_needs_no_reason() -> None:
-    plan = plan_of(stored(A, Z), here(Z), agreed_on(Z), Policy(request=Project(("jp-c1", "jp-c9"))))
+    plan = plan_of(stored(A, Z), here(Z), agreed_on(Z), Policy(request=ProjectRequest(("jp-c1", "jp-c9"))))
     assert [(action.conversation, action.reason) for action in plan.actions] == [("jp-c1", Reason.ASKED)]
-    gone = plan_of(stored(Z), here(A, Z), KNOWN, Policy(request=Project(("jp-c1",))))
+    gone = plan_of(stored(Z), here(A, Z), KNOWN, Policy(request=ProjectRequest(("jp-c1",))))
     assert [action.reason for action in gone.actions] == [Reason.REMOVED_IN_STORE]
 
 

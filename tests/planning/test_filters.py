@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb
 from reconcile.model.options import Take
 from reconcile.model.plan import Action, Kind, Plan
-from reconcile.model.policy import Children, Collect, Localize, Policy, Project, Remove
+from reconcile.model.policy import Children, GcRequest, LocalRequest, Policy, ProjectRequest, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Foreign, Place, Side
 from reconcile.planning.filters import selected, without_git, without_moving
@@ -57,7 +57,7 @@ def test_what_the_others_do_goes_on_and_what_was_asked_for_is_no_bulk() -> None:
     assert kinds(plan) == ["project jp-c12"]
     assert [key for key, _ in plan.tombstones] == []
     targets = tuple(f"jp-c{number}" for number in range(1, 13))
-    removed = plan_of(stored(*LINES), here(*LINES), KNOWN, Policy(request=Remove(targets, Children.CASCADE)))
+    removed = plan_of(stored(*LINES), here(*LINES), KNOWN, Policy(request=RemoveRequest(targets, Children.CASCADE)))
     assert (len(removed.actions), removed.held) == (24, ())
 
 
@@ -84,7 +84,7 @@ def test_the_forks_of_others_are_made_though_many_removals_wait() -> None:
 
 def test_an_emptied_workspace_is_no_obstacle_for_recover() -> None:
     targets = tuple(f"jp-c{number}" for number in range(1, 13))
-    plan = plan_of(stored(*LINES), here(), KNOWN, Policy(request=Project(targets, records=(1,))))
+    plan = plan_of(stored(*LINES), here(), KNOWN, Policy(request=ProjectRequest(targets, records=(1,))))
     assert (len(plan.actions), plan.held) == (12, ())
 
 
@@ -110,7 +110,7 @@ def test_while_git_is_busy_nothing_changes_in_the_workspace_and_what_needs_it_wa
     saves = plan_of(stored(*LINES), here(*workspace), KNOWN, busy)
     assert (kinds(saves), saves.held) == (["copy jp-c2"], ())
     assert without_git(saves, None) is saves
-    both = plan_of(stored(*LINES), here(*LINES), KNOWN, replace(busy, request=Remove(("jp-c1",))))
+    both = plan_of(stored(*LINES), here(*LINES), KNOWN, replace(busy, request=RemoveRequest(("jp-c1",))))
     assert kinds(both) == []
     assert both.put_off == {"jp-c1"}
     assert [(key, waiting and waiting.value) for key, waiting in both.waiting] == [(("jp-c1", Verb.REMOVE), "refuse")]
@@ -277,11 +277,11 @@ def test_where_nothing_has_changed_the_plan_says_so() -> None:
     policy = Policy(accept_bulk=True)
     plan = plan_of(stored(*LINES, line(13)), here(*LINES), KNOWN, policy)
     assert (plan.quiet, plan.policy, plan.now_ns) == (True, policy, NOW_NS)
-    assert not plan_of(stored(*LINES), here(*LINES), KNOWN, replace(policy, request=Collect())).quiet
+    assert not plan_of(stored(*LINES), here(*LINES), KNOWN, replace(policy, request=GcRequest())).quiet
 
 
 def test_a_plan_knows_what_was_asked_for_and_not_what_became_of_that() -> None:
-    policy = Policy(request=Localize(("jp-c1",)))
+    policy = Policy(request=LocalRequest(("jp-c1",)))
     plan = plan_of(stored(*LINES), here(*LINES), KNOWN, policy)
     assert (plan.policy, plan.now_ns) == (policy, NOW_NS)
 

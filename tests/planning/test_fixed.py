@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind, WorldState
-from reconcile.model.format import Mended
+from reconcile.model.format import DerivedRepair
 from reconcile.model.options import Prefer, Take
 from reconcile.model.past_run import PastRun
 from reconcile.model.plan import Heading, Kind
-from reconcile.model.policy import Localize, Policy, Remove, TakeBack
+from reconcile.model.policy import LocalRequest, Policy, RemoveRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, Fault, Foreign, Side
 from reconcile.model.units import Rules
@@ -419,12 +419,12 @@ def test_what_nobody_can_read_in_the_store_is_not_made_again_from_here() -> None
 
 def test_what_is_removed_as_asked_is_not_made_again_by_the_same_plan() -> None:
     world = in_sync(BOTH, SHARED)
-    world.policy = Policy(request=Remove(("INDEX",)))
+    world.policy = Policy(request=RemoveRequest(("INDEX",)))
     assert said(world.plan()) == [
         "remove store:INDEX removed-as-asked",
         "remove-stale workspace:INDEX removed-as-asked",
     ]
-    world.policy = Policy(request=Localize(("INDEX",)))
+    world.policy = Policy(request=LocalRequest(("INDEX",)))
     assert said(world.plan()) == ["remove-stale workspace:INDEX localized"]
 
 
@@ -436,13 +436,15 @@ def test_what_nobody_can_read_in_the_store_is_not_put_into_another_workspace() -
 def test_the_workspace_is_planned_with_as_it_will_be() -> None:
     before = side(Side.WORKSPACE, {**SHOPPING, "a.md": b"a", "INDEX": b"?"})
     mended = (
-        Mended("INDEX", "INDEX", (), b"?", b"i"),
-        Mended("a", "a.md", (), b"a"),
-        Mended("b", "b.md", (), None, b"b"),
+        DerivedRepair("INDEX", "INDEX", (), b"?", b"i"),
+        DerivedRepair("a", "a.md", (), b"a"),
+        DerivedRepair("b", "b.md", (), None, b"b"),
     )
     found = as_mended(before, mended, RULES, 9 * HOUR)
     assert found.copies == side(Side.WORKSPACE, {**SHOPPING, "b.md": b"b", "INDEX": b"i"}).copies
-    made = as_mended(before, (Mended("m", "shopping.md", (), makes=("x",)), mended[0], mended[2]), RULES, 20 * HOUR)
+    made = as_mended(
+        before, (DerivedRepair("m", "shopping.md", (), makes=("x",)), mended[0], mended[2]), RULES, 20 * HOUR
+    )
     times = {copy.path: copy.files[0].mtime_ns // HOUR for copy in made.copies}
     assert times == {"INDEX": 9, "a.md": 9, "b.md": 20, "shopping.md": 9}
 
@@ -543,7 +545,7 @@ class Recording(Shared):
         found: object,  # noqa: ARG002
         written: Mapping[str, bytes | None],
         wanted: Collection[str] = (),  # noqa: ARG002
-    ) -> tuple[Mended, ...]:
+    ) -> tuple[DerivedRepair, ...]:
         TOLD.append(dict(written))
         return ()
 
@@ -562,7 +564,7 @@ def test_a_format_is_told_what_a_plan_writes_into_the_workspace() -> None:
     world.plan()
     assert TOLD[-1] == {"log": b"1\n2\n3\n", "new.md": b"n", "box/x": b"", "old.md": None, "trip/b": None}
     world = World({"alone.md": b"x"}, {})
-    world.rules, world.policy = Rules(Recording(), RULES.digest), Policy(request=Remove(("alone.md",)))
+    world.rules, world.policy = Rules(Recording(), RULES.digest), Policy(request=RemoveRequest(("alone.md",)))
     assert said(world.plan()) == ["remove store:alone.md removed-as-asked"]
     assert {"alone.md": None} not in TOLD
 
@@ -575,8 +577,10 @@ class Merging(notes.NotesFormat):  # type: ignore[misc, name-defined]
         found: object,  # noqa: ARG002
         written: Mapping[str, bytes | None],  # noqa: ARG002
         wanted: Collection[str] = (),
-    ) -> tuple[Mended, ...]:
-        return (Mended("one", "copy.md", ("all of it is in shopping",), b"bread\n", asked="" if wanted else "yes"),)
+    ) -> tuple[DerivedRepair, ...]:
+        return (
+            DerivedRepair("one", "copy.md", ("all of it is in shopping",), b"bread\n", asked="" if wanted else "yes"),
+        )
 
 
 def test_a_record_that_goes_as_asked_stays_in_the_store() -> None:
@@ -607,15 +611,15 @@ class Tidy(notes.NotesFormat):  # type: ignore[misc, name-defined]
         found: object,  # noqa: ARG002
         written: Mapping[str, bytes | None],
         wanted: Collection[str] = (),  # noqa: ARG002
-    ) -> tuple[Mended, ...]:
+    ) -> tuple[DerivedRepair, ...]:
         late = (
             ()
             if "trip" not in {path.partition("/")[0] for path in written}
-            else (Mended("b", "trip", (), makes=("b",)),)
+            else (DerivedRepair("b", "trip", (), makes=("b",)),)
         )
         return (
-            Mended("a", "a", ("a made",), makes=("a",), clears=("lock",)),
-            Mended("tmp", "half.tmp", ("left over",), b"x", mtime_ns=HOUR),
+            DerivedRepair("a", "a", ("a made",), makes=("a",), clears=("lock",)),
+            DerivedRepair("tmp", "half.tmp", ("left over",), b"x", mtime_ns=HOUR),
             *late,
         )
 
@@ -643,7 +647,7 @@ def test_directories_are_made_and_what_is_left_over_goes() -> None:
     assert plan.outline[2:] == (Heading("a", "a", 0), Heading("half.tmp", "half.tmp", 0))
     look = WorldState(side(Side.STORE, {}), side(Side.WORKSPACE, {}), Baseline())
     past = PastRun("run", (tidied[0],))
-    assert not plan_undo(past, look, Policy(request=TakeBack("run")), rules, NOW).actions
+    assert not plan_undo(past, look, Policy(request=UndoRequest("run")), rules, NOW).actions
 
 
 def test_the_example_is_short() -> None:

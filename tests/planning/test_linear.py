@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconcile.inspect.listing import MAX_DRAWN, flat, tree
 from reconcile.model.baseline import Baseline
 from reconcile.model.options import Layout, Missing
-from reconcile.model.policy import Children, Localize, Policy, Project, Remove, Reparent
+from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.snapshot import Side
 from reconcile.planning.planner import make_plan
 from reconcile.planning.simulate import listing_of, simulate
@@ -126,11 +126,11 @@ def test_a_plain_run(shape: Shape, stored: bool) -> None:
 
 
 COMMANDS: dict[str, Callable[[int], Policy]] = {
-    "local": lambda count: replace(FLAT, request=Localize(ids(count))),
-    "rm --cascade": lambda count: replace(FLAT, request=Remove(ids(count), Children.CASCADE)),
-    "rm --promote": lambda count: replace(FLAT, request=Remove(ids(count)[::2], Children.PROMOTE)),
-    "rm": lambda count: replace(FLAT, request=Remove(ids(count)[::-1])),
-    "set-parent": lambda count: replace(FLAT, request=Reparent(ids(count)[-1], ids(count)[0])),
+    "local": lambda count: replace(FLAT, request=LocalRequest(ids(count))),
+    "rm --cascade": lambda count: replace(FLAT, request=RemoveRequest(ids(count), Children.CASCADE)),
+    "rm --promote": lambda count: replace(FLAT, request=RemoveRequest(ids(count)[::2], Children.PROMOTE)),
+    "rm": lambda count: replace(FLAT, request=RemoveRequest(ids(count)[::-1])),
+    "set-parent": lambda count: replace(FLAT, request=SetParentRequest(ids(count)[-1], ids(count)[0])),
     "below": lambda count: replace(PLAIN, below=frozenset(ids(count))),
 }
 
@@ -151,7 +151,7 @@ def test_what_is_printed_of_a_directory_with_many_in_it_that_becomes_local() -> 
         lines = star(count)
         nested = [lines[0], *(f"{START}-x/conversations/{line}" for line in lines[1:])]
         sides = look(Side.STORE, lines), look(Side.WORKSPACE, nested)
-        plan = make_plan(*sides, Baseline(), replace(PLAIN, request=Localize(ids(1))), RULES, NOW_NS)
+        plan = make_plan(*sides, Baseline(), replace(PLAIN, request=LocalRequest(ids(1))), RULES, NOW_NS)
         assert len(plan.actions) == count
         return len(json.dumps(plan_to_json(plan, workspace="", store="")))
 
@@ -167,9 +167,11 @@ def test_a_drawing_is_no_wider_than_some_levels() -> None:
 
 
 PUBLISHED: dict[str, Callable[[int], Policy]] = {
-    "each": lambda count: replace(PLAIN, request=Project(ids(count))),
-    "everything": lambda _count: replace(PLAIN, request=Project((), everything=True)),
-    "every second with what it lies in": lambda count: replace(PLAIN, request=Project(ids(count)[::2], ancestors=True)),
+    "each": lambda count: replace(PLAIN, request=ProjectRequest(ids(count))),
+    "everything": lambda _count: replace(PLAIN, request=ProjectRequest((), everything=True)),
+    "every second with what it lies in": lambda count: replace(
+        PLAIN, request=ProjectRequest(ids(count)[::2], ancestors=True)
+    ),
     "as a setting": lambda _count: replace(PLAIN, missing=Missing.REPROJECT),
 }
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb, Waiting
+from reconcile.model.baseline import Baseline, Intent, IntentKind, PendingRequest, Verb
 from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Kind, Plan
-from reconcile.model.policy import Children, Collect, Policy, Project, Remove
+from reconcile.model.policy import Children, GcRequest, Policy, ProjectRequest, RemoveRequest
 from reconcile.model.snapshot import STREAM, Snapshot
 from reconcile.planning.planner import make_plan, plan_by_rules
 from reconcile.planning.rules.guards import Sides, Whole
@@ -61,7 +61,7 @@ def test_the_rules_look_at_nothing_that_is_told_at_a_glance(
 @pytest.mark.parametrize("name", ["nothing but projections", "one of two is edited"])
 def test_they_look_at_everything_where_a_command_asks_or_where_that_is_a_part(name: str, ruled: list[set[str]]) -> None:
     store, workspace, baseline, policy, _ = GLANCES[name]
-    plan_of(store, workspace, baseline, replace(policy, request=Collect()))
+    plan_of(store, workspace, baseline, replace(policy, request=GcRequest()))
     make_plan(store, workspace, baseline, policy, RULES, NOW_NS, WHOLE)
     assert ruled == [{copy.conversation for copy in store.copies}] * 2
 
@@ -100,11 +100,11 @@ LIMITED = {
         [(Kind.PROJECT, "jp-c2"), (Kind.MOVE, "jp-c3")],
     ),
     "project --behind": (
-        Policy(request=Project((), behind=True)),
+        Policy(request=ProjectRequest((), behind=True)),
         [(Kind.PROJECT, "jp-c2"), (Kind.MOVE, "jp-c3")],
     ),
     "project --behind --only": (
-        Policy(request=Project((), behind=True), only=frozenset(TAKEN)),
+        Policy(request=ProjectRequest((), behind=True), only=frozenset(TAKEN)),
         [(Kind.PROJECT, "jp-c2")],
     ),
 }
@@ -129,7 +129,7 @@ def test_what_a_run_over_a_part_is_not_about_loses_no_parent() -> None:
 def test_what_is_removed_keeps_a_parent_that_only_the_memory_knows() -> None:
     """It may have to stay, if somebody holds its lock."""
     baseline = agreed_on(ONE, f"1-a/conversations/{TWO}")
-    removing = Policy(request=Remove(("jp-c2",), Children.REFUSE))
+    removing = Policy(request=RemoveRequest(("jp-c2",), Children.REFUSE))
     for line, rooted in ((TWO, ("jp-c2",)), (TWO.replace(" parent 1", ""), ())):
         plan = plan_of(stored(ONE, line), here(ONE, f"1-a/conversations/{TWO}"), baseline, removing)
         assert Kind.REMOVE in {action.kind for action in plan.actions}
@@ -141,7 +141,7 @@ def test_what_is_left_of_a_local_is_part_of_a_whole_too() -> None:
     gone = [f'{number}-x  metadata 09:00 title "x"  stream 09:00 [1]' for number in range(6, 10)]
     baseline = agreed_on(FIVE, *gone)
     baseline = replace(
-        baseline, intents={"jp-c5": Intent(IntentKind.LOCAL)}, waiting={("jp-c5", Verb.LOCAL): Waiting()}
+        baseline, intents={"jp-c5": Intent(IntentKind.LOCAL)}, waiting={("jp-c5", Verb.LOCAL): PendingRequest()}
     )
     sides = stored(FIVE), here(FIVE, *gone)
     for whole, removed in ((WHOLE, 5), (Whole(ORDINARY, 5), 1)):

@@ -14,7 +14,7 @@ from reconcile.model.baseline import (
     IntentKind,
     WorldState,
 )
-from reconcile.model.plan import Action, Expect, Item, Kind, Plan, Write
+from reconcile.model.plan import Action, Item, Kind, Plan, Precondition, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, WHOLE, Place, Side
 from reconcile.planning.revalidate import DONE_ALREADY, agreeing, moved_on
@@ -94,7 +94,7 @@ def test_nothing_is_done_or_remembered_of_what_was_decided_otherwise_since() -> 
 
 FILES = {file.name: file for file in stored(A).copies[0].files}
 FILE = FILES["events.json"]
-OLD = Expect(Place(Side.STORE, "1-a/events.json"), FILE.size, FILE.mtime_ns, FILE.digest)
+OLD = Precondition(Place(Side.STORE, "1-a/events.json"), FILE.size, FILE.mtime_ns, FILE.digest)
 FREE = replace(OLD, place=Place(Side.STORE, "1-a/NOTE.md"), digest=None)
 NEW = Write(OLD.place, None, b"", 9, 9, "new")
 SAME = Write(OLD.place, None, b"", FILE.size, FILE.mtime_ns, FILE.digest or "")

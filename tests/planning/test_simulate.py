@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconcile.model.baseline import WorldState
-from reconcile.model.plan import Action, Expect, Kind, Plan, Write
+from reconcile.model.plan import Action, Kind, Plan, Precondition, Write
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Place, Side
 from reconcile.planning.simulate import ContradictionError, FileState, Listing, listing_of, simulate, surprises
@@ -19,7 +19,7 @@ def at(path: str) -> Place:
 
 STATE = FileState(3, 9, "abc")
 BEFORE: Listing = {at("1-a/x"): STATE, at("1-a/conversations/2-b/y"): STATE, at("3-c/x"): STATE}
-THERE = Expect(at("1-a/x"), 3, 9, "abc")
+THERE = Precondition(at("1-a/x"), 3, 9, "abc")
 
 
 def action(kind: Kind, target: str, **more: object) -> Action:
@@ -86,7 +86,7 @@ def test_the_listing_that_it_starts_from_is_left_alone() -> None:
     assert before == BEFORE
 
 
-FREE = Expect(at("4-d"), 0, 0, None)
+FREE = Precondition(at("4-d"), 0, 0, None)
 CONTRADICTIONS = {
     "another content": replace(THERE, digest="other"),
     "another size": replace(THERE, size=4),
@@ -98,7 +98,7 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("expect", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
-def test_a_contradiction_is_an_error_that_names_the_action(expect: Expect) -> None:
+def test_a_contradiction_is_an_error_that_names_the_action(expect: Precondition) -> None:
     with pytest.raises(ContradictionError, match="action 1 expects"):
         after(action(Kind.COPY, "1-a", expect=(expect,)))
 

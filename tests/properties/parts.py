@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, IntentKind, WorldState, records_of
-from reconcile.model.policy import Branch, TakeBack
+from reconcile.model.policy import ForkRequest, UndoRequest
 from reconcile.model.snapshot import Side, Stream
 from reconcile.planning.baseline_update import fold
 from reconcile.planning.decide import decide
@@ -96,7 +96,7 @@ class PartLevel(PureLevel):
         self.part = self._part(WorldState(store, workspace, baseline), policy, named) if named is not None else None
         if self.part is not None:
             look, whole = self.part.world, self.part.whole
-            if isinstance(policy.request, Branch):
+            if isinstance(policy.request, ForkRequest):
                 board = decide(look.store, look.workspace, look.baseline, policy, RULES, self.now_ns, whole=whole)
                 source = self._stored(board, policy.request.id)
                 mine = without_git(plan_branch(board, policy.request, source), policy.git_busy)
@@ -116,7 +116,7 @@ class PartLevel(PureLevel):
         assert self.part is not None
         _compare(plan, mine, self.part)
         if not _is_plain(policy):
-            name = "undo" if isinstance(policy.request, TakeBack) else type(policy.request).__name__.lower()
+            name = "undo" if isinstance(policy.request, UndoRequest) else type(policy.request).__name__.lower()
             self.counts[name] = self.counts.get(name, 0) + 1
             assert mine.about == plan.about
             assert mine.waiting == plan.waiting

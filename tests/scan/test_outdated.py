@@ -17,7 +17,7 @@ from reconcile.fs.git import Git, GitError
 from reconcile.fs.hashing import digest
 from reconcile.index import git_history
 from reconcile.index.git_history import KeptHistory
-from reconcile.model.baseline import Baseline, Committed
+from reconcile.model.baseline import Baseline, CommittedPlace
 from reconcile.model.snapshot import STREAM, Copy, File, Partition, Side
 from reconcile.model.units import Unit
 from reconcile.planning.rules.commit_order import PARTITION, Doubt, Order, parted_of
@@ -632,7 +632,7 @@ def test_a_history_of_too_many_files_is_not_kept(line: Repository, monkeypatch: 
     assert not line.store.with_name("kept").exists()
 
 
-def parted(repository: Repository, store: str, workspace: str) -> dict[str, Committed]:
+def parted(repository: Repository, store: str, workspace: str) -> dict[str, CommittedPlace]:
     """Ask about a conversation that lies in these places."""
     line = "metadata 09:00  stream 09:00 [1]"
     views = parted_of(building.stored(f"{store}  {line}"), building.here(f"{workspace}  {line}"), Baseline(), RULES)
@@ -645,13 +645,13 @@ def test_what_commits_say_of_directories_in_another_partition(repository: Reposi
     write(repository.conversations / name, {"metadata.json": "{}"})
     first = repository.commit("live", name=name)
     (repository.conversations / ".archive").mkdir()
-    assert parted(repository, archived, name) == {"jp-c1": Committed(name, None, first)}
+    assert parted(repository, archived, name) == {"jp-c1": CommittedPlace(name, None, first)}
     (repository.conversations / name).rename(repository.conversations / archived)
     assert parted(repository, name, archived) == {}, "HEAD has it elsewhere"
     second = repository.commit("archived", name=archived)
-    assert parted(repository, name, archived) == {"jp-c1": Committed(archived, Side.STORE, second)}
+    assert parted(repository, name, archived) == {"jp-c1": CommittedPlace(archived, Side.STORE, second)}
     repository.go(first)
-    assert parted(repository, archived, name) == {"jp-c1": Committed(name, Side.WORKSPACE, first)}
+    assert parted(repository, archived, name) == {"jp-c1": CommittedPlace(name, Side.WORKSPACE, first)}
     line = "metadata 09:00  stream 09:00 [1]"
     views = parted_of(building.stored(f"{archived}  {line}"), building.here(f'"1-a\\nb"  {line}'), Baseline(), RULES)
     assert committed_of(views, str(repository.conversations), JP, repository.kept) == {}

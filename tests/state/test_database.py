@@ -26,8 +26,8 @@ from reconcile.model.baseline import (
     ConversationRecord,
     Intent,
     IntentKind,
+    PendingRequest,
     Verb,
-    Waiting,
 )
 from reconcile.model.snapshot import METADATA, STREAM, Side
 from reconcile.state.baseline_table import FEW
@@ -815,11 +815,11 @@ def test_versions_are_found_by_content_conversation_run_and_digest(state: State)
 def test_requests_that_wait_are_kept_by_checkout_and_verb(state: State, here: int) -> None:
     there = state.checkout("/elsewhere", "9:9", NOW)
     assert there is not None
-    local = Waiting(along=("2", "3"), run="r1", why="git is busy")
-    gone = Waiting(value="refuse", store="s", workspace=None, run="r1")
+    local = PendingRequest(along=("2", "3"), run="r1", why="git is busy")
+    gone = PendingRequest(value="refuse", store="s", workspace=None, run="r1")
     assert not state.has_requests(here)
     state.save_fold(here, Fold(waiting={("1", Verb.LOCAL): local, ("1", Verb.REMOVE): gone}))
-    state.save_fold(there, Fold(waiting={("1", Verb.REPARENT): Waiting(value=None, before="7")}))
+    state.save_fold(there, Fold(waiting={("1", Verb.REPARENT): PendingRequest(value=None, before="7")}))
     assert state.has_requests(here)
     assert state.load(here).waiting == {("1", Verb.LOCAL): local, ("1", Verb.REMOVE): gone}
     assert state.load(here, {"2"}).waiting == {}

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from msgspec.structs import replace
 
 from reconcile.formats import get_format
-from reconcile.model.format import Part
+from reconcile.model.format import EventSelection
 from reconcile.model.options import Diverged, Layout, Missing, Prefer, StreamRule, Take
 from reconcile.model.plan import Kind
 from reconcile.model.policy import (
-    Branch,
     Children,
-    Collect,
-    Localize,
+    ForkRequest,
+    GcRequest,
+    LocalRequest,
     Policy,
-    Project,
-    PutBack,
-    Quarantine,
-    Remove,
-    Reparent,
-    TakeBack,
+    ProjectRequest,
+    QuarantineRequest,
+    RemoveRequest,
+    RestoreRequest,
+    SetParentRequest,
+    UndoRequest,
 )
 from reconcile.model.snapshot import WHOLE
 from tests.support.past_runs import LATEST
@@ -61,7 +61,7 @@ class Command:
 
     @property
     def recovers(self) -> bool:
-        return isinstance(self.policy.request, Project) and self.policy.request.records is not None
+        return isinstance(self.policy.request, ProjectRequest) and self.policy.request.records is not None
 
     def plain(self) -> Command:
         """Return a run over everything in the same checkout and layout."""
@@ -148,16 +148,16 @@ def _children(given: argparse.Namespace) -> Children:
 
 
 _REQUESTS: Mapping[str, Callable[[list[str], argparse.Namespace], Request]] = {
-    "undo": lambda words, _: TakeBack((*words, LATEST)[0]),
-    "restore": lambda words, _: PutBack(words[0]),
-    "local": lambda words, _: Localize(_all_ids(words)),
-    "project": lambda words, given: Project(_all_ids(words), given.all, given.behind, given.with_ancestors),
-    "recover": lambda _, given: Project((), given.all, records=()),
-    "rm": lambda words, given: Remove(_all_ids(words), _children(given)),
-    "set-parent": lambda words, given: Reparent(_id(words[0]), None if given.none else _id(words[1])),
-    "gc": lambda *_: Collect(),
-    "doctor": lambda _, given: Quarantine(tuple(given.quarantine)),
-    "fork": lambda words, given: Branch(_id(words[0]), Part(last=given.last), given.title, given.local),
+    "undo": lambda words, _: UndoRequest((*words, LATEST)[0]),
+    "restore": lambda words, _: RestoreRequest(words[0]),
+    "local": lambda words, _: LocalRequest(_all_ids(words)),
+    "project": lambda words, given: ProjectRequest(_all_ids(words), given.all, given.behind, given.with_ancestors),
+    "recover": lambda _, given: ProjectRequest((), given.all, records=()),
+    "rm": lambda words, given: RemoveRequest(_all_ids(words), _children(given)),
+    "set-parent": lambda words, given: SetParentRequest(_id(words[0]), None if given.none else _id(words[1])),
+    "gc": lambda *_: GcRequest(),
+    "doctor": lambda _, given: QuarantineRequest(tuple(given.quarantine)),
+    "fork": lambda words, given: ForkRequest(_id(words[0]), EventSelection(last=given.last), given.title, given.local),
 }
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from unittest import mock
 
 from reconcile.engine.session import Session
-from reconcile.model.policy import Remove
+from reconcile.model.policy import RemoveRequest
 from reconcile.model.snapshot import Side
 from reconcile.scan.scan import scan
 from tests.support.commands import outcome_of_json, refusal
@@ -215,7 +215,7 @@ class DiskLevel:
                 stack.enter_context(trouble())
             if self.clock_ns is not None:
                 stack.enter_context(mock.patch.dict(Session.__init__.__kwdefaults__, clock=lambda: self.clock_ns))
-            asks = isinstance(command.policy.request, Remove) or command.recovers
+            asks = isinstance(command.policy.request, RemoveRequest) or command.recovers
             yes = ("--yes",) if asks else ()  # nobody is there to be asked
             source = command.source and {command.source: str(self._project(command.source))}
             argv = [(source or {}).get(word, self._known(word)) for word in command.argv]

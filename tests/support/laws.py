@@ -12,7 +12,7 @@ from reconcile.fs.hashing import digest
 from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
 from reconcile.model.plan import Kind
-from reconcile.model.policy import PutBack, TakeBack
+from reconcile.model.policy import RestoreRequest, UndoRequest
 from reconcile.model.snapshot import Metadata, Partition, Side
 from reconcile.planning.simulate import listing_of, simulate
 from tests.support.carrying_out import blobs_of, inside, is_directory_removal
@@ -45,7 +45,7 @@ class Carried:
 
 def check_laws(run: Carried) -> None:
     """Check every law that a single plan can break."""
-    if not isinstance(run.plan.policy.request, TakeBack | PutBack):
+    if not isinstance(run.plan.policy.request, UndoRequest | RestoreRequest):
         _check_order(run.plan)
     _check_local(run)
     _check_removals(run)

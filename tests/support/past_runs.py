@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.baseline import IntentKind, records_of
-from reconcile.model.past_run import Kept, PastRun, changed_since, taken_back
-from reconcile.model.policy import TakeBack
+from reconcile.model.past_run import PastRun, SavedFile, changed_since, undone_runs
+from reconcile.model.policy import UndoRequest
 from reconcile.model.snapshot import Side
 from reconcile.planning.simulate import simulate
 from tests.support.carrying_out import inside, is_directory_removal
@@ -49,7 +49,7 @@ class PastRuns:
         concerned = replace(plan, voided=()).concerned
         if plan.concerned:
             request = plan.policy.request
-            undoes = request.run if isinstance(request, TakeBack) else None
+            undoes = request.run if isinstance(request, UndoRequest) else None
             run = PastRun(
                 id=f"run{self.count}",
                 steps=plan.actions,
@@ -75,7 +75,7 @@ class PastRuns:
         return known[-1]
 
     def _holds(self, run: str, conversation: str, undoes: dict[str, str | None]) -> bool:
-        return run not in taken_back([n for n, p in self.runs.items() if conversation in p.concerned], undoes)
+        return run not in undone_runs([n for n, p in self.runs.items() if conversation in p.concerned], undoes)
 
     def find(self, name: str) -> PastRun:
         """Return a run, with what later ones have changed."""
@@ -104,8 +104,8 @@ def _shared(plan: Plan, baseline: Baseline) -> frozenset[str]:
     return frozenset(saved | local)
 
 
-def kept_of(plan: Plan, listing: Listing) -> dict[Place, tuple[Kept, ...]]:
-    kept: dict[Place, tuple[Kept, ...]] = {}
+def kept_of(plan: Plan, listing: Listing) -> dict[Place, tuple[SavedFile, ...]]:
+    kept: dict[Place, tuple[SavedFile, ...]] = {}
     for action in plan.actions:
         gone = [*(write.target for write in action.writes), *action.removes]
         if is_directory_removal(action):
@@ -114,7 +114,7 @@ def kept_of(plan: Plan, listing: Listing) -> dict[Place, tuple[Kept, ...]]:
             if place in listing:
                 state = listing[place]
                 assert state.digest is not None
-                version = Kept(state.size, state.mtime_ns, state.digest, state.digest)
+                version = SavedFile(state.size, state.mtime_ns, state.digest, state.digest)
                 kept[place] = (*kept.get(place, ()), version)
         listing = simulate(replace(plan, actions=(action,)), listing)
     return kept

@@ -14,7 +14,7 @@ from reconcile.formats import get_format
 from reconcile.fs.hashing import digest
 from reconcile.model.baseline import Verb, WorldState
 from reconcile.model.options import Prefer
-from reconcile.model.policy import Branch, Project, TakeBack
+from reconcile.model.policy import ForkRequest, ProjectRequest, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Side
 from reconcile.model.units import Rules
@@ -170,7 +170,7 @@ class PureLevel:
             self.identities[side] = self.identities.get(side, 0) + 1
 
     def _check_none_lost(self, policy: Policy, baseline: Baseline, trees: Mapping[str, Tree | None]) -> None:
-        if isinstance(policy.request, TakeBack):  # a person takes back that the store got it
+        if isinstance(policy.request, UndoRequest):  # a person takes back that the store got it
             self.removed |= numbers_in([self.trees["store"]]) - numbers_in([trees["store"]])
         elif policy.request is None:
             asked = {each for each, verb in baseline.waiting if verb is Verb.REMOVE}
@@ -220,8 +220,8 @@ class PureLevel:
         if command.recovers:
             self.wiped -= set() if policy.git_busy else {command.workspace}  # it makes the ``.jp`` that is missing
             baseline, policy = self._recovering(command, policy, WorldState(store, workspace, baseline))
-        if isinstance(policy.request, TakeBack):
-            request = TakeBack(self.past.resolved(command.workspace, policy.request.run))
+        if isinstance(policy.request, UndoRequest):
+            request = UndoRequest(self.past.resolved(command.workspace, policy.request.run))
             policy = replace(policy, request=request)
             plan = self._undo(self.past.find(request.run), WorldState(store, workspace, baseline), policy)
         else:
@@ -270,16 +270,16 @@ class PureLevel:
         records = self.memories.records(command.source or command.workspace)
         known = remembering(look.baseline, records)
         board = decide(look.store, look.workspace, known, replace(policy, request=None), RULES, self.now_ns)
-        everything = isinstance(policy.request, Project) and policy.request.everything
+        everything = isinstance(policy.request, ProjectRequest) and policy.request.everything
         chosen = tuple(coming(board, absent(board))) if everything else taken_unasked(board, offers(board, records))
-        request = Project(chosen, records=tuple(range(len(records))))
+        request = ProjectRequest(chosen, records=tuple(range(len(records))))
         return remembering(look.baseline, records, chosen), replace(policy, request=request)
 
     def _undo(self, past: PastRun, look: WorldState, policy: Policy) -> Plan:
         return plan_undo(past, look, policy, RULES, self.now_ns)
 
     def _plan(self, store: Snapshot, workspace: Snapshot, baseline: Baseline, policy: Policy) -> Plan:
-        if isinstance(policy.request, Branch):
+        if isinstance(policy.request, ForkRequest):
             board = decide(store, workspace, baseline, policy, RULES, self.now_ns)
             return without_git(
                 plan_branch(board, policy.request, self._stored(board, policy.request.id)), policy.git_busy

@@ -23,7 +23,7 @@ from reconcile.model.snapshot import Fault
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from reconcile.model.format import Mended
+    from reconcile.model.format import DerivedRepair
     from reconcile.model.snapshot import Metadata
 
 _TOPS = (*(kind.directory for kind in Kind), NEXUS)
@@ -112,7 +112,7 @@ class ClaudesidianFormat(FixedPlaces):
 
     def mend(
         self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
-    ) -> tuple[Mended, ...]:
+    ) -> tuple[DerivedRepair, ...]:
         """Return the repairs of the workspace (`derived_repairs`) after the writes of a plan.
 
         ``found`` is a `VaultSnapshot`; anything else means that there was no vault.

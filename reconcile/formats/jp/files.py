@@ -27,7 +27,7 @@ from reconcile.model.snapshot import EXTRA, METADATA, STREAM, Event, Fault, Meta
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from reconcile.model.format import Part, StreamContent
+    from reconcile.model.format import EventSelection, StreamContent
 
 METADATA_FILE = "metadata.json"
 BASE_FILE = "base_config.json"
@@ -209,7 +209,7 @@ class ManagedFiles(ABC):
         value = strict.load_object(content).get("expires_at")
         return times.instant_ns(value) if isinstance(value, str) else None
 
-    def cut_stream(self, contents: Mapping[str, bytes], part: Part) -> dict[str, bytes]:
+    def cut_stream(self, contents: Mapping[str, bytes], part: EventSelection) -> dict[str, bytes]:
         """Cut as `Format.cut_stream`; the base configuration is kept, also as the first event.
 
         See docs/design/formats/jp.md#legacy-stream.

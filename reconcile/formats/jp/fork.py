@@ -12,7 +12,7 @@ from reconcile.formats.jp.times import instant_ns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from reconcile.model.format import Part
+    from reconcile.model.format import EventSelection
 
 _PAIRS: Final = {"tool_call_request": "tool_call_response", "inquiry_request": "inquiry_response"}
 _CONFIG: Final = "config_delta"
@@ -21,7 +21,7 @@ _COMPACTION: Final = "compaction"
 Element = dict[str, Any]
 
 
-def cut(elements: Sequence[Element], part: Part) -> list[Element]:
+def cut(elements: Sequence[Element], part: EventSelection) -> list[Element]:
     """Return the elements of a part of a stream, without a leading base configuration.
 
     ``--last`` counts turns from the end; the times are inclusive. Configuration changes before the part are kept,
@@ -70,12 +70,12 @@ def _start_of_last(elements: Sequence[Element], last: int) -> int:
     return starts[-last] if last < len(starts) else 0
 
 
-def _is_in(number: int, element: Element, first: int, part: Part) -> bool:
+def _is_in(number: int, element: Element, first: int, part: EventSelection) -> bool:
     at_ns = _time(element)
     return number >= first and (part.from_ns is None or at_ns is None or at_ns >= part.from_ns)
 
 
-def _is_before_end(element: Element, part: Part) -> bool:
+def _is_before_end(element: Element, part: EventSelection) -> bool:
     at_ns = _time(element)
     return part.until_ns is None or at_ns is None or at_ns <= part.until_ns
 

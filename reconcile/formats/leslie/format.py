@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from reconcile.formats.leslie.document import Document, Object, ObjectivesDocument
     from reconcile.formats.leslie.union import United
-    from reconcile.model.format import Mended
+    from reconcile.model.format import DerivedRepair
     from reconcile.model.snapshot import Metadata
 
 
@@ -142,7 +142,7 @@ class LeslieFormat(FixedPlaces):
 
     def mend(
         self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
-    ) -> tuple[Mended, ...]:
+    ) -> tuple[DerivedRepair, ...]:
         """Return the repairs of the workspace (`derived_repairs`) after the writes of a plan.
 
         ``found`` is a `LeslieTree`; anything else means that there was no ``.leslie``. Request several repairs together

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reconcile.model.names import CHILDREN
 from reconcile.model.options import Layout, Missing
-from reconcile.model.plan import Action, Expect, Heading, Kind, Plan, Write, states_of
+from reconcile.model.plan import Action, Heading, Kind, Plan, Precondition, Write, states_of
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Metadata, Place, Side, Stream
 from reconcile.planning.incremental.remaining import are_placed, is_plain, state_of, tree_of
@@ -116,7 +116,7 @@ def _action(copy: Copy, title: str | None, path: str, number: str, needs: tuple[
             source = Place(Side.STORE, f"{copy.path}/{file.name}")
             target = Place(Side.WORKSPACE, f"{path}/{file.name}")
             writes.append(Write(target, source, None, file.size, file.mtime_ns, file.digest))
-            expect.append(Expect(source, file.size, file.mtime_ns, file.digest))
+            expect.append(Precondition(source, file.size, file.mtime_ns, file.digest))
     to = Place(Side.WORKSPACE, path)
     return Action(
         id=number,
@@ -132,7 +132,7 @@ def _action(copy: Copy, title: str | None, path: str, number: str, needs: tuple[
         bytes=sum(write.size for write in writes),
         events=(0, copy.stream.count if isinstance(copy.stream, Stream) else 0),
         needs=needs,
-        expect=(*expect, Expect(to, 0, 0, None)),
+        expect=(*expect, Precondition(to, 0, 0, None)),
         touches=(copy.conversation,),
     )
 

@@ -15,15 +15,15 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import WorldState
 from reconcile.model.policy import (
-    Branch,
-    Collect,
-    Localize,
-    Project,
-    PutBack,
-    Quarantine,
-    Remove,
-    Reparent,
-    TakeBack,
+    ForkRequest,
+    GcRequest,
+    LocalRequest,
+    ProjectRequest,
+    QuarantineRequest,
+    RemoveRequest,
+    RestoreRequest,
+    SetParentRequest,
+    UndoRequest,
 )
 from reconcile.model.snapshot import Side
 from reconcile.planning.incremental.ancestry import Kin, above, kin_of
@@ -179,17 +179,17 @@ def named_by(policy: Policy) -> frozenset[str] | None:
     """
     chosen = policy.only | policy.below | policy.decisions.keys()
     match policy.request:
-        case None | TakeBack() | PutBack():
+        case None | UndoRequest() | RestoreRequest():
             return chosen
-        case Localize(ids) | Remove(ids) | Quarantine(ids):
+        case LocalRequest(ids) | RemoveRequest(ids) | QuarantineRequest(ids):
             return chosen.union(ids)
-        case Project(ids, everything, behind, _, records):
+        case ProjectRequest(ids, everything, behind, _, records):
             return None if everything or behind or records is not None else chosen.union(ids)
-        case Reparent(conversation, parent):
+        case SetParentRequest(conversation, parent):
             return chosen.union((conversation, *(() if parent is None else (parent,))))
-        case Branch(conversation):
+        case ForkRequest(conversation):
             return chosen | {conversation}
-        case Collect():
+        case GcRequest():
             return None
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Verb, Waiting
+from reconcile.model.baseline import PendingRequest, Verb
 from reconcile.model.options import Take
 from reconcile.model.plan import Note
-from reconcile.model.policy import Children, Localize, Project, Remove, Reparent
+from reconcile.model.policy import Children, LocalRequest, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.planning.context import Edits, RefusedError
 from reconcile.planning.requests.remove import collect, remove, with_new_children
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reconcile.planning.rules.guards import Sides
     from reconcile.planning.rules.views import SideView, View
 
-Requests = dict[tuple[str, Verb], Waiting | None]
+Requests = dict[tuple[str, Verb], PendingRequest | None]
 _TAKEN = (Take.STORE, Take.WORKSPACE, Take.BOTH)
 
 
@@ -45,13 +45,13 @@ def edits_of(request: TreeEdit, board: Board) -> Edits:
         RefusedError: it can't be done, or not without more being said.
     """
     match request:
-        case Localize(ids):
+        case LocalRequest(ids):
             return localize(board, ids)
-        case Project():
+        case ProjectRequest():
             return project(board, request)
-        case Remove():
+        case RemoveRequest():
             return remove(board, request)
-        case Reparent(conversation, parent):
+        case SetParentRequest(conversation, parent):
             return _reparent(board, conversation, parent)
         case _:
             return collect(board, request)
@@ -81,7 +81,7 @@ def content_of(seen: SideView, rules: Rules) -> Digest | None:
     return rules.digest(repr(rows).encode()) if copies else None
 
 
-def is_due(view: View, verb: Verb, waiting: Waiting, parent: str | None, sides: Sides, rules: Rules) -> bool:
+def is_due(view: View, verb: Verb, waiting: PendingRequest, parent: str | None, sides: Sides, rules: Rules) -> bool:
     """Tell whether a request still has to be carried out; ``parent`` is the one that is known by now.
 
     What can't be seen is no proof that it is done.
@@ -98,7 +98,7 @@ def is_due(view: View, verb: Verb, waiting: Waiting, parent: str | None, sides: 
             return is_unseen(view, sides) or (_is_as_asked(view, waiting, rules) and not _is_settled(view, rules))
 
 
-def _is_as_asked(view: View, waiting: Waiting, rules: Rules) -> bool:
+def _is_as_asked(view: View, waiting: PendingRequest, rules: Rules) -> bool:
     """Tell whether both sides have the content that was asked about."""
     return (content_of(view.store, rules), content_of(view.workspace, rules)) == (waiting.store, waiting.workspace)
 
@@ -123,8 +123,8 @@ def _store_is_away(sides: Sides) -> bool:
 
 
 def recorded(
-    board: Board, policy: Policy, plan: Plan, asking: Mapping[tuple[str, Verb], Waiting]
-) -> tuple[tuple[tuple[str, Verb], Waiting | None], ...]:
+    board: Board, policy: Policy, plan: Plan, asking: Mapping[tuple[str, Verb], PendingRequest]
+) -> tuple[tuple[tuple[str, Verb], PendingRequest | None], ...]:
     """Return what a plan changes of the requests that wait: those of its own command are recorded, others end."""
     known = board.baseline.waiting
     found: Requests = {
@@ -144,33 +144,33 @@ def recorded(
     return tuple((key, found[key]) for key in sorted(found) if plan.about is None or key[0] in plan.about)
 
 
-def _is_due_on(board: Board, key: tuple[str, Verb], waiting: Waiting) -> bool:
+def _is_due_on(board: Board, key: tuple[str, Verb], waiting: PendingRequest) -> bool:
     view, edits = board.views[key[0]], board.edits
     if edits.leaving.get(key[0]) is Reason.LOCALIZED:  # it is seen like any other until then, so that all is saved
         view = replace(view, local=True)
     return is_due(view, key[1], waiting, view.known_parent, board.sides, board.rules)
 
 
-def _says_the_same(known: Waiting | None, asked: Waiting) -> bool:
+def _says_the_same(known: PendingRequest | None, asked: PendingRequest) -> bool:
     return known is not None and replace(known, run=None, why="") == replace(asked, run=None, why="")
 
 
-def asked_for(board: Board, policy: Policy) -> dict[tuple[str, Verb], Waiting]:
+def asked_for(board: Board, policy: Policy) -> dict[tuple[str, Verb], PendingRequest]:
     """Return what the command of a plan asks for and a later run can do."""
-    request, edits, found = policy.tree_edit, board.edits, dict[tuple[str, Verb], Waiting]()
-    if isinstance(request, Localize):
+    request, edits, found = policy.tree_edit, board.edits, dict[tuple[str, Verb], PendingRequest]()
+    if isinstance(request, LocalRequest):
         for each in request.ids:
             if each in board.views:
-                found[each, Verb.LOCAL] = Waiting(along=tuple(sorted(inside_of(board, each))))
+                found[each, Verb.LOCAL] = PendingRequest(along=tuple(sorted(inside_of(board, each))))
     elif request is not None:
-        children = request.children if isinstance(request, Remove) else Children.REFUSE
+        children = request.children if isinstance(request, RemoveRequest) else Children.REFUSE
         mode = Children.PROMOTE if children is Children.PROMOTE else Children.REFUSE
         for each in edits.deleted:
             found[each, Verb.REMOVE] = _bound(board, each, mode.value)
         for each, parent in edits.parents.items():
             if each in edits.promoted and board.parentage[each].frozen:
                 continue  # what it lies below stays because of it, and is refused
-            found[each, Verb.REPARENT] = Waiting(value=parent, before=board.views[each].known_parent)
+            found[each, Verb.REPARENT] = PendingRequest(value=parent, before=board.views[each].known_parent)
     decisions = policy.decisions if request is None else edits.decisions
     for each, take in decisions.items():
         if take in _TAKEN and each in board.views:
@@ -178,9 +178,9 @@ def asked_for(board: Board, policy: Policy) -> dict[tuple[str, Verb], Waiting]:
     return {key: waiting for key, waiting in found.items() if _is_due_on(board, key, waiting)}
 
 
-def _bound(board: Board, conversation: str, value: str) -> Waiting:
+def _bound(board: Board, conversation: str, value: str) -> PendingRequest:
     view, rules = board.views[conversation], board.rules
-    return Waiting(value=value, store=content_of(view.store, rules), workspace=content_of(view.workspace, rules))
+    return PendingRequest(value=value, store=content_of(view.store, rules), workspace=content_of(view.workspace, rules))
 
 
 def _opposed(board: Board, policy: Policy, verb: Verb) -> Iterable[str]:
@@ -188,9 +188,9 @@ def _opposed(board: Board, policy: Policy, verb: Verb) -> Iterable[str]:
     match policy.tree_edit:
         case None:
             return policy.decisions.keys()
-        case Project():
+        case ProjectRequest():
             return board.edits.intents.keys() if verb in (Verb.LOCAL, Verb.REMOVE) else board.edits.decisions.keys()
-        case Localize(ids):
+        case LocalRequest(ids):
             return ids if verb in (Verb.REMOVE, Verb.RESOLVE) else ()
         case _:
             return board.edits.deleted.keys() if verb is not Verb.LOCAL else ()
@@ -251,7 +251,7 @@ def _overtaken(board: Board, due: Collection[tuple[str, Verb]]) -> dict[tuple[st
     return found
 
 
-def _leaving(board: Board, due: Mapping[tuple[str, Verb], Waiting]) -> list[str]:
+def _leaving(board: Board, due: Mapping[tuple[str, Verb], PendingRequest]) -> list[str]:
     """Return those whose directory leaves: only with what was to leave with it (docs/design/intents.md#rule-27)."""
     local = {key[0]: waiting for key, waiting in due.items() if key[1] is Verb.LOCAL}
     together = frozenset(local).union(*(waiting.along for waiting in local.values()))
@@ -264,7 +264,9 @@ def _leaving(board: Board, due: Mapping[tuple[str, Verb], Waiting]) -> list[str]
     ]
 
 
-def _removal(board: Board, due: Mapping[tuple[str, Verb], Waiting], dropped: dict[tuple[str, Verb], str]) -> Edits:
+def _removal(
+    board: Board, due: Mapping[tuple[str, Verb], PendingRequest], dropped: dict[tuple[str, Verb], str]
+) -> Edits:
     """Return the removals, of what nobody has written to since, and what has no other children by now."""
     if _store_is_away(board.sides):
         return Edits()
@@ -278,7 +280,7 @@ def _removal(board: Board, due: Mapping[tuple[str, Verb], Waiting], dropped: dic
     for each, children in with_new_children(board, going).items():
         dropped[each, Verb.REMOVE] = _ended(each, f"it has children by now: {board.names(children)}")
         del going[each]
-    return remove(board, Remove(tuple(going), Children.PROMOTE)) if going else Edits()
+    return remove(board, RemoveRequest(tuple(going), Children.PROMOTE)) if going else Edits()
 
 
 def _may_be_here_unseen(board: Board, conversation: str) -> bool:
@@ -286,7 +288,7 @@ def _may_be_here_unseen(board: Board, conversation: str) -> bool:
     return view.workspace.main is None and _may_be_here(view, board.sides)
 
 
-def _is_written_since(board: Board, conversation: str, waiting: Waiting) -> bool:
+def _is_written_since(board: Board, conversation: str, waiting: PendingRequest) -> bool:
     """Tell whether a side has other content than the one that was to be removed; what is gone already is no such."""
     view, rules = board.views[conversation], board.rules
     now = content_of(view.store, rules), content_of(view.workspace, rules)
@@ -300,7 +302,7 @@ def _ended(conversation: str, why: str) -> str:
 
 
 def _parents(
-    board: Board, due: Mapping[tuple[str, Verb], Waiting], dropped: dict[tuple[str, Verb], str]
+    board: Board, due: Mapping[tuple[str, Verb], PendingRequest], dropped: dict[tuple[str, Verb], str]
 ) -> dict[str, str | None]:
     """Return the new parents, of what nobody has given another one since."""
     found: dict[str, str | None] = {}
@@ -318,12 +320,12 @@ def _parents(
     return found
 
 
-def words_for(conversation: str, verb: Verb, waiting: Waiting) -> str:
+def words_for(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
     """Say what a request asks for, since when, and what was in the way."""
     return f"`{_command(conversation, verb, waiting)}` has waited since run {waiting.run}: {waiting.why}"
 
 
-def _command(conversation: str, verb: Verb, waiting: Waiting) -> str:
+def _command(conversation: str, verb: Verb, waiting: PendingRequest) -> str:
     match verb:
         case Verb.REPARENT:
             return f"set-parent {conversation} {waiting.value or '--none'}"

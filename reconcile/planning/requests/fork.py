@@ -19,13 +19,13 @@ from reconcile.planning.filters import renumbered
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconcile.model.policy import Branch
+    from reconcile.model.policy import ForkRequest
     from reconcile.model.snapshot import Content
     from reconcile.planning.context import Board
     from reconcile.planning.rules.views import View
 
 
-def plan_branch(board: Board, request: Branch, contents: Mapping[str, Content]) -> Plan:
+def plan_branch(board: Board, request: ForkRequest, contents: Mapping[str, Content]) -> Plan:
     """Return the plan that makes the fork; ``contents`` are the managed files of the source in the store.
 
     It is placed in its source's directory where that is in the workspace, unless it is to be local or its source is.
@@ -65,7 +65,7 @@ def plan_branch(board: Board, request: Branch, contents: Mapping[str, Content]) 
     )
 
 
-def _files(board: Board, view: View, request: Branch, contents: Mapping[str, Content]) -> dict[str, bytes]:
+def _files(board: Board, view: View, request: ForkRequest, contents: Mapping[str, Content]) -> dict[str, bytes]:
     fmt = board.rules.format
     way_on = f"see `reconcile status {view.id}`, or run `reconcile`"
     known: dict[str, bytes] = {}

@@ -20,12 +20,12 @@ from reconcile.planning.rules.presence import Goal
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from reconcile.model.policy import Collect, Remove
+    from reconcile.model.policy import GcRequest, RemoveRequest
     from reconcile.planning.context import Board
     from reconcile.planning.rules.content import Verdict
 
 
-def remove(board: Board, request: Remove) -> Edits:
+def remove(board: Board, request: RemoveRequest) -> Edits:
     """Remove the targets; their children are removed too, or take their place in the tree.
 
     What a run that was cut short has removed from the store alone is still a target, and keeps its children.
@@ -118,7 +118,7 @@ def _half_promoted(board: Board, deleted: Collection[str]) -> list[str]:
     return [each for each, metadata in stated.items() if metadata is not None and metadata.parent.id in deleted]
 
 
-def collect(board: Board, request: Collect) -> Edits:
+def collect(board: Board, request: GcRequest) -> Edits:
     """Remove what has expired, and the rest of what a run that was cut short has removed.
 
     What has expired but isn't saved as it is in the workspace is saved instead, and judged by the next `gc`.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconcile.model.baseline import Baseline
-    from reconcile.model.past_run import KeptUnit
+    from reconcile.model.past_run import SavedUnit
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Snapshot
     from reconcile.model.units import Rules
@@ -30,7 +30,7 @@ class NoPlaceError(ValueError):
 
 
 def plan_restore(
-    units: Sequence[KeptUnit],
+    units: Sequence[SavedUnit],
     store: Snapshot,
     workspace: Snapshot,
     baseline: Baseline,
@@ -69,7 +69,7 @@ def plan_restore(
     return without_git(plan, policy.git_busy)
 
 
-def _make(draft: Draft, units: Sequence[KeptUnit], title: str | None, now_ns: int) -> None:
+def _make(draft: Draft, units: Sequence[SavedUnit], title: str | None, now_ns: int) -> None:
     """Make a conversation again that the store no longer has."""
     if not {METADATA, STREAM} <= {unit.unit for unit in units if not unit.partial}:
         raise NoPlaceError("the store doesn't have that conversation any more; restore the whole of it, as ID@RUN")
@@ -79,7 +79,7 @@ def _make(draft: Draft, units: Sequence[KeptUnit], title: str | None, now_ns: in
 
 
 def _write(
-    draft: Draft, node: Node, units: Sequence[KeptUnit], kind: Kind, view: View, rules: Rules, now_ns: int
+    draft: Draft, node: Node, units: Sequence[SavedUnit], kind: Kind, view: View, rules: Rules, now_ns: int
 ) -> None:
     """Replace units of a directory that is there, where they differ."""
     for unit in units:
@@ -90,7 +90,7 @@ def _write(
             draft.write(_step(view.id, view.title, kind, unit.unit), node, _puts(unit, now_ns), removes=gone)
 
 
-def _puts(unit: KeptUnit, now_ns: int) -> list[Put]:
+def _puts(unit: SavedUnit, now_ns: int) -> list[Put]:
     return [Put(replace(kept.named(name), mtime_ns=now_ns), kept=kept.vault) for name, kept in unit.files.items()]
 
 

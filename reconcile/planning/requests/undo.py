@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconcile.model.baseline import IntentKind
 from reconcile.model.names import CHILDREN
-from reconcile.model.plan import Action, Expect, Heading, Item, Kind, Note, Plan
+from reconcile.model.plan import Action, Heading, Item, Kind, Note, Plan, Precondition
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EXTRA, METADATA, WHOLE, Metadata, Place, Side
 from reconcile.model.units import is_of_another
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from reconcile.model.baseline import AsideRecord, Baseline, ConversationRecord, WorldState
-    from reconcile.model.past_run import Kept, PastRun
+    from reconcile.model.past_run import PastRun, SavedFile
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import File
     from reconcile.model.units import Rules
@@ -441,7 +441,7 @@ class _Undo:
                 raise NotAsLeftError(f"{action.target}: it would lie below {owner}, which is local by now")
             container = container.container
 
-    def _old(self, place: Place, digest: str | None) -> Kept:
+    def _old(self, place: Place, digest: str | None) -> SavedFile:
         """Return what was at a place: the version with that digest, or the newest where any will do."""
         for version in reversed(self.past.kept.get(place, ())):
             if digest is None or version.digest == digest:
@@ -477,7 +477,7 @@ def _is_local(before: ConversationRecord) -> bool:
     return before.intent is not None and before.intent.kind is IntentKind.LOCAL
 
 
-def _is_as_before(file: File | None, before: Expect | None) -> bool:
+def _is_as_before(file: File | None, before: Precondition | None) -> bool:
     if file is None or before is None:
         return file is None and before is None
     return (file.digest, file.mtime_ns) == (before.digest, before.mtime_ns)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from reconcile.model.plan import Item
-    from reconcile.model.policy import Project
+    from reconcile.model.policy import ProjectRequest
     from reconcile.planning.context import Board
 
 
-def project(board: Board, request: Project) -> Edits:
+def project(board: Board, request: ProjectRequest) -> Edits:
     """Put the targets into the workspace, and what comes back with them."""
     views = board.views
     targets = board.still_there(request.ids)

@@ -18,14 +18,16 @@ from reconcile.planning.builder import Node, Put, Step
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from reconcile.model.format import Mended, Places
+    from reconcile.model.format import DerivedRepair, Places
     from reconcile.model.policy import Policy
     from reconcile.model.snapshot import Place, Snapshot
     from reconcile.model.units import Rules
     from reconcile.planning.context import Board
 
 
-def due(workspace: Snapshot, policy: Policy, rules: Rules, written: Mapping[str, bytes | None]) -> tuple[Mended, ...]:
+def due(
+    workspace: Snapshot, policy: Policy, rules: Rules, written: Mapping[str, bytes | None]
+) -> tuple[DerivedRepair, ...]:
     """Return what is to be made again once ``written`` has changed: nothing while the program or git is at work."""
     places = rules.format.places
     if places is None or policy.git_busy or places.busy(workspace.found):
@@ -34,18 +36,18 @@ def due(workspace: Snapshot, policy: Policy, rules: Rules, written: Mapping[str,
     return tuple(m for m in places.mend(workspace.found, written, wanted) if not m.asked or m.id in wanted)
 
 
-def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[Mended, ...]:
+def due_first(workspace: Snapshot, policy: Policy, rules: Rules) -> tuple[DerivedRepair, ...]:
     """Return what is to be made again in the workspace as it is: of records, those that are as the scan found them."""
     there = {copy.path: copy.files[0].digest for copy in workspace.copies if _is_file(copy)}
 
-    def is_current(mended: Mended) -> bool:
+    def is_current(mended: DerivedRepair) -> bool:
         before = None if mended.before is None else rules.digest(mended.before)
         return mended.content is None or there.get(mended.path) == before
 
     return tuple(each for each in due(workspace, policy, rules, {}) if is_current(each))
 
 
-def as_mended(workspace: Snapshot, mended: Iterable[Mended], rules: Rules, now_ns: int) -> Snapshot:
+def as_mended(workspace: Snapshot, mended: Iterable[DerivedRepair], rules: Rules, now_ns: int) -> Snapshot:
     """Return the workspace with those records as they will be; a file keeps its time, as with any edit of ours."""
     gone = {each.path for each in mended if each.content is None and each.before is not None}
     copies = {copy.path: copy for copy in workspace.copies if copy.path not in gone}
@@ -87,7 +89,7 @@ def rebuild_last(board: Board, workspace: Snapshot) -> None:
             _tidy(board, each)
 
 
-def _make_again(board: Board, mended: Mended, content: bytes, after: Sequence[int]) -> None:
+def _make_again(board: Board, mended: DerivedRepair, content: bytes, after: Sequence[int]) -> None:
     node = board.present.get(mended.path) or board.nodes[Side.WORKSPACE].get(mended.path)
     node, home = None if node is not None and node.gone else node, board.homes.get(mended.path)
     before = node.files[""] if node is not None else None
@@ -101,7 +103,7 @@ def _make_again(board: Board, mended: Mended, content: bytes, after: Sequence[in
             _rebuild(board, mended, at, file, after)
 
 
-def _rebuild(board: Board, mended: Mended, node: Node, file: File, after: Sequence[int] = ()) -> None:
+def _rebuild(board: Board, mended: DerivedRepair, node: Node, file: File, after: Sequence[int] = ()) -> None:
     step = _step(mended)
     put = Put(file, content=mended.content)
     if node.files:
@@ -110,7 +112,7 @@ def _rebuild(board: Board, mended: Mended, node: Node, file: File, after: Sequen
         board.draft.create(step, node, [put], after)
 
 
-def _tidy(board: Board, mended: Mended, known: Iterable[File] = ()) -> None:
+def _tidy(board: Board, mended: DerivedRepair, known: Iterable[File] = ()) -> None:
     """Make what directories are missing, and remove what is left over: a file, or an empty directory."""
     node = Node(Side.WORKSPACE, None, "", mended.path)
     if mended.before is not None:
@@ -121,7 +123,7 @@ def _tidy(board: Board, mended: Mended, known: Iterable[File] = ()) -> None:
         board.draft.tidy(_step(mended), node, mended.makes, mended.clears)
 
 
-def _step(mended: Mended) -> Step:
+def _step(mended: DerivedRepair) -> Step:
     return Step(
         kind=Kind.REBUILD,
         conversation=mended.path,

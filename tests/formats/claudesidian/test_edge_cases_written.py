@@ -19,7 +19,7 @@ from reconcile.model.snapshot import Fault, Metadata
 from tests.support.claudesidian import NOW, conversation, events, files, index_of, session, vault, workspace
 
 if TYPE_CHECKING:
-    from reconcile.model.format import Mended
+    from reconcile.model.format import DerivedRepair
 
 VAULT = ClaudesidianFormat()
 WORKSPACES, CONVERSATIONS = (f"{kind.directory}/{INDEX}" for kind in Kind)
@@ -28,7 +28,7 @@ THREE = [workspace("ws_a", "Alpha"), workspace("ws_b", "Beta"), workspace("ws_c"
 CREATED = {"type": "workspace_created", "data": {"id": "ws_a", "name": "a"}, "id": "e1", "timestamp": 1}
 
 
-def done(there: VaultFiles, *wanted: str) -> dict[str, Mended]:
+def done(there: VaultFiles, *wanted: str) -> dict[str, DerivedRepair]:
     """What is done by itself or because of a request, by path."""
     return {each.path: each for each in VAULT.mend(VaultSnapshot(there, NOW), {}, wanted) if not each.asked}
 
@@ -38,7 +38,7 @@ def asked(there: VaultFiles) -> list[tuple[str, str]]:
     return [(each.id, each.path) for each in VAULT.mend(VaultSnapshot(there, NOW), {}) if each.asked]
 
 
-def value_of(mended: Mended) -> Any:
+def value_of(mended: DerivedRepair) -> Any:
     assert mended.content is not None
     return json.loads(mended.content)
 

@@ -23,7 +23,7 @@ from reconcile.formats.claudesidian.vault import (
     with_written,
 )
 from reconcile.formats.json import javascript
-from reconcile.model.format import Entry, Mended
+from reconcile.model.format import DerivedRepair, Entry
 from reconcile.model.snapshot import METADATA, Fault, Metadata
 from tests.support.claudesidian import (
     CORPUS,
@@ -275,7 +275,7 @@ def test_random_versions_of_a_record_are_united_without_a_loss(seed: int) -> Non
 
 def mend(
     there: VaultFiles, written: Mapping[str, bytes | None] | None = None, wanted: tuple[str, ...] = ()
-) -> tuple[Mended, ...]:
+) -> tuple[DerivedRepair, ...]:
     """Each value is made of what the former ones leave, and nothing is left to be done by itself after them."""
     before = written or {}
     found = VAULT.mend(VaultSnapshot(there, NOW), before, wanted)

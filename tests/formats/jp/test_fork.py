@@ -10,7 +10,7 @@ import pytest
 from reconcile.formats import get_format
 from reconcile.formats.jp.fork import turn_starts
 from reconcile.formats.jp.times import instant_ns
-from reconcile.model.format import Part
+from reconcile.model.format import EventSelection
 from reconcile.model.snapshot import Stream
 
 FORMAT = get_format("jp")
@@ -34,7 +34,7 @@ CALL = [event(6, "tool_call_request", id="x"), event(7, "tool_call_response", id
 STREAM = [*TURN, DELTA, *SECOND, *CALL]
 
 
-def kept(elements: list[dict[str, Any]], part: Part, base: bytes | None = BASE) -> list[str]:
+def kept(elements: list[dict[str, Any]], part: EventSelection, base: bytes | None = BASE) -> list[str]:
     content = (json.dumps(elements, indent=2) + "\n").encode()
     files = {"events.json": content} | ({} if base is None else {"base_config.json": base})
     cut = FORMAT.cut_stream(files, part)
@@ -49,7 +49,7 @@ def types(*elements: dict[str, Any]) -> list[str]:
 
 def test_all_of_it_is_copied_byte_for_byte() -> None:
     files = {"events.json": b'[ {"type": 1,"timestamp":2}]', "base_config.json": b"{ }"}
-    assert FORMAT.cut_stream(files, Part()) == files
+    assert FORMAT.cut_stream(files, EventSelection()) == files
 
 
 @pytest.mark.parametrize(
@@ -62,40 +62,45 @@ def test_all_of_it_is_copied_byte_for_byte() -> None:
     ],
 )
 def test_turns_are_counted_from_the_end(last: int, expected: list[str]) -> None:
-    assert kept(STREAM, Part(last=last)) == expected
+    assert kept(STREAM, EventSelection(last=last)) == expected
 
 
 def test_a_turn_begins_with_the_users_request_where_nothing_says_so_before() -> None:
     old = [event(0, "chat_request"), event(1, "chat_response"), event(2, "chat_request")]
     assert turn_starts([*old, *TURN]) == [0, 2, 3]
-    assert kept(old, Part(last=1)) == ["chat_request"]
+    assert kept(old, EventSelection(last=1)) == ["chat_request"]
 
 
 def test_times_are_inclusive_and_pairs_stay_pairs() -> None:
-    assert kept(STREAM, Part(until_ns=START + 6 * MINUTE_NS)) == types(*TURN, DELTA, *SECOND)
-    assert kept(STREAM, Part(until_ns=START + 7 * MINUTE_NS)) == types(*TURN, DELTA, *SECOND, *CALL[:2])
-    assert kept(STREAM, Part(from_ns=START + 7 * MINUTE_NS)) == types(DELTA, CALL[2])
-    assert kept([event(0, "odd", timestamp=1), *TURN], Part(from_ns=START + 2 * MINUTE_NS)) == ["odd", "chat_response"]
+    assert kept(STREAM, EventSelection(until_ns=START + 6 * MINUTE_NS)) == types(*TURN, DELTA, *SECOND)
+    assert kept(STREAM, EventSelection(until_ns=START + 7 * MINUTE_NS)) == types(*TURN, DELTA, *SECOND, *CALL[:2])
+    assert kept(STREAM, EventSelection(from_ns=START + 7 * MINUTE_NS)) == types(DELTA, CALL[2])
+    assert kept([event(0, "odd", timestamp=1), *TURN], EventSelection(from_ns=START + 2 * MINUTE_NS)) == [
+        "odd",
+        "chat_response",
+    ]
 
 
 def test_requests_of_one_id_are_paired_in_order() -> None:
     twice = [event(0, "inquiry_request", id="x"), event(1, "inquiry_response", id="x")]
     again = [event(2, "inquiry_request", id="x"), event(3, "inquiry_response", id="x")]
-    assert kept([*twice, *again], Part(from_ns=START + MINUTE_NS)) == types(*again)
+    assert kept([*twice, *again], EventSelection(from_ns=START + MINUTE_NS)) == types(*again)
 
 
 def test_a_legacy_stream_keeps_its_first_element() -> None:
     base = event(0, "config_delta", delta={})
-    assert kept([base, *STREAM], Part(last=0), base=None) == types(base, DELTA)
-    assert kept([base, *STREAM], Part(until_ns=START - 1), base=None) == types(base)
+    assert kept([base, *STREAM], EventSelection(last=0), base=None) == types(base, DELTA)
+    assert kept([base, *STREAM], EventSelection(until_ns=START - 1), base=None) == types(base)
 
 
 def test_a_compaction_stays_only_where_it_counts_the_same_turns() -> None:
     compaction = event(9, "compaction", from_turn=0, to_turn=0)
     later = event(9, "compaction", from_turn=0, to_turn=1)
-    assert kept([*TURN, compaction, *SECOND], Part(until_ns=START + 9 * MINUTE_NS)) == types(*TURN, compaction, *SECOND)
-    assert kept([*STREAM, compaction], Part(last=1)) == types(DELTA, *SECOND, *CALL)
-    assert kept([*TURN, later], Part(until_ns=START + 9 * MINUTE_NS)) == types(*TURN)
+    assert kept([*TURN, compaction, *SECOND], EventSelection(until_ns=START + 9 * MINUTE_NS)) == types(
+        *TURN, compaction, *SECOND
+    )
+    assert kept([*STREAM, compaction], EventSelection(last=1)) == types(DELTA, *SECOND, *CALL)
+    assert kept([*TURN, later], EventSelection(until_ns=START + 9 * MINUTE_NS)) == types(*TURN)
 
 
 def test_a_fork_may_have_no_title() -> None:

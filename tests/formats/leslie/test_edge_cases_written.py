@@ -21,7 +21,7 @@ from tests.support.leslie import STANDARD, Leslie, Step, as_bytes, read
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reconcile.model.format import Mended
+    from reconcile.model.format import DerivedRepair
 
 LESLIE = LeslieFormat()
 FIRST, SECOND, THIRD = (f"thread-{(number * 2654435761) % 2**32:08x}" for number in range(3))
@@ -31,12 +31,12 @@ PLAYED = Leslie().play([ROOT, CHILD])
 FILE = PLAYED.relations_file()
 
 
-def mended(found: LeslieTree) -> tuple[Mended, ...]:
+def mended(found: LeslieTree) -> tuple[DerivedRepair, ...]:
     """What is done by itself."""
     return tuple(each for each in LESLIE.mend(found, {}) if not each.asked)
 
 
-def made_of(content: bytes, backup: bytes | None = None) -> Mended:
+def made_of(content: bytes, backup: bytes | None = None) -> DerivedRepair:
     """The one rewriting of a relations file that says this."""
     (done,) = mended(read(PLAYED, relations=content, backup=backup or content))
     assert (done.path, done.before) == (RELATIONS, content)

@@ -26,7 +26,7 @@ from reconcile.formats.leslie.checks.model import (
 )
 from reconcile.formats.leslie.document import OBJECTIVES, RELATIONS
 from reconcile.formats.leslie.format import LeslieFormat
-from reconcile.model.format import Entry, Mended
+from reconcile.model.format import DerivedRepair, Entry
 from reconcile.model.snapshot import METADATA, Fault, Metadata
 from tests.support.leslie import CORPUS, STANDARD, Leslie, Step, as_bytes, corpus_found, damaged, read, stories
 
@@ -388,7 +388,7 @@ def test_nothing_else_is_united() -> None:
 # Mending
 
 
-def carried_out(found: LeslieTree, done: Collection[Mended]) -> LeslieTree:
+def carried_out(found: LeslieTree, done: Collection[DerivedRepair]) -> LeslieTree:
     """What an apply makes of it, checking what is there before."""
     for each in done:
         if each.content is not None:
@@ -404,7 +404,7 @@ def carried_out(found: LeslieTree, done: Collection[Mended]) -> LeslieTree:
     return found
 
 
-def by_itself(done: Collection[Mended]) -> list[Mended]:
+def by_itself(done: Collection[DerivedRepair]) -> list[DerivedRepair]:
     return [each for each in done if not each.asked]
 
 
@@ -493,7 +493,7 @@ def test_one_rewriting_says_everything() -> None:
     value["threads"][SECOND]["created_at"] = "2026-02-08T13:00:00.042+01:00"
     found = read(played, relations=as_bytes(value))
     (done,) = LESLIE.mend(found, {})
-    assert done == Mended(
+    assert done == DerivedRepair(
         id=RELATIONS,
         path=RELATIONS,
         words=(
@@ -518,7 +518,7 @@ def test_directories_that_a_plan_makes_and_takes() -> None:
     files = {RELATIONS: File(played.relations_file()), OBJECTIVES: File(played.objectives_file())}
     empty = LeslieTree(files, {FIRST: ThreadDirectory(files=frozenset({"plan.md"}), directories=STANDARD)})
     (made,) = LESLIE.mend(empty, {})
-    assert made == Mended(
+    assert made == DerivedRepair(
         f"F4:{SECOND}",
         f"threads/{SECOND}",
         (f"threads/{SECOND} made, empty",),
@@ -541,13 +541,13 @@ def test_what_is_left_over_goes() -> None:
         leftovers={TEMPORARY: Leftover(RELATIONS, 9999.0, File(b"{"))},
     )
     assert LESLIE.mend(found, {}) == (
-        Mended(
+        DerivedRepair(
             f"F13:{RELATIONS}.lock",
             f"{RELATIONS}.lock",
             (f"{RELATIONS}.lock removed",),
             clears=(f"{RELATIONS}.lock",),
         ),
-        Mended(f"F14:{TEMPORARY}", TEMPORARY, (f"{TEMPORARY} removed",), before=b"{"),
+        DerivedRepair(f"F14:{TEMPORARY}", TEMPORARY, (f"{TEMPORARY} removed",), before=b"{"),
     )
     is_mended(found)
 

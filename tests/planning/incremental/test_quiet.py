@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, Verb, Waiting
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind, PendingRequest, Verb
 from reconcile.model.options import Layout, Missing, Take
 from reconcile.model.policy import Policy
 from reconcile.model.snapshot import METADATA, Foreign, Problem, Side, Snapshot
@@ -217,7 +217,7 @@ WHOLE: dict[str, tuple[Snapshot, Snapshot, Baseline, Policy]] = {
     "a directory that is still to leave": (
         stored(*STORE),
         here(*NESTED),
-        replace(KNOWN, waiting={("jp-c1", Verb.LOCAL): Waiting()}),
+        replace(KNOWN, waiting={("jp-c1", Verb.LOCAL): PendingRequest()}),
         Policy(),
     ),
     "a directory that is still to be renamed": (

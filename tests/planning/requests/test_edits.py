@@ -10,7 +10,15 @@ from msgspec.structs import replace
 from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Intent, IntentKind
 from reconcile.model.options import Diverged, Layout, Take
 from reconcile.model.plan import Kind
-from reconcile.model.policy import Children, Collect, Localize, Policy, Project, Remove, Reparent
+from reconcile.model.policy import (
+    Children,
+    GcRequest,
+    LocalRequest,
+    Policy,
+    ProjectRequest,
+    RemoveRequest,
+    SetParentRequest,
+)
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Problem
 from reconcile.planning.context import Edits, RefusedError
@@ -27,14 +35,16 @@ ONE = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
 NEWER = ONE.replace("[1]", "[1 2]")
 
 
-@pytest.mark.parametrize("request_", [Localize(("jp-c9",)), Project(("jp-c9",)), Remove(("jp-c9",), Children.CASCADE)])
-def test_nothing_is_done_for_what_is_gone(request_: Localize | Project | Remove) -> None:
+@pytest.mark.parametrize(
+    "request_", [LocalRequest(("jp-c9",)), ProjectRequest(("jp-c9",)), RemoveRequest(("jp-c9",), Children.CASCADE)]
+)
+def test_nothing_is_done_for_what_is_gone(request_: LocalRequest | ProjectRequest | RemoveRequest) -> None:
     plan = plan_of(stored(ONE), here(NEWER), agreed_on(ONE), Policy(request=request_))
     assert (plan.actions, plan.intents, plan.held) == ((), (), ())
 
 
 def test_the_others_are_dealt_with() -> None:
-    request = Remove(("jp-c9", "jp-c1"), Children.CASCADE)
+    request = RemoveRequest(("jp-c9", "jp-c1"), Children.CASCADE)
     plan = plan_of(stored(ONE), here(ONE), agreed_on(ONE), Policy(request=request))
     assert [(action.kind, action.conversation) for action in plan.actions] == [
         (Kind.REMOVE, "jp-c1"),
@@ -42,8 +52,8 @@ def test_the_others_are_dealt_with() -> None:
     ]
 
 
-@pytest.mark.parametrize("request_", [Reparent("jp-c9", None), Reparent("jp-c1", "jp-c9")])
-def test_a_parent_or_child_that_is_gone_is_refused(request_: Reparent) -> None:
+@pytest.mark.parametrize("request_", [SetParentRequest("jp-c9", None), SetParentRequest("jp-c1", "jp-c9")])
+def test_a_parent_or_child_that_is_gone_is_refused(request_: SetParentRequest) -> None:
     with pytest.raises(RefusedError, match="jp-c9 is on neither side any more"):
         plan_of(stored(ONE), here(ONE), agreed_on(ONE), Policy(request=request_))
 
@@ -66,7 +76,7 @@ PROJECTED = Intent(IntentKind.PROJECTED)
 def test_what_cannot_be_saved_is_local_at_once_and_its_directory_stays(workspace: tuple[str, ...]) -> None:
     """The other targets are, and nothing but the targets is looked at."""
     board = board_of(stored(A, B, C), here(*workspace, B, C), agreed_on(A, B, C))
-    edits = edits_of(Localize(("jp-c1", "jp-c2")), board)
+    edits = edits_of(LocalRequest(("jp-c1", "jp-c2")), board)
     assert edits.intents == {"jp-c1": LOCAL, "jp-c2": LOCAL}
     assert edits.leaving == {"jp-c2": Reason.LOCALIZED}
     assert edits.scope == {"jp-c1", "jp-c2"}
@@ -75,13 +85,13 @@ def test_what_cannot_be_saved_is_local_at_once_and_its_directory_stays(workspace
 
 def test_what_lies_inside_goes_along_and_waits() -> None:
     board = board_of(stored(A, CHILD, C), here(A, NESTED, C), agreed_on(A, NESTED, C))
-    edits = edits_of(Localize(("jp-c1",)), board)
+    edits = edits_of(LocalRequest(("jp-c1",)), board)
     waits = Intent(IntentKind.PROJECTED, waits_for="jp-c1", place="1-a/conversations/2-b")
     assert edits.intents == {"jp-c1": LOCAL, "jp-c2": waits}
     assert edits.leaving == {"jp-c1": Reason.LOCALIZED, "jp-c2": Reason.WITH_ANCESTOR}
     assert edits.together == {"jp-c1": "jp-c1", "jp-c2": "jp-c1"}
     assert [note.message for note in edits.notes] == ["1 conversation below it goes along, and back with it: B (jp-c2)"]
-    both = edits_of(Localize(("jp-c2", "jp-c1", "jp-c3")), board)
+    both = edits_of(LocalRequest(("jp-c2", "jp-c1", "jp-c3")), board)
     assert both.intents == dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), LOCAL)
     assert both.leaving == dict.fromkeys(("jp-c1", "jp-c2", "jp-c3"), Reason.LOCALIZED)
 
@@ -92,7 +102,7 @@ def test_what_is_named_together_with_what_it_lies_in_goes_with_that() -> None:
     apart = '3-c/conversations/5-e  metadata 09:00 title "E" parent 3  stream 09:00 [1]'
     tree_ = (A, NESTED, deep, C, apart)
     board = board_of(stored(*(each.rpartition("/")[2] for each in tree_)), here(*tree_), agreed_on(*tree_))
-    edits = edits_of(Localize(("jp-c2", "jp-c5", "jp-c1")), board)
+    edits = edits_of(LocalRequest(("jp-c2", "jp-c5", "jp-c1")), board)
     assert edits.intents == {
         **dict.fromkeys(("jp-c1", "jp-c2", "jp-c5"), LOCAL),
         "jp-c4": Intent(IntentKind.PROJECTED, waits_for="jp-c2", place=deep.partition(" ")[0]),
@@ -101,18 +111,18 @@ def test_what_is_named_together_with_what_it_lies_in_goes_with_that() -> None:
     assert [note.conversation for note in edits.notes] == ["jp-c1"]
     younger = '9-p/conversations/2-b  metadata 09:00 title "B" parent 9  stream 09:00 [1]'
     board = board_of(stored(OTHER_PARENT, younger[18:]), here(OTHER_PARENT, younger), agreed_on(OTHER_PARENT, younger))
-    assert edits_of(Localize(("jp-c2", "jp-c9")), board).intents == dict.fromkeys(("jp-c2", "jp-c9"), LOCAL)
+    assert edits_of(LocalRequest(("jp-c2", "jp-c9")), board).intents == dict.fromkeys(("jp-c2", "jp-c9"), LOCAL)
 
 
 def test_what_is_local_already_is_not_said_to_become_so() -> None:
     baseline = replace(agreed_on(A, B), intents={"jp-c1": LOCAL, "jp-c2": Intent(IntentKind.REMOVED)})
-    edits = edits_of(Localize(("jp-c1", "jp-c2")), board_of(stored(A, B), here(A), baseline))
+    edits = edits_of(LocalRequest(("jp-c1", "jp-c2")), board_of(stored(A, B), here(A), baseline))
     assert (edits.intents, edits.leaving) == ({"jp-c2": LOCAL}, {"jp-c1": Reason.LOCALIZED})
 
 
 def test_what_is_in_the_store_alone_becomes_local_too() -> None:
     board = board_of(stored(A, B), here(B), agreed_on(B))
-    edits = edits_of(Localize(("jp-c1", "jp-c2")), board)
+    edits = edits_of(LocalRequest(("jp-c1", "jp-c2")), board)
     assert edits.intents == {"jp-c1": LOCAL, "jp-c2": LOCAL}
     assert edits.leaving == {"jp-c2": Reason.LOCALIZED}
 
@@ -131,14 +141,14 @@ def test_ancestors_become_public_only_when_asked(intent: Intent | None, known: b
     baseline = agreed_on(A) if known else agreed_on()
     baseline = replace(baseline, intents={"jp-c1": intent} if intent else {})
     board = board_of(stored(A, CHILD, C), here(), baseline)
-    edits = edits_of(Project(("jp-c2", "jp-c3")), board)
+    edits = edits_of(ProjectRequest(("jp-c2", "jp-c3")), board)
     if private:
         assert edits.intents == {"jp-c3": PROJECTED}
         (item,) = edits.held
         assert (item.conversation, item.reason) == ("jp-c2", Reason.ANCESTORS_ABSENT)
         assert item.message.endswith("would be public with it: A (jp-c1)")
         assert item.resolve == ("reconcile project jp-c2 --with-ancestors",)
-        asked = edits_of(Project(("jp-c2",), ancestors=True), board)
+        asked = edits_of(ProjectRequest(("jp-c2",), ancestors=True), board)
         assert asked.intents == {"jp-c1": PROJECTED, "jp-c2": PROJECTED}
     else:
         assert (edits.intents, edits.held) == ({"jp-c2": PROJECTED, "jp-c3": PROJECTED}, ())
@@ -174,11 +184,11 @@ def test_gc_finishes_what_was_half_removed() -> None:
     digests = frozenset(unit.digest for unit in buried.values() if unit.digest is not None)
     baseline = replace(baseline, tombstones={"jp-c1": digests, "jp-c3": digests})
     other = '4-d  metadata 09:00 title "D"  stream 09:00 [1]'
-    edits = edits_of(Collect(), board_of(stored(C, other), here(A, B, C, other), baseline))
+    edits = edits_of(GcRequest(), board_of(stored(C, other), here(A, B, C, other), baseline))
     assert edits.deleted == {"jp-c1": Reason.EXPIRED}
     assert edits.below == {"jp-c1": ()}
     assert edits.scope == {"jp-c1"}
-    nothing = edits_of(Collect(), board_of(stored(C, other), here(C, other), agreed_on(C)))
+    nothing = edits_of(GcRequest(), board_of(stored(C, other), here(C, other), agreed_on(C)))
     assert nothing.scope.isdisjoint({"jp-c3", "jp-c4"})
     assert nothing.scope
 
@@ -188,7 +198,7 @@ def test_a_few_of_many_are_named() -> None:
     for count, end in ((5, "X6 (jp-c6)"), (6, "X6 (jp-c6) and 1 more"), (7, "X6 (jp-c6) and 2 more")):
         there = [A, *children[:count]]
         with pytest.raises(RefusedError) as refused:
-            plan_of(stored(*there, OTHER), here(), agreed_on(), Policy(request=Remove(("jp-c1",))))
+            plan_of(stored(*there, OTHER), here(), agreed_on(), Policy(request=RemoveRequest(("jp-c1",))))
         assert f"has {count} descendants: " in str(refused.value)
         assert str(refused.value).endswith(end)
         assert [hint.rpartition(" ")[2] for hint in refused.value.hints] == ["--cascade", "--promote"]
@@ -217,14 +227,14 @@ OTHER = '9-z  metadata 09:00 title "Z"  stream 09:00 [1]'
     ],
 )
 def test_what_cannot_be_projected_says_why(store: Snapshot, workspace: Snapshot, message: str, way_on: str) -> None:
-    policy = Policy(request=Project(("jp-c1",)))
+    policy = Policy(request=ProjectRequest(("jp-c1",)))
     held = plan_of(store, workspace, agreed_on(ONE, OTHER), policy).held
     assert [(item.message, item.resolve) for item in held if item.conversation == "jp-c1"] == [(message, (way_on,))]
     assert {(item.unit, item.reason) for item in held if item.conversation == "jp-c1"} == {(WHOLE, Reason.UNSETTLED)}
 
 
 def test_what_lies_below_something_broken_or_obstructed_says_what_that_is() -> None:
-    policy, store = Policy(request=Project(("jp-c2",))), stored(ONE, BELOW_A)
+    policy, store = Policy(request=ProjectRequest(("jp-c2",))), stored(ONE, BELOW_A)
     broken = plan_of(store, here(ONE, '1-a/events.json  09:00 "["'), agreed_on(ONE), policy).held
     said = {item.conversation: (item.unit, item.reason, item.message) for item in broken}
     assert said["jp-c2"] == (WHOLE, Reason.UNSETTLED, "it lies below jp-c1, which isn't whole here")
@@ -257,25 +267,25 @@ def inside_a(lines: list[str]) -> list[str]:
 def test_what_goes_along_is_told_in_the_order_of_the_tree(count: int, said: str) -> None:
     lines = tree(count)
     board = board_of(stored(A, *lines), here(A, *inside_a(lines)), agreed_on(A, *inside_a(lines)))
-    (note,) = edits_of(Localize(("jp-c1",)), board).notes
+    (note,) = edits_of(LocalRequest(("jp-c1",)), board).notes
     assert (note.conversation, note.reason, note.message) == ("jp-c1", Reason.TAKEN_ALONG, said)
 
 
 def test_the_order_of_the_tree_is_that_of_numbers() -> None:
     lines = [f'{n}-x  metadata 09:00 title "X{n}" parent 1  stream 09:00 [1]' for n in (9, 10)]
     board = board_of(stored(A, *lines), here(A, *inside_a(lines)), agreed_on(A, *inside_a(lines)))
-    (note,) = edits_of(Localize(("jp-c1",)), board).notes
+    (note,) = edits_of(LocalRequest(("jp-c1",)), board).notes
     assert note.message.endswith("back with it: X9 (jp-c9), X10 (jp-c10)")
 
 
 def test_what_is_private_in_there_stays_so_and_what_only_has_a_second_directory_there_stays() -> None:
     known = agreed_on(A, NESTED, C)
     local = board_of(stored(A, CHILD, C), here(A, NESTED, C), replace(known, intents={"jp-c2": LOCAL}))
-    edits = edits_of(Localize(("jp-c1",)), local)
+    edits = edits_of(LocalRequest(("jp-c1",)), local)
     assert edits.intents == {"jp-c1": LOCAL}
     assert edits.leaving == {"jp-c1": Reason.LOCALIZED, "jp-c2": Reason.WITH_ANCESTOR}
     twice = board_of(stored(A, B, C), here(A, B, C, f"1-a/conversations/{C}"), agreed_on(A, B, C))
-    assert edits_of(Localize(("jp-c1",)), twice).leaving == {"jp-c1": Reason.LOCALIZED}
+    assert edits_of(LocalRequest(("jp-c1",)), twice).leaving == {"jp-c1": Reason.LOCALIZED}
 
 
 OPEN = {
@@ -291,7 +301,7 @@ OPEN = {
 def test_a_directory_stays_while_something_in_it_cannot_be_saved(lines: list[str], policy: Policy) -> None:
     store = stored(A, CHILD.replace("[1]", "[1 2]"), C)
     board = board_of(store, here(A, *inside_a(lines), C), agreed_on(A, NESTED, C), policy)
-    edits = edits_of(Localize(("jp-c1", "jp-c3")), board)
+    edits = edits_of(LocalRequest(("jp-c1", "jp-c3")), board)
     assert edits.intents == {"jp-c1": LOCAL, "jp-c3": LOCAL}
     assert edits.scope == {"jp-c1", "jp-c2", "jp-c3"}
     (item,) = edits.held
@@ -302,15 +312,15 @@ def test_a_directory_stays_while_something_in_it_cannot_be_saved(lines: list[str
 def test_what_was_removed_from_the_store_or_is_damaged_here_stays_too() -> None:
     """Neither is on its way into the store, so that it would be in the vault alone."""
     removed = board_of(stored(C), here(A, C), agreed_on(A, C))
-    assert [item.conversation for item in edits_of(Localize(("jp-c1",)), removed).held] == ["jp-c1"]
+    assert [item.conversation for item in edits_of(LocalRequest(("jp-c1",)), removed).held] == ["jp-c1"]
     damaged = here(A.partition("  stream")[0], '1-a/events.json  09:30 "[]"', C)
     board = board_of(stored(A, C), damaged, agreed_on(A, C))
-    assert [item.conversation for item in edits_of(Localize(("jp-c1",)), board).held] == ["jp-c1"]
+    assert [item.conversation for item in edits_of(LocalRequest(("jp-c1",)), board).held] == ["jp-c1"]
 
 
 def test_a_broken_note_keeps_a_directory_too() -> None:
     workspace = unreadable(here(A, '1-a/NOTE.md  09:00 "x"'), "1-a/NOTE.md")
-    edits = edits_of(Localize(("jp-c1",)), board_of(stored(A), workspace, agreed_on(A)))
+    edits = edits_of(LocalRequest(("jp-c1",)), board_of(stored(A), workspace, agreed_on(A)))
     assert (edits.leaving, len(edits.held)) == ({}, 1)
 
 
@@ -318,40 +328,40 @@ def test_what_has_no_title_is_named_by_its_id() -> None:
     untitled = CHILD.replace('title "B" ', "")
     known = agreed_on(A, f"1-a/conversations/{untitled}")
     board = board_of(stored(A, untitled), here(A, f"1-a/conversations/{untitled}"), known)
-    (note,) = edits_of(Localize(("jp-c1",)), board).notes
+    (note,) = edits_of(LocalRequest(("jp-c1",)), board).notes
     assert note.message.endswith(": (no title) (jp-c2)")
     with pytest.raises(RefusedError, match=r"^jp-c1 \(no title\) has 1 descendant: B \(jp-c2\)$"):
-        edits_of(Remove(("jp-c1",)), board_of(stored(A.replace('title "A"', ""), CHILD), here()))
+        edits_of(RemoveRequest(("jp-c1",)), board_of(stored(A.replace('title "A"', ""), CHILD), here()))
 
 
 def test_everything_is_what_is_in_the_store_alone_and_not_local() -> None:
     lines = [A, B, C, '4-d  metadata 09:00 title "D" local  stream 09:00 [1]']
     board = board_of(stored(*lines), here(B), agreed_on(B))
-    edits = edits_of(Project((), everything=True), board)
+    edits = edits_of(ProjectRequest((), everything=True), board)
     assert edits.intents == {"jp-c1": PROJECTED, "jp-c3": PROJECTED}
     assert edits.asked == {"jp-c1", "jp-c3"}
     assert edits.decisions == {}
-    assert edits_of(Project(()), board).scope.isdisjoint(board.views)
+    assert edits_of(ProjectRequest(()), board).scope.isdisjoint(board.views)
 
 
 def test_versions_that_are_behind_are_ended_when_that_is_asked_for() -> None:
     newer = A.replace("[1]", "[1 2]")
     board = board_of(stored(newer, B), here(A.replace("stream 09:00", "stream 09:30"), B), agreed_on(newer, B))
-    edits = edits_of(Project((), behind=True), board)
+    edits = edits_of(ProjectRequest((), behind=True), board)
     assert edits.decisions == {"jp-c1": Take.STORE}
     assert edits.scope == {"jp-c1"}
     assert edits.intents == {}
-    assert edits_of(Project(("jp-c2",)), board).decisions == {}
+    assert edits_of(ProjectRequest(("jp-c2",)), board).decisions == {}
 
 
 def test_what_is_archived_is_not_put_there_but_by_recover() -> None:
     board = board_of(stored(f".archive/{A}", B), here(B), agreed_on(B))
-    edits = edits_of(Project(("jp-c1", "jp-c2")), board)
+    edits = edits_of(ProjectRequest(("jp-c1", "jp-c2")), board)
     (item,) = edits.held
     assert (edits.intents, item.conversation) == ({"jp-c2": PROJECTED}, "jp-c1")
     assert item.reason is Reason.ARCHIVED_HELD
     assert item.message == "it is archived in the store; unarchive it first, with JP"
-    assert edits_of(Project(("jp-c1",), records=(1,)), board).intents == {"jp-c1": PROJECTED}
+    assert edits_of(ProjectRequest(("jp-c1",), records=(1,)), board).intents == {"jp-c1": PROJECTED}
 
 
 GRANDCHILD = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
@@ -359,32 +369,32 @@ GRANDCHILD = '3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
 
 def test_all_that_is_private_above_is_named_the_outermost_first_and_what_is_asked_for_is_not() -> None:
     board = board_of(stored(A, CHILD, GRANDCHILD), here(), agreed_on())
-    (item,) = edits_of(Project(("jp-c3",)), board).held
+    (item,) = edits_of(ProjectRequest(("jp-c3",)), board).held
     assert item.message.endswith("would be public with it: A (jp-c1), B (jp-c2)")
-    below, above = edits_of(Project(("jp-c3", "jp-c2")), board).held
+    below, above = edits_of(ProjectRequest(("jp-c3", "jp-c2")), board).held
     assert below.message == above.message
     assert above.message.endswith("would be public with it: A (jp-c1)")
-    whole = edits_of(Project(("jp-c3",), ancestors=True), board)
+    whole = edits_of(ProjectRequest(("jp-c3",), ancestors=True), board)
     assert list(whole.intents) == ["jp-c1", "jp-c2", "jp-c3"]
     flat = board_of(stored(A, CHILD, GRANDCHILD), here(), agreed_on(), Policy(layout=Layout.FLAT))
-    assert edits_of(Project(("jp-c3",)), flat).intents == {"jp-c3": PROJECTED}
+    assert edits_of(ProjectRequest(("jp-c3",)), flat).intents == {"jp-c3": PROJECTED}
 
 
 def test_what_a_branch_has_brought_of_a_local_one_is_private() -> None:
     baseline = replace(agreed_on(A), intents={"jp-c1": LOCAL})
-    assert edits_of(Project(("jp-c2",)), board_of(stored(A, CHILD), here(A), baseline)).intents == {}
-    assert edits_of(Project(("jp-c2",)), board_of(stored(A, CHILD), here(A), agreed_on(A))).intents == {
+    assert edits_of(ProjectRequest(("jp-c2",)), board_of(stored(A, CHILD), here(A), baseline)).intents == {}
+    assert edits_of(ProjectRequest(("jp-c2",)), board_of(stored(A, CHILD), here(A), agreed_on(A))).intents == {
         "jp-c2": PROJECTED
     }
 
 
 def test_what_lies_below_one_that_is_new_here_is_public_and_below_a_flagged_one_private() -> None:
     new = board_of(stored(CHILD, C), here(A, C), agreed_on(C))
-    assert edits_of(Project(("jp-c2",)), new).intents == {"jp-c2": PROJECTED}
+    assert edits_of(ProjectRequest(("jp-c2",)), new).intents == {"jp-c2": PROJECTED}
     flagged = A.replace('"A"', '"A" local')
     for workspace in (here(C), here(A, C)):
         board = board_of(stored(flagged, CHILD, C), workspace, agreed_on(A, C))
-        assert edits_of(Project(("jp-c2",)), board).intents == {}
+        assert edits_of(ProjectRequest(("jp-c2",)), board).intents == {}
 
 
 def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else() -> None:
@@ -395,46 +405,50 @@ def test_with_what_is_put_there_comes_what_waits_or_lies_apart_and_nobody_else()
     )
     baseline = replace(agreed_on(A, NESTED, C), intents={"jp-c2": waits, "jp-c1": Intent(IntentKind.REMOVED)})
     board = board_of(stored(A, CHILD, C, apart, beside), here(C, apart), baseline)
-    assert edits_of(Project(("jp-c1",)), board).scope == {"jp-c1", "jp-c2", "jp-c4"}
-    assert edits_of(Project(("jp-c5",), ancestors=True), board).scope == {"jp-c1", "jp-c2", "jp-c4", "jp-c5"}
+    assert edits_of(ProjectRequest(("jp-c1",)), board).scope == {"jp-c1", "jp-c2", "jp-c4"}
+    assert edits_of(ProjectRequest(("jp-c5",), ancestors=True), board).scope == {"jp-c1", "jp-c2", "jp-c4", "jp-c5"}
     there = board_of(stored(A, apart, beside), here(A, apart), agreed_on(A))
-    assert edits_of(Project(("jp-c5",)), there).scope == {"jp-c1", "jp-c4", "jp-c5"}  # as after a kill before it moved
+    assert edits_of(ProjectRequest(("jp-c5",)), there).scope == {
+        "jp-c1",
+        "jp-c4",
+        "jp-c5",
+    }  # as after a kill before it moved
 
 
 def test_what_it_lies_in_is_looked_at_up_to_the_root_and_what_lies_in_a_directory_that_is_filled() -> None:
     deep = '1-a/conversations/2-b/conversations/3-c  metadata 09:00 title "C" parent 2  stream 09:00 [1]'
     board = board_of(stored(A, CHILD, GRANDCHILD), here(A, NESTED), agreed_on(A, NESTED, deep))
-    assert edits_of(Project(("jp-c3",)), board).scope == {"jp-c1", "jp-c2", "jp-c3"}
+    assert edits_of(ProjectRequest(("jp-c3",)), board).scope == {"jp-c1", "jp-c2", "jp-c3"}
     hollow = board_of(stored(A, CHILD), here(NESTED), agreed_on())
-    assert edits_of(Project(("jp-c1",)), hollow).scope == {"jp-c1", "jp-c2"}
+    assert edits_of(ProjectRequest(("jp-c1",)), hollow).scope == {"jp-c1", "jp-c2"}
 
 
 def test_who_goes_and_who_moves_up() -> None:
     deep = '4-d  metadata 09:00 title "D" parent 3  stream 09:00 [1]'
     board = board_of(stored(A, CHILD, GRANDCHILD, deep), here(), agreed_on())
-    cascade = edits_of(Remove(("jp-c3", "jp-c2"), Children.CASCADE), board)
+    cascade = edits_of(RemoveRequest(("jp-c3", "jp-c2"), Children.CASCADE), board)
     assert list(cascade.deleted) == ["jp-c2", "jp-c3", "jp-c4"]
     assert set(cascade.deleted.values()) == {Reason.REMOVED_AS_ASKED}
     assert cascade.below == {"jp-c2": ("jp-c3",), "jp-c3": ("jp-c4",), "jp-c4": ()}
     assert cascade.parents == {}
     assert cascade.scope == {"jp-c2", "jp-c3", "jp-c4"}
-    promote = edits_of(Remove(("jp-c3", "jp-c2"), Children.PROMOTE), board)
+    promote = edits_of(RemoveRequest(("jp-c3", "jp-c2"), Children.PROMOTE), board)
     assert list(promote.deleted) == ["jp-c2", "jp-c3"]
     assert promote.below == {"jp-c2": ("jp-c3",), "jp-c3": ()}
     assert promote.parents == {"jp-c4": "jp-c1"}
     assert promote.promoted == {"jp-c4"}
     assert promote.heirs == {"jp-c2": (), "jp-c3": ("jp-c4",)}
     assert promote.scope == {"jp-c2", "jp-c3", "jp-c4"}
-    apart = edits_of(Remove(("jp-c1", "jp-c3"), Children.PROMOTE), board)
+    apart = edits_of(RemoveRequest(("jp-c1", "jp-c3"), Children.PROMOTE), board)
     assert apart.parents == {"jp-c2": None, "jp-c4": "jp-c2"}
-    assert edits_of(Remove(("jp-c4",)), board).deleted == {"jp-c4": Reason.REMOVED_AS_ASKED}
-    assert edits_of(Remove(("jp-c4", "jp-c3")), board).below == {"jp-c3": ("jp-c4",), "jp-c4": ()}
+    assert edits_of(RemoveRequest(("jp-c4",)), board).deleted == {"jp-c4": Reason.REMOVED_AS_ASKED}
+    assert edits_of(RemoveRequest(("jp-c4", "jp-c3")), board).below == {"jp-c3": ("jp-c4",), "jp-c4": ()}
 
 
 def keeping(ids: tuple[str, ...], store: Snapshot, workspace: Snapshot, baseline: Baseline) -> Edits | None:
     """Remove these with --promote, and look at what can't be given up."""
-    policy = Policy(request=Remove(ids, Children.PROMOTE))
-    edits = edits_of(Remove(ids, Children.PROMOTE), board_of(store, workspace, baseline))
+    policy = Policy(request=RemoveRequest(ids, Children.PROMOTE))
+    edits = edits_of(RemoveRequest(ids, Children.PROMOTE), board_of(store, workspace, baseline))
     return keeping_parents(decide(store, workspace, baseline, edits.deciding(policy), RULES, NOW_NS, edits))
 
 
@@ -476,20 +490,22 @@ def test_rm_finishes_what_was_half_removed() -> None:
     line = A.replace('"A"', '"A" parent 9')
     workspace = OTHER_PARENT, f"9-p/conversations/{line}", f"9-p/conversations/{NESTED}"
     store = stored(OTHER_PARENT, CHILD.replace("parent 1", "parent 9"))
-    edits = edits_of(Remove(("jp-c1",), Children.PROMOTE), board_of(store, here(*workspace), agreed_on(*workspace)))
+    edits = edits_of(
+        RemoveRequest(("jp-c1",), Children.PROMOTE), board_of(store, here(*workspace), agreed_on(*workspace))
+    )
     assert edits.deleted == {"jp-c1": Reason.REMOVED_AS_ASKED}
     assert edits.scope == {"jp-c1", "jp-c2"}
 
 
 def test_a_child_that_is_gone_from_both_sides_keeps_nothing() -> None:
-    edits = edits_of(Remove(("jp-c1",)), board_of(stored(A), here(A), agreed_on(A, NESTED)))
+    edits = edits_of(RemoveRequest(("jp-c1",)), board_of(stored(A), here(A), agreed_on(A, NESTED)))
     assert (edits.deleted, edits.parents) == ({"jp-c1": Reason.REMOVED_AS_ASKED}, {})
 
 
 def test_gc_looks_at_what_has_expired_alone() -> None:
     over = '3-c  metadata 09:00 title "C" expires_at="1970-01-01 00:00:00.0"  stream 09:00 [1]'
     edited = [each.replace("stream 09:00 [1]", "stream 10:00 [1 2]") for each in (B, over)]
-    edits = edits_of(Collect(), board_of(stored(A, B, over), here(A, *edited), agreed_on(A, B, over)))
+    edits = edits_of(GcRequest(), board_of(stored(A, B, over), here(A, *edited), agreed_on(A, B, over)))
     assert edits.deleted == {}
     assert edits.scope == {"jp-c3"}
     assert [note.conversation for note in edits.notes] == ["jp-c3"]
@@ -499,31 +515,31 @@ def test_of_a_cycle_each_is_counted_once() -> None:
     ring = [A.replace('"A"', '"A" parent 3'), CHILD, GRANDCHILD]
     board = board_of(stored(*ring), here(), agreed_on())
     with pytest.raises(RefusedError, match="has 2 descendants: "):
-        edits_of(Remove(("jp-c2",)), board)
-    assert set(edits_of(Remove(("jp-c2",), Children.CASCADE), board).deleted) == {"jp-c1", "jp-c2", "jp-c3"}
-    both = edits_of(Remove(("jp-c1", "jp-c2", "jp-c3"), Children.PROMOTE), board)
+        edits_of(RemoveRequest(("jp-c2",)), board)
+    assert set(edits_of(RemoveRequest(("jp-c2",), Children.CASCADE), board).deleted) == {"jp-c1", "jp-c2", "jp-c3"}
+    both = edits_of(RemoveRequest(("jp-c1", "jp-c2", "jp-c3"), Children.PROMOTE), board)
     assert (len(both.deleted), both.parents) == (3, {})
 
 
 def test_archived_ones_are_not_removed_and_said_to_lose_their_parent() -> None:
     board = board_of(stored(A, f".archive/{CHILD}", f".archive/{C}"), here(), agreed_on())
     with pytest.raises(RefusedError, match=r"^jp-c2 is archived; reconcile removes live conversations alone$"):
-        edits_of(Remove(("jp-c1", "jp-c2")), board)
-    (note,) = edits_of(Remove(("jp-c1",)), board).notes
+        edits_of(RemoveRequest(("jp-c1", "jp-c2")), board)
+    (note,) = edits_of(RemoveRequest(("jp-c1",)), board).notes
     assert (note.conversation, note.reason) == ("jp-c2", Reason.ARCHIVED_COPY)
     assert note.message == "it is archived, and stays; its parent jp-c1 is removed"
 
 
 REFUSED = {
-    "a child that is archived": (Reparent("jp-c2", None), "jp-c2 is archived; unarchive it first, with JP"),
-    "a parent that is archived": (Reparent("jp-c3", "jp-c2"), "jp-c2 is archived, and can't be a parent"),
-    "itself": (Reparent("jp-c3", "jp-c3"), "jp-c3 would be its own ancestor: jp-c3"),
-    "its own child": (Reparent("jp-c3", "jp-c5"), "jp-c3 would be its own ancestor: jp-c3 > jp-c4 > jp-c5"),
+    "a child that is archived": (SetParentRequest("jp-c2", None), "jp-c2 is archived; unarchive it first, with JP"),
+    "a parent that is archived": (SetParentRequest("jp-c3", "jp-c2"), "jp-c2 is archived, and can't be a parent"),
+    "itself": (SetParentRequest("jp-c3", "jp-c3"), "jp-c3 would be its own ancestor: jp-c3"),
+    "its own child": (SetParentRequest("jp-c3", "jp-c5"), "jp-c3 would be its own ancestor: jp-c3 > jp-c4 > jp-c5"),
 }
 
 
 @pytest.mark.parametrize(("request_", "message"), REFUSED.values(), ids=REFUSED)
-def test_who_cannot_be_whose_parent(request_: Reparent, message: str) -> None:
+def test_who_cannot_be_whose_parent(request_: SetParentRequest, message: str) -> None:
     below = [f'{n}-x  metadata 09:00 title "X" parent {n - 1}  stream 09:00 [1]' for n in (4, 5)]
     board = board_of(stored(A, f".archive/{B}", C, *below), here(), agreed_on())
     with pytest.raises(RefusedError, match=f"^{message}$"):
@@ -533,11 +549,16 @@ def test_who_cannot_be_whose_parent(request_: Reparent, message: str) -> None:
 def test_who_leaves_a_cycle_concerns_the_others_of_it_alone() -> None:
     rings = [A.replace('"A"', '"A" parent 2'), CHILD, C.replace('"C"', '"C" parent 4')]
     rings.append('4-d  metadata 09:00 title "D" parent 3  stream 09:00 [1]')
-    assert edits_of(Reparent("jp-c2", None), board_of(stored(*rings), here(), agreed_on())).scope == {"jp-c1", "jp-c2"}
+    assert edits_of(SetParentRequest("jp-c2", None), board_of(stored(*rings), here(), agreed_on())).scope == {
+        "jp-c1",
+        "jp-c2",
+    }
 
 
 def test_another_parent_is_asked_for_one_conversation() -> None:
-    edits = edits_of(Reparent("jp-c3", "jp-c1"), board_of(stored(A, B, C), here(), agreed_on()))
+    edits = edits_of(SetParentRequest("jp-c3", "jp-c1"), board_of(stored(A, B, C), here(), agreed_on()))
     assert edits.parents == {"jp-c3": "jp-c1"}
     assert edits.scope == edits.asked == {"jp-c3"}
-    assert edits_of(Reparent("jp-c3", None), board_of(stored(C), here(), agreed_on())).parents == {"jp-c3": None}
+    assert edits_of(SetParentRequest("jp-c3", None), board_of(stored(C), here(), agreed_on())).parents == {
+        "jp-c3": None
+    }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb, Waiting
+from reconcile.model.baseline import Baseline, Intent, IntentKind, PendingRequest, Verb
 from reconcile.model.options import Take
 from reconcile.model.plan import Kind
-from reconcile.model.policy import Children, Localize, Policy, Project, Remove, Reparent
+from reconcile.model.policy import Children, LocalRequest, Policy, ProjectRequest, RemoveRequest, SetParentRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import Problem
 from reconcile.planning.baseline_update import fold
@@ -32,7 +32,7 @@ LOCAL = Intent(IntentKind.LOCAL)
 MERGE = Policy(git_busy="a merge")
 
 
-def asked(policy: Policy, *, baseline: Baseline = KNOWN) -> dict[tuple[str, Verb], Waiting | None]:
+def asked(policy: Policy, *, baseline: Baseline = KNOWN) -> dict[tuple[str, Verb], PendingRequest | None]:
     return dict(plan_of(stored(*ALL), here(*THERE), baseline, policy).waiting)
 
 
@@ -45,45 +45,47 @@ def remembering(policy: Policy) -> Baseline:
 
 
 def test_a_command_records_what_a_later_run_can_do() -> None:
-    assert asked(Policy(request=Localize(("jp-c1",)))) == {("jp-c1", Verb.LOCAL): Waiting(along=("jp-c2",))}
+    assert asked(Policy(request=LocalRequest(("jp-c1",)))) == {("jp-c1", Verb.LOCAL): PendingRequest(along=("jp-c2",))}
     view = view_of(stored(*ALL), here(*THERE), KNOWN, conversation="jp-c4")
     content = content_of(view.store, RULES)
     assert content == content_of(view.workspace, RULES)
-    gone = Waiting(value="refuse", store=content, workspace=content)
-    assert asked(Policy(request=Remove(("jp-c4",)))) == {("jp-c4", Verb.REMOVE): gone}
-    moved = {("jp-c4", Verb.REPARENT): Waiting(value="jp-c1")}
-    assert asked(Policy(request=Reparent("jp-c4", "jp-c1"))) == moved
-    assert asked(Policy(request=Project(("jp-c4",)))) == {}
+    gone = PendingRequest(value="refuse", store=content, workspace=content)
+    assert asked(Policy(request=RemoveRequest(("jp-c4",)))) == {("jp-c4", Verb.REMOVE): gone}
+    moved = {("jp-c4", Verb.REPARENT): PendingRequest(value="jp-c1")}
+    assert asked(Policy(request=SetParentRequest("jp-c4", "jp-c1"))) == moved
+    assert asked(Policy(request=ProjectRequest(("jp-c4",)))) == {}
     assert asked(Policy(decisions={"jp-c4": Take.STORE})) == {}, "there is nothing to take"
 
 
 def test_what_says_the_same_again_changes_nothing() -> None:
-    policy = Policy(request=Localize(("jp-c1",)))
+    policy = Policy(request=LocalRequest(("jp-c1",)))
     assert asked(policy, baseline=remembering(policy)) == {}
 
 
 @pytest.mark.parametrize(
     ("first", "opposite", "verb"),
     [
-        (Localize(("jp-c4",)), Policy(request=Project(("jp-c4",))), Verb.LOCAL),
-        (Remove(("jp-c4",)), Policy(request=Project(("jp-c4",))), Verb.REMOVE),
-        (Remove(("jp-c4",)), Policy(request=Localize(("jp-c4",))), Verb.REMOVE),
-        (Reparent("jp-c4", "jp-c1"), Policy(request=Remove(("jp-c4",))), Verb.REPARENT),
-        (Localize(("jp-c4",)), Policy(decisions={"jp-c4": Take.KEEP}), Verb.LOCAL),
+        (LocalRequest(("jp-c4",)), Policy(request=ProjectRequest(("jp-c4",))), Verb.LOCAL),
+        (RemoveRequest(("jp-c4",)), Policy(request=ProjectRequest(("jp-c4",))), Verb.REMOVE),
+        (RemoveRequest(("jp-c4",)), Policy(request=LocalRequest(("jp-c4",))), Verb.REMOVE),
+        (SetParentRequest("jp-c4", "jp-c1"), Policy(request=RemoveRequest(("jp-c4",))), Verb.REPARENT),
+        (LocalRequest(("jp-c4",)), Policy(decisions={"jp-c4": Take.KEEP}), Verb.LOCAL),
     ],
 )
-def test_an_opposite_command_drops_a_request(first: Localize, opposite: Policy, verb: Verb) -> None:
+def test_an_opposite_command_drops_a_request(first: LocalRequest, opposite: Policy, verb: Verb) -> None:
     found = asked(opposite, baseline=remembering(Policy(request=first)))
     assert found["jp-c4", verb] is None
 
 
 def test_a_removal_does_not_end_a_decision_to_keep_private() -> None:
-    found = asked(Policy(request=Remove(("jp-c4",))), baseline=remembering(Policy(request=Localize(("jp-c4",)))))
+    found = asked(
+        Policy(request=RemoveRequest(("jp-c4",))), baseline=remembering(Policy(request=LocalRequest(("jp-c4",))))
+    )
     assert ("jp-c4", Verb.LOCAL) not in found
 
 
 def test_the_next_run_says_why_it_does_what_waited() -> None:
-    plan = plan_of(stored(*ALL), here(*THERE), remembering(Policy(request=Reparent("jp-c4", "jp-c1"))))
+    plan = plan_of(stored(*ALL), here(*THERE), remembering(Policy(request=SetParentRequest("jp-c4", "jp-c1"))))
     assert {action.kind for action in plan.actions} == {Kind.SET_PARENT, Kind.MOVE}
     (note,) = plan.notes
     assert (note.conversation, note.reason) == ("jp-c4", Reason.REQUESTED)
@@ -91,7 +93,7 @@ def test_the_next_run_says_why_it_does_what_waited() -> None:
 
 
 def test_a_parent_that_somebody_else_has_given_meanwhile_stays() -> None:
-    baseline = remembering(Policy(request=Reparent("jp-c4", "jp-c1")))
+    baseline = remembering(Policy(request=SetParentRequest("jp-c4", "jp-c1")))
     other = D.replace('"D"', '"D" parent 8')
     plan = plan_of(stored(A, B, other, H), here(*THERE), baseline)
     assert plan.waiting == ((("jp-c4", Verb.REPARENT), None),)
@@ -103,12 +105,12 @@ def test_a_parent_that_somebody_else_has_given_meanwhile_stays() -> None:
 
 
 def test_what_is_nowhere_any_more_ends() -> None:
-    baseline = replace(agreed_on(H), waiting={("jp-c4", Verb.LOCAL): Waiting()})
+    baseline = replace(agreed_on(H), waiting={("jp-c4", Verb.LOCAL): PendingRequest()})
     assert plan_of(stored(H), here(H), baseline).waiting == ((("jp-c4", Verb.LOCAL), None),)
 
 
 def test_nothing_is_removed_while_a_side_is_away() -> None:
-    baseline = remembering(Policy(request=Remove(("jp-c4",))))
+    baseline = remembering(Policy(request=RemoveRequest(("jp-c4",))))
     hidden = replace(stored(*ALL), problems=(Problem("", "permission denied"),))
     assert not plan_of(hidden, here(*THERE), baseline).actions
     unseen = replace(here(A, NESTED, H), problems=(Problem("4-d", "permission denied"),))
@@ -150,7 +152,7 @@ def test_a_decision_waits_while_a_side_is_away() -> None:
 
 def test_what_a_child_cannot_leave_now_stays_with_it() -> None:
     """The child of what is removed has to get another parent first, and its metadata can't be read."""
-    policy = Policy(request=Remove(("jp-c1",), children=Children.PROMOTE))
+    policy = Policy(request=RemoveRequest(("jp-c1",), children=Children.PROMOTE))
     baseline = remembering(policy)
     broken = ("1-a/conversations/2-b  stream 09:00 [1]", '1-a/conversations/2-b/metadata.json  09:00 "{"')
     plan = plan_of(stored(*ALL), here(A, *broken, D, H), baseline)
@@ -160,7 +162,7 @@ def test_what_a_child_cannot_leave_now_stays_with_it() -> None:
 
 
 def test_status_says_what_waits() -> None:
-    baseline = remembering(Policy(request=Localize(("jp-c4",))))
+    baseline = remembering(Policy(request=LocalRequest(("jp-c4",))))
     board, plan = board_of(stored(*ALL), here(*THERE), baseline), plan_of(stored(*ALL), here(*THERE), baseline)
     found = {each.conversation: each for each in standings(board, plan, {}, ())}
     words = "`local jp-c4` has waited since run r1: git"
@@ -179,7 +181,7 @@ def test_status_says_that_an_old_copy_of_a_local_one_is_here() -> None:
 
 
 def test_a_saved_plan_records_nothing_of_what_has_changed_since() -> None:
-    policy = Policy(request=Remove(("jp-c4",)))
+    policy = Policy(request=RemoveRequest(("jp-c4",)))
     saved = plan_of(stored(*ALL), here(*THERE), KNOWN, policy)
     edited = D.replace("[1]", "[1 2]").replace("stream 09:00", "stream 10:00")
     for fresh in (

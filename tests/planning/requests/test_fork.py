@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.model.baseline import Intent, IntentKind
-from reconcile.model.format import Part
+from reconcile.model.format import EventSelection
 from reconcile.model.options import Layout
 from reconcile.model.plan import Heading
-from reconcile.model.policy import Branch, Policy
+from reconcile.model.policy import ForkRequest, Policy
 from reconcile.model.snapshot import Fault
 from reconcile.planning.context import RefusedError
 from reconcile.planning.requests.fork import plan_branch
@@ -30,7 +30,7 @@ FILES = {
 
 
 def fork(
-    request: Branch, *, workspace: tuple[str, ...] = (A,), store: tuple[str, ...] = (A,), flat: bool = False
+    request: ForkRequest, *, workspace: tuple[str, ...] = (A,), store: tuple[str, ...] = (A,), flat: bool = False
 ) -> Plan:
     policy = Policy(layout=Layout.FLAT if flat else Layout.NESTED)
     board = board_of(stored(*store), here(*workspace), agreed_on(*store), policy)
@@ -43,7 +43,7 @@ def targets(plan: Plan) -> list[str]:
     ]
 
 
-WHOLE = Branch("jp-c1", Part())
+WHOLE = ForkRequest("jp-c1", EventSelection())
 
 
 def test_where_a_fork_is_made() -> None:
@@ -55,7 +55,7 @@ def test_where_a_fork_is_made() -> None:
     assert (targets(alone), alone.intents) == (["store:N-a"], ())
     broken = (A, '1-a/events.json 10:00 "[{"')
     assert targets(fork(WHOLE, workspace=broken)) == ["store:N-a"]
-    local = fork(Branch("jp-c1", Part(), "T", local=True))
+    local = fork(ForkRequest("jp-c1", EventSelection(), "T", local=True))
     assert targets(local) == ["store:N-t"]
     assert [intent.kind for _, intent in local.intents if intent] == ["local"]
 
@@ -84,11 +84,11 @@ def test_a_source_that_is_not_whole_is_refused() -> None:
 def test_events_that_cannot_be_cut_are_refused() -> None:
     files = {**FILES, "events.json": b"[" + b"1" * 5000 + b"]"}
     with pytest.raises(RefusedError, match="can't be filtered"):
-        plan_branch(board_of(stored(A), here(A), agreed_on(A)), Branch("jp-c1", Part(last=1)), files)
+        plan_branch(board_of(stored(A), here(A), agreed_on(A)), ForkRequest("jp-c1", EventSelection(last=1)), files)
 
 
 def test_all_that_a_fork_plans() -> None:
-    plan = fork(Branch("jp-c1", Part(), "T"))
+    plan = fork(ForkRequest("jp-c1", EventSelection(), "T"))
     made, projected = plan.actions
     new = made.conversation
     assert plan.outline == (Heading("jp-c1", "A", 0), Heading(new, "T", 1))
@@ -106,7 +106,7 @@ def test_all_that_a_fork_plans() -> None:
 
 @pytest.mark.parametrize(("title", "expected"), [(None, "A"), ("T", "T"), ("", "")])
 def test_a_fork_has_its_own_title_or_that_of_its_source(title: str | None, expected: str) -> None:
-    plan = fork(Branch("jp-c1", Part(), title))
+    plan = fork(ForkRequest("jp-c1", EventSelection(), title))
     contents = [write.content for write in plan.actions[0].writes if write.target.path.endswith("/metadata.json")]
     assert [json.loads(content or "")["title"] for content in contents] == [expected]
     assert plan.outline[1].title == expected
@@ -130,7 +130,7 @@ def test_what_is_cut_has_to_be_a_stream() -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_cannot_be_read_is_not_one_that_is_not_there(name: str) -> None:
     unread = Fault(name, "something that can't be read (Input/output error)", "a readable file")
-    for request in (WHOLE, Branch("jp-c1", Part(last=1))):
+    for request in (WHOLE, ForkRequest("jp-c1", EventSelection(last=1))):
         with pytest.raises(RefusedError, match=rf"^jp-c1: {name}: found something that can't be read"):
             plan_branch(board_of(stored(A), here(A), agreed_on(A)), request, {**FILES, name: unread})
 

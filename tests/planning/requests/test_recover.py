@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind
-from reconcile.model.policy import Policy, Project
+from reconcile.model.policy import Policy, ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.planning.requests.edits import edits_of
 from reconcile.planning.requests.recover import Offer, Offers, absent, coming, offers, remembering
@@ -130,7 +130,7 @@ def test_what_a_record_knows_of_what_stays_away_goes_on_holding() -> None:
     baseline = remembering(projected, [projected, record, older], ("jp-c1",))
     assert baseline.agreed.keys() == {"jp-c1"}
     assert baseline.former == {"jp-c2": removed, "jp-c3": waiting, "jp-c4": removed}
-    policy = Policy(request=Project(("jp-c1",), records=(1,)))
+    policy = Policy(request=ProjectRequest(("jp-c1",), records=(1,)))
     plan = plan_of(stored(A, B, C.replace('"X"', '"X" parent 2'), D, LOCAL), here(D), baseline, policy)
     # What is here by now, or nowhere, is past remembering.
     assert dict(plan.intents) == {"jp-c1": Intent(IntentKind.PROJECTED), "jp-c2": removed, "jp-c3": waiting}
@@ -145,14 +145,14 @@ def test_what_is_archived_is_offered_too() -> None:
 
 def test_what_is_archived_comes_back_into_the_archive_also_after_a_run_that_was_cut_short() -> None:
     archived = f".archive/{B}"
-    policy = Policy(request=Project(("jp-c2",), records=()))
+    policy = Policy(request=ProjectRequest(("jp-c2",), records=()))
     for known, reason in ((agreed_on(A), Reason.ASKED), (agreed_on(A, B), Reason.RECOVERED)):
         (action,) = plan_of(stored(A, archived), here(A), known, policy).actions
         assert (action.reason, str(action.target)) == (reason, "workspace:.archive/2-x")
     cut_short = replace(agreed_on(A), intents={"jp-c2": Intent(IntentKind.PROJECTED)})
     (action,) = plan_of(stored(A, archived), here(A), cut_short).actions
     assert (action.reason, str(action.target)) == (Reason.PROJECTED, "workspace:.archive/2-x")
-    (held,) = plan_of(stored(A, archived), here(A), agreed_on(A), Policy(request=Project(("jp-c2",)))).held
+    (held,) = plan_of(stored(A, archived), here(A), agreed_on(A), Policy(request=ProjectRequest(("jp-c2",)))).held
     assert held.reason is Reason.ARCHIVED_HELD
 
 
@@ -175,7 +175,7 @@ def test_what_is_known_or_said_later_goes_before_what_a_record_says() -> None:
 
 
 def apart(board: Board, *targets: str, records: tuple[int, ...] | None = (1,)) -> dict[str, str | None]:
-    return dict(edits_of(Project(targets, records=records), board).apart)
+    return dict(edits_of(ProjectRequest(targets, records=records), board).apart)
 
 
 def test_who_lies_without_its_parent_in_the_run_that_brings_others_back() -> None:
@@ -194,5 +194,5 @@ def test_what_goes_on_to_hold_is_of_what_stays_away() -> None:
     removed = Intent(IntentKind.REMOVED, run="1")
     ids = ("jp-c1", "jp-c2", "jp-c3", "jp-c5", "jp-c77")
     baseline = replace(agreed_on(B), former=dict.fromkeys(ids, removed))
-    edits = edits_of(Project(("jp-c1",), records=(1,)), board_of(stored(A, B, C, LOCAL), here(B), baseline))
+    edits = edits_of(ProjectRequest(("jp-c1",), records=(1,)), board_of(stored(A, B, C, LOCAL), here(B), baseline))
     assert edits.intents == {"jp-c1": Intent(IntentKind.PROJECTED), "jp-c3": removed}

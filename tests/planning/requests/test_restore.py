@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import AsideKind, AsideRecord, Intent, IntentKind
 from reconcile.model.options import Layout
-from reconcile.model.past_run import Kept, KeptUnit
+from reconcile.model.past_run import SavedFile, SavedUnit
 from reconcile.model.plan import Heading
 from reconcile.model.policy import Policy
 from reconcile.planning.requests.restore import NoPlaceError, plan_restore
@@ -19,9 +19,9 @@ LOCAL_A = '1-a  metadata 09:00 title "A" local  stream 09:00 [1]'
 NOTED = '1-a/NOTE.md 09:00 "n"'
 
 
-def unit(name: str, *files: str, partial: bool = False) -> KeptUnit:
-    kept = {file: Kept(3, 5, f"{name}:{file}", f"vault:{file}") for file in files}
-    return KeptUnit("jp-c1", name, "1-a", kept, partial)
+def unit(name: str, *files: str, partial: bool = False) -> SavedUnit:
+    kept = {file: SavedFile(3, 5, f"{name}:{file}", f"vault:{file}") for file in files}
+    return SavedUnit("jp-c1", name, "1-a", kept, partial)
 
 
 METADATA = unit("metadata", "metadata.json")
@@ -29,7 +29,7 @@ STREAM = unit("stream", "base_config.json", "events.json")
 NOTE = unit("extra:NOTE.md", "NOTE.md")
 
 
-def written(*units: KeptUnit, store: tuple[str, ...], workspace: tuple[str, ...]) -> list[str]:
+def written(*units: SavedUnit, store: tuple[str, ...], workspace: tuple[str, ...]) -> list[str]:
     baseline = agreed_on(*store) if store else agreed_on()
     plan = plan_restore(units, stored(*store), here(*workspace), baseline, Policy(), RULES, 7)
     assert {write.mtime_ns for action in plan.actions for write in action.writes} <= {7}
@@ -47,8 +47,8 @@ def test_both_sides_get_it() -> None:
 def test_what_is_there_already_is_not_written() -> None:
     files = {file.name: file for file in stored(A).copies[0].files}
     same = files["metadata.json"]
-    kept = Kept(same.size, 5, same.digest or "", "vault:")
-    assert written(KeptUnit("jp-c1", "metadata", "1-a", {same.name: kept}), store=(A,), workspace=(A,)) == []
+    kept = SavedFile(same.size, 5, same.digest or "", "vault:")
+    assert written(SavedUnit("jp-c1", "metadata", "1-a", {same.name: kept}), store=(A,), workspace=(A,)) == []
 
 
 def test_a_local_copy_is_not_written() -> None:
@@ -95,7 +95,9 @@ def test_where_some_files_came_back_by_themselves_the_store_alone_gets_it(intent
 
 def test_a_base_configuration_goes_alone_where_nothing_else_differs() -> None:
     events = next(file for file in stored(A).copies[0].files if file.name == "events.json")
-    same = KeptUnit("jp-c1", "stream", "1-a", {"events.json": Kept(events.size, 5, events.digest or "", "vault:")})
+    same = SavedUnit(
+        "jp-c1", "stream", "1-a", {"events.json": SavedFile(events.size, 5, events.digest or "", "vault:")}
+    )
     assert "-store:1-a/base_config.json" in written(same, store=(A,), workspace=())
     legacy = '1-a  metadata 09:00 title "A"  stream 09:00 legacy [1]'
     assert written(unit("stream", "events.json"), store=(legacy,), workspace=()) == ["+store:1-a/events.json"]

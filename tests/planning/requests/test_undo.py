@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from reconcile.model.baseline import Baseline, ConversationRecord, Intent, IntentKind, WorldState, records_of
 from reconcile.model.options import Missing
-from reconcile.model.past_run import Kept, PastRun, Since, changed_since, taken_back
+from reconcile.model.past_run import LaterChanges, PastRun, SavedFile, changed_since, undone_runs
 from reconcile.model.plan import Heading, Kind
-from reconcile.model.policy import Policy, TakeBack
+from reconcile.model.policy import Policy, UndoRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import WHOLE, Place, Side, nested_git
 from reconcile.planning.builder import Node
@@ -44,7 +44,7 @@ def ran(store: Snapshot, workspace: Snapshot, *agreed: str) -> PastRun:
 
 
 def undo(past: PastRun, store: Snapshot, workspace: Snapshot, policy: Policy | None = None) -> Plan:
-    policy = replace(policy or Policy(), request=TakeBack(past.id))
+    policy = replace(policy or Policy(), request=UndoRequest(past.id))
     return plan_undo(past, WorldState(store, workspace, Baseline()), policy, RULES, 0)
 
 
@@ -75,13 +75,13 @@ REMOVED = ran(stored(B), here(A, B), A, B)
         (REMOVED, stored(B), here('1-a  metadata 09:00 title "A"  stream 09:00 [1 2]', B), "something is there again"),
         (replace(REMOVED, kept={}), stored(B), here(B), "isn't in the vault any more"),
         (
-            replace(IMPORTED, since=Since({"jp-c1": "later"}, frozenset())),
+            replace(IMPORTED, since=LaterChanges({"jp-c1": "later"}, frozenset())),
             stored(A),
             here(A),
             "run later has changed it since; undo that one first",
         ),
         (
-            replace(IMPORTED, since=Since({"jp-c1": "later"}, frozenset(), gone=frozenset({"later"}))),
+            replace(IMPORTED, since=LaterChanges({"jp-c1": "later"}, frozenset(), gone=frozenset({"later"}))),
             stored(A),
             here(A),
             "run later has changed it since; its checkout is gone",
@@ -178,7 +178,7 @@ def test_only_what_is_selected(policy: Policy) -> None:
 
 
 def test_what_was_undone_already_is_left_out() -> None:
-    past = replace(IMPORTED, since=Since({}, frozenset({"jp-c1"})))
+    past = replace(IMPORTED, since=LaterChanges({}, frozenset({"jp-c1"})))
     plan = undo(past, stored(A, B), here(A, B))
     assert [action.conversation for action in plan.actions] == ["jp-c2"]
     assert [conversation for (conversation, _), _ in plan.asides] == ["jp-c2"]
@@ -212,34 +212,34 @@ def test_only_the_store_says_that_it_is_local() -> None:
 
 def test_a_run_and_its_undo_cancel_each_other_out() -> None:
     undoes = {"1": None, "2": "1", "3": None, "4": "0", "5": "4", "6": None}
-    assert changed_since("0", {"c": ("1", "2")}, undoes, {}) == Since({}, frozenset())
-    assert changed_since("0", {"c": ("1", "2", "3")}, undoes, {}) == Since({"c": "3"}, frozenset())
-    assert changed_since("0", {"c": ("4",)}, undoes, {}) == Since({}, frozenset({"c"}))
-    assert changed_since("0", {"c": ("4", "5")}, undoes, {}) == Since({}, frozenset())
-    assert changed_since("0", {"c": ("4",)}, undoes, {"4": {"c"}}) == Since({}, frozenset())
-    assert changed_since("0", {"c": ("3", "6")}, undoes, {}) == Since({"c": "6"}, frozenset())
-    assert changed_since("0", {"c": ("3",)}, undoes, {"3": {"c"}}) == Since({"c": "3"}, frozenset())
+    assert changed_since("0", {"c": ("1", "2")}, undoes, {}) == LaterChanges({}, frozenset())
+    assert changed_since("0", {"c": ("1", "2", "3")}, undoes, {}) == LaterChanges({"c": "3"}, frozenset())
+    assert changed_since("0", {"c": ("4",)}, undoes, {}) == LaterChanges({}, frozenset({"c"}))
+    assert changed_since("0", {"c": ("4", "5")}, undoes, {}) == LaterChanges({}, frozenset())
+    assert changed_since("0", {"c": ("4",)}, undoes, {"4": {"c"}}) == LaterChanges({}, frozenset())
+    assert changed_since("0", {"c": ("3", "6")}, undoes, {}) == LaterChanges({"c": "6"}, frozenset())
+    assert changed_since("0", {"c": ("3",)}, undoes, {"3": {"c"}}) == LaterChanges({"c": "3"}, frozenset())
 
 
 def test_only_an_undo_that_came_to_its_end_takes_back() -> None:
     """1 takes back 0, 3 takes back 2, 4 and 5 take back 3, and 6 takes back what was before 0."""
     undoes = {"0": None, "1": "0", "2": None, "3": "2", "4": "3", "5": "3", "6": "older"}
-    assert taken_back(("0", "1"), undoes) == {"0": "1"}
-    assert taken_back(("0", "1"), undoes, {"1"}) == {}
-    assert taken_back(("2", "3", "4"), undoes) == {"3": "4"}
-    assert taken_back(("2", "3", "4"), undoes, {"4"}) == {"2": "3"}
-    assert taken_back(("2", "3", "4", "5"), undoes, {"4"}) == {"3": "5"}
-    assert taken_back(("2", "3", "4", "5"), undoes) == {"3": "5"}
+    assert undone_runs(("0", "1"), undoes) == {"0": "1"}
+    assert undone_runs(("0", "1"), undoes, {"1"}) == {}
+    assert undone_runs(("2", "3", "4"), undoes) == {"3": "4"}
+    assert undone_runs(("2", "3", "4"), undoes, {"4"}) == {"2": "3"}
+    assert undone_runs(("2", "3", "4", "5"), undoes, {"4"}) == {"3": "5"}
+    assert undone_runs(("2", "3", "4", "5"), undoes) == {"3": "5"}
 
 
 def test_a_run_stands_in_the_way_until_its_undo_came_to_its_end() -> None:
     undoes = {"1": None, "2": "1", "3": "2", "4": "1", "5": "older"}
-    assert changed_since("0", {"c": ("1", "2")}, undoes, {"2": {"c"}}) == Since({"c": "1"}, frozenset())
-    assert changed_since("0", {"c": ("1", "2")}, undoes, {"2": {"d"}}) == Since({}, frozenset())
-    assert changed_since("0", {"c": ("1", "2", "3")}, undoes, {}) == Since({"c": "1"}, frozenset())
-    assert changed_since("0", {"c": ("1", "2", "4")}, undoes, {"2": {"c"}}) == Since({}, frozenset())
-    assert changed_since("0", {"c": ("5",)}, undoes, {}) == Since({"c": "5"}, frozenset())
-    assert changed_since("1", {"c": ("2",), "d": ("2",)}, undoes, {"2": {"c"}}) == Since({}, frozenset("d"))
+    assert changed_since("0", {"c": ("1", "2")}, undoes, {"2": {"c"}}) == LaterChanges({"c": "1"}, frozenset())
+    assert changed_since("0", {"c": ("1", "2")}, undoes, {"2": {"d"}}) == LaterChanges({}, frozenset())
+    assert changed_since("0", {"c": ("1", "2", "3")}, undoes, {}) == LaterChanges({"c": "1"}, frozenset())
+    assert changed_since("0", {"c": ("1", "2", "4")}, undoes, {"2": {"c"}}) == LaterChanges({}, frozenset())
+    assert changed_since("0", {"c": ("5",)}, undoes, {}) == LaterChanges({"c": "5"}, frozenset())
+    assert changed_since("1", {"c": ("2",), "d": ("2",)}, undoes, {"2": {"c"}}) == LaterChanges({}, frozenset("d"))
 
 
 def test_nothing_is_remembered_of_what_git_puts_off() -> None:
@@ -280,7 +280,7 @@ def test_what_is_foreign_comes_back_unseen() -> None:
     """With its directory, but not what was another conversation's; and it doesn't count as the conversation's own."""
     names = ["README.md", ".archive/7-x.md", "drafts/2-b/x", "2-b/metadata.json", ".trash/2-b/events.json"]
     places = [Place(Side.WORKSPACE, f"1-a/conversations/{name}") for name in names]
-    kept = {**REMOVED.kept, **{place: (Kept(1, 1, "any", "vault:any"),) for place in places}}
+    kept = {**REMOVED.kept, **{place: (SavedFile(1, 1, "any", "vault:any"),) for place in places}}
     past = replace(REMOVED, kept=kept)
     plan = undo(past, stored(B), here(B))
     (made,) = plan.actions
@@ -296,7 +296,7 @@ def test_what_is_foreign_comes_back_unseen() -> None:
 def test_what_lay_in_a_directory_that_does_not_come_back_is_refused() -> None:
     other = '5-e  metadata 09:00 title "E"  stream 09:00 [1]'
     past = ran(stored(other), here(A, NESTED_B, other), A, CHILD_B, other)
-    plan = undo(replace(past, since=Since({"jp-c1": "later"}, frozenset())), stored(other), here(other))
+    plan = undo(replace(past, since=LaterChanges({"jp-c1": "later"}, frozenset())), stored(other), here(other))
     assert refusals(plan)["jp-c2"] == "workspace:1-a: found nothing there"
 
 
@@ -342,8 +342,8 @@ def test_what_comes_back_comes_from_the_vault() -> None:
     beside, elsewhere = Place(Side.WORKSPACE, "1-a/a.tmp"), Place(Side.STORE, "1-a/b.tmp")
     kept = {
         **REMOVED.kept,
-        beside: (Kept(1, 1, "old", "vault:old"), Kept(1, 2, "new", "vault:new")),
-        elsewhere: (Kept(1, 1, "other", "vault:other"),),
+        beside: (SavedFile(1, 1, "old", "vault:old"), SavedFile(1, 2, "new", "vault:new")),
+        elsewhere: (SavedFile(1, 1, "other", "vault:other"),),
     }
     known = {"jp-c1": ConversationRecord(intent=Intent(IntentKind.PROJECTED))}
     (made,) = undo(replace(REMOVED, kept=kept, remembered=known), stored(B), here(B)).actions
@@ -410,7 +410,7 @@ def test_where_git_is_busy_and_nothing_waits_for_it_nothing_is_said_of_it() -> N
 
 def test_what_a_bulk_undo_was_asked_for_is_known() -> None:
     lines = [f'{number}-x  metadata 09:00 title "X"  stream 09:00 [1]' for number in range(1, 8)]
-    policy = Policy(request=TakeBack("run"))
+    policy = Policy(request=UndoRequest("run"))
     found = plan_undo(
         ran(stored(), here(*lines)), WorldState(stored(*lines), here(*lines), Baseline()), policy, RULES, 7
     )
@@ -419,7 +419,7 @@ def test_what_a_bulk_undo_was_asked_for_is_known() -> None:
 
 def test_what_is_public_by_now_may_be_written_again() -> None:
     baseline = replace(agreed_on(B), intents={"jp-c1": Intent(IntentKind.PROJECTED)})
-    policy = Policy(request=TakeBack("run"))
+    policy = Policy(request=UndoRequest("run"))
     assert plan_undo(REMOVED, WorldState(stored(B), here(B), baseline), policy, RULES, 0).actions
 
 
@@ -473,6 +473,6 @@ def test_below_one_are_its_descendants_however_deep_and_whatever_cycles_there_ar
     past, sides = ran(stored(), here(*lines)), (stored(*lines), here(*lines))
     parents = {"jp-c1": None, "jp-c2": "jp-c1", "jp-c3": "jp-c2", "jp-c4": "jp-c5", "jp-c5": "jp-c4"}
     for below, taken in (("jp-c1", ["jp-c3", "jp-c2", "jp-c1"]), ("jp-c4", ["jp-c5", "jp-c4"])):
-        policy = Policy(request=TakeBack("run"), below=frozenset({below}))
+        policy = Policy(request=UndoRequest("run"), below=frozenset({below}))
         plan = plan_undo(past, WorldState(*sides, Baseline(parents=parents)), policy, RULES, 0)
         assert [action.conversation for action in plan.actions] == taken

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import Baseline, Intent, IntentKind, Verb, Waiting
+from reconcile.model.baseline import Baseline, Intent, IntentKind, PendingRequest, Verb
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
 from tests.support.building import agreed_on, here, plan_of, stored
@@ -24,9 +24,9 @@ ALL = agreed_on(A, IN_A + B, IN_A + C, H)
 LOCAL = Intent(IntentKind.LOCAL)
 
 
-def waits(*left: str, along: tuple[str, ...] = ()) -> dict[tuple[str, Verb], Waiting]:
+def waits(*left: str, along: tuple[str, ...] = ()) -> dict[tuple[str, Verb], PendingRequest]:
     """Return what a `local` of the first has left to do, which takes the others along."""
-    return {(left[0], Verb.LOCAL): Waiting(along=along or left[1:])} if left else {}
+    return {(left[0], Verb.LOCAL): PendingRequest(along=along or left[1:])} if left else {}
 
 
 def cut_short(*left: str, intent: Intent = LOCAL) -> Baseline:
@@ -105,7 +105,7 @@ def test_what_was_left_is_taken_out_in_the_order_of_ids() -> None:
     inside = [f"{n}-x/conversations/{line.format(n + 10, f' parent {n}')}" for n in range(10, 18)]
     ids = [f"jp-c{n}" for n in range(10, 18)]
     baseline = replace(agreed_on(*tops, *inside, H), intents=dict.fromkeys(ids, LOCAL))
-    left = {(f"jp-c{n}", Verb.LOCAL): Waiting(along=(f"jp-c{n + 10}",)) for n in range(17, 9, -1)}
+    left = {(f"jp-c{n}", Verb.LOCAL): PendingRequest(along=(f"jp-c{n + 10}",)) for n in range(17, 9, -1)}
     store = stored(*tops, *(each.partition("conversations/")[2] for each in inside), H)
     plan = plan_of(store, here(*tops, *inside, H), replace(baseline, waiting=left))
     assert [note.conversation for note in plan.notes if note.reason is Reason.TAKEN_ALONG] == ids

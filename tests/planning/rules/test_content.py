@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry, Intent, IntentKind, Outdated
+from reconcile.model.baseline import (
+    AsideKind,
+    AsideRecord,
+    Baseline,
+    BaselineEntry,
+    Intent,
+    IntentKind,
+    OutdatedContent,
+)
 from reconcile.model.options import Diverged, Missing, Prefer, StreamRule, Take
 from reconcile.model.policy import Policy
 from reconcile.model.reasons import Reason
@@ -68,7 +76,7 @@ def check(unit: str, row: Row, outdated: Side | None = None) -> None:
     )
     view = view_of(stored(*lines(unit, row.store)), here(*lines(unit, row.workspace)), baseline)
     if outdated is not None:
-        known = Outdated(outdated, str(view.store.raw(unit)), str(view.workspace.raw(unit)))
+        known = OutdatedContent(outdated, str(view.store.raw(unit)), str(view.workspace.raw(unit)))
         baseline = replace(baseline, outdated={("jp-c1", unit): known})
     found = decide_unit(view, unit, baseline, row.policy)
     assert (found.case, found.outcome, found.reason) == (row.case, row.outcome, row.reason)
@@ -333,7 +341,7 @@ def test_another_base_configuration_that_replaces_the_stores_is_noted(
 def test_the_order_of_two_commits_says_nothing_of_other_contents() -> None:
     view = view_of(stored(f"1-a  stream 09:00 {NEW}"), here(f"1-a  stream 08:00 {OLD}"))
     for known in (("0", str(view.workspace.raw(STREAM))), (str(view.store.raw(STREAM)), "0")):
-        baseline = Baseline(outdated={("jp-c1", STREAM): Outdated(Side.STORE, *known)})
+        baseline = Baseline(outdated={("jp-c1", STREAM): OutdatedContent(Side.STORE, *known)})
         assert decide_unit(view, STREAM, baseline, Policy()).reason is Reason.DIVERGED
 
 

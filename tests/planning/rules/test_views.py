@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry, Committed, Intent, IntentKind
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, BaselineEntry, CommittedPlace, Intent, IntentKind
 from reconcile.model.snapshot import METADATA, STREAM, Copy, Side
 from reconcile.planning.rules.views import PLACE, Lead, SideView, View, views_of, without_speakers
 from tests.support.building import agreed_on, here, stored, view_of
@@ -229,12 +229,12 @@ def test_who_says_whether_it_is_archived(agreed: str, older: Side | None, lead: 
     base = {"": "", LIVE: ours, ARCHIVED: theirs}[agreed]
     known = Baseline(agreed={"jp-c1": BaselineEntry({}, None, None, None, base)} if base else {})
     store, workspace = stored(at(ours)), here(at(theirs))
-    found = replace(known, committed={"jp-c1": Committed(theirs, older, "c1")})
+    found = replace(known, committed={"jp-c1": CommittedPlace(theirs, older, "c1")})
     view = view_of(store, workspace, found)
     assert (view.lead, view.is_parted) == (lead, True)
     assert view.archived is (swapped if lead is Lead.STORE else not swapped)
     assert view.archived_in_store is (not swapped if lead is Lead.WORKSPACE else swapped)
-    elsewhere = replace(known, committed={"jp-c1": Committed("9-z", older, "c1")})
+    elsewhere = replace(known, committed={"jp-c1": CommittedPlace("9-z", older, "c1")})
     for baseline in (known, elsewhere):
         assert view_of(store, workspace, baseline).lead is Lead.STORE
     stays = replace(known, asides={("jp-c1", PLACE): view.parted})
@@ -245,7 +245,7 @@ def test_who_says_whether_it_is_archived(agreed: str, older: Side | None, lead: 
     for past in (("c0", "c1", "c2"), ("c0+c1", "c2")):
         replaced = replace(found, history={("jp-c1", PLACE): past})
         assert view_of(store, workspace, replaced).lead is (Lead.NEITHER if lead is Lead.WORKSPACE else lead)
-    again = replace(found, committed={"jp-c1": Committed(theirs, older, "c1+c3")}, history=replaced.history)
+    again = replace(found, committed={"jp-c1": CommittedPlace(theirs, older, "c1+c3")}, history=replaced.history)
     assert view_of(store, workspace, again).lead is lead
     local = replace(found, intents={"jp-c1": Intent(IntentKind.LOCAL)})
     assert view_of(store, workspace, local).lead is Lead.STORE

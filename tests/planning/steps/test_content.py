@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.model.options import Missing, Take
 from reconcile.model.plan import Action, Kind, Plan
-from reconcile.model.policy import Localize, Policy, Remove
+from reconcile.model.policy import LocalRequest, Policy, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import EARLIEST_NS, METADATA, STREAM, Side, Snapshot
 from reconcile.planning.steps.content import AGE_NS
@@ -112,7 +112,7 @@ def test_a_fork_is_local_where_its_source_is_and_else_nobody_has_asked_for_it(ki
 
 
 def test_a_directory_goes_after_the_continuation_in_it_lives_on() -> None:
-    plan = plan_of(stored(THEIRS), here(OURS), agreed_on(A), Policy(request=Localize(("jp-c1",))))
+    plan = plan_of(stored(THEIRS), here(OURS), agreed_on(A), Policy(request=LocalRequest(("jp-c1",))))
     (fork,), (gone,) = of(plan, Kind.FORK), of(plan, Kind.REMOVE_STALE)
     assert fork.id in gone.needs
 
@@ -194,12 +194,12 @@ def test_a_new_conversation_of_which_something_cannot_be_read_is_not_imported() 
 
 def test_what_is_removed_is_not_put_together_first() -> None:
     store = stored(A, A.replace("1-a", "1-z").replace("[1]", "[1 2]"))
-    plan = plan_of(store, here(A), agreed_on(A), Policy(request=Remove(("jp-c1",))))
+    plan = plan_of(store, here(A), agreed_on(A), Policy(request=RemoveRequest(("jp-c1",))))
     assert {action.kind for action in plan.actions} == {Kind.REMOVE, Kind.REMOVE_STALE}
 
 
 def test_nor_is_its_parent_put_back() -> None:
-    policy = Policy(request=Remove(("jp-c1",)))
+    policy = Policy(request=RemoveRequest(("jp-c1",)))
     plan = plan_of(stored(PARENT, STRIPPED), here(PARENT, STRIPPED), KNOWN, policy)
     assert {action.kind for action in plan.actions} == {Kind.REMOVE, Kind.REMOVE_STALE}
 
@@ -253,7 +253,7 @@ def test_nor_in_a_directory_that_leaves() -> None:
         parents={"jp-c1": "jp-c2"},
     )
     stripped = CHILD.replace(" parent 2", "")
-    policy = Policy(request=Localize(("jp-c1",)))
+    policy = Policy(request=LocalRequest(("jp-c1",)))
     plan = plan_of(stored(PARENT, CHILD), here(PARENT, stripped), baseline, policy)
     assert not of(plan, Kind.SET_PARENT)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, Committed, Intent, IntentKind
+from reconcile.model.baseline import AsideKind, AsideRecord, Baseline, CommittedPlace, Intent, IntentKind
 from reconcile.model.options import Layout, Missing, Take
-from reconcile.model.plan import Action, Expect, Kind, Plan
-from reconcile.model.policy import Localize, Policy, Project
+from reconcile.model.plan import Action, Kind, Plan, Precondition
+from reconcile.model.policy import LocalRequest, Policy, ProjectRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import METADATA, STREAM, WHOLE, Side
 from reconcile.planning.rules.views import PLACE
@@ -254,7 +254,7 @@ def test_in_a_new_directory_are_the_managed_files_and_what_had_come_from_a_works
 
 def test_a_new_directory_expects_nothing_in_its_place_and_what_lies_in_it_comes_after() -> None:
     first, second = of(plan_of(stored(A, B, H), here(H), agreed_on(H), AGAIN), Kind.PROJECT)
-    assert Expect(first.target, 0, 0, None) in first.expect
+    assert Precondition(first.target, 0, 0, None) in first.expect
     assert first.id in second.needs
 
 
@@ -434,7 +434,7 @@ def test_what_is_local_or_leaves_is_not_archived_here() -> None:
     baseline = agreed_on(A, H)
     local = replace(baseline, intents={"jp-c1": Intent(IntentKind.LOCAL)})
     assert not of(plan_of(stored(*ARCHIVED, H), here(A, H), local), Kind.ARCHIVE)
-    leaving = Policy(request=Localize(("jp-c1",)))
+    leaving = Policy(request=LocalRequest(("jp-c1",)))
     assert not of(plan_of(stored(*ARCHIVED, H), here(A, H), baseline, leaving), Kind.ARCHIVE)
 
 
@@ -445,7 +445,7 @@ def test_what_is_archived_stays_where_it_is_while_nobody_can_read_it() -> None:
 
 
 def test_what_leaves_is_not_moved_first() -> None:
-    leaving = Policy(request=Localize(("jp-c2",)))
+    leaving = Policy(request=LocalRequest(("jp-c2",)))
     store = stored(A, B.replace("parent 1", "parent null"), H)
     plan = plan_of(store, here(A, NESTED_B, H), agreed_on(A, NESTED_B, H), leaving)
     assert [action.kind for action in plan.actions if action.target.side is Side.WORKSPACE] == [Kind.REMOVE_STALE]
@@ -476,7 +476,7 @@ def test_asked_for_below_one_that_is_not_here_it_waits() -> None:
     assert (of(plan, Kind.PROJECT), plan.intents) == ([], ())
     assert not of(plan_of(unreadable(stored(FREE_B, H), "2-b/events.json"), here(H), baseline), Kind.PROJECT)
     assert of(plan_of(stored(FREE_B, H), here(H), baseline), Kind.PROJECT)
-    both = Policy(request=Project(("jp-c2",), ancestors=True))
+    both = Policy(request=ProjectRequest(("jp-c2",), ancestors=True))
     assert [
         action.conversation for action in of(plan_of(stored(A, B, H), here(H), agreed_on(H), both), Kind.PROJECT)
     ] == [
@@ -516,7 +516,7 @@ BY_GIT = {
 def test_where_git_has_put_a_directory(store: str, workspace: str, older: Side, steps: list[tuple[Kind, str]]) -> None:
     line = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
     agreed = agreed_on(line.replace("1-a", store))
-    baseline = replace(agreed, committed={"jp-c1": Committed(workspace, older, "c1")})
+    baseline = replace(agreed, committed={"jp-c1": CommittedPlace(workspace, older, "c1")})
     sides = stored(line.replace("1-a", store)), here(line.replace("1-a", workspace))
     plan = plan_of(*sides, baseline)
     assert [(action.kind, str(action.target)) for action in plan.actions] == steps
@@ -539,7 +539,7 @@ def test_where_git_has_put_a_directory(store: str, workspace: str, older: Side, 
 
 def test_that_a_directory_stays_is_remembered_for_as_long_as_it_is_there() -> None:
     line = '1-a  metadata 09:00 title "A"  stream 09:00 [1]'
-    baseline = replace(agreed_on(line), committed={"jp-c1": Committed(".archive/1-a", None, "c1")})
+    baseline = replace(agreed_on(line), committed={"jp-c1": CommittedPlace(".archive/1-a", None, "c1")})
     moved = line.replace("1-a", ".archive/1-a")
     plan = plan_of(stored(line), here(moved), baseline)
     key, record = ("jp-c1", PLACE), AsideRecord(AsideKind.PLACED, "live", ".archive/1-a")
@@ -556,7 +556,7 @@ def test_what_lies_in_a_directory_that_git_has_put_somewhere_stays_in_it() -> No
         '2-b  metadata 09:00 title "B" parent 1  stream 09:00 [1]',
     )
     inside = [parent, f"1-a/conversations/{child}"]
-    baseline = replace(agreed_on(*inside), committed={"jp-c1": Committed("1-a", Side.WORKSPACE, "c1")})
+    baseline = replace(agreed_on(*inside), committed={"jp-c1": CommittedPlace("1-a", Side.WORKSPACE, "c1")})
     archived = stored(parent.replace("1-a", ".archive/1-a"), child)
     assert plan_of(archived, here(*inside), baseline).actions == ()
     retitled = [inside[0].replace('"A"', '"Z"').replace("09:00", "10:00"), inside[1]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from reconcile.model.plan import Action, Kind, Plan
-from reconcile.model.policy import Children, Localize, Policy, Remove
+from reconcile.model.policy import Children, LocalRequest, Policy, RemoveRequest
 from reconcile.model.reasons import Reason
 from reconcile.model.snapshot import STREAM, Foreign, nested_git
 from tests.support.building import agreed_on, here, plan_of, stored, view_of
@@ -17,7 +17,7 @@ NESTED_B = f"1-a/conversations/{B}"
 
 def test_a_directory_goes_after_all_that_was_in_it_is_saved() -> None:
     workspace = here(A.replace("[1]", "[1 2]"), NESTED_B.replace("[1]", "[1 2 3]"))
-    policy = Policy(request=Localize(("jp-c1",)))
+    policy = Policy(request=LocalRequest(("jp-c1",)))
     plan = plan_of(stored(A, B), workspace, agreed_on(A, NESTED_B), policy)
     saved = {action.conversation: action.id for action in plan.actions if action.kind is Kind.COPY}
     gone = {action.conversation: action for action in plan.actions if action.kind is Kind.REMOVE_STALE}
@@ -31,7 +31,7 @@ def test_what_the_vault_cannot_keep_holds_the_directory_that_it_lies_in_alone() 
     beside = Foreign("pipe", "a named pipe", special=True)
     workspace = replace(here(A, NESTED_B, other), foreign=(beside, odd))
     store = stored(A, B, other)
-    plan = plan_of(store, workspace, agreed_on(A, NESTED_B, other), Policy(request=Localize(("jp-c1", "jp-c3"))))
+    plan = plan_of(store, workspace, agreed_on(A, NESTED_B, other), Policy(request=LocalRequest(("jp-c1", "jp-c3"))))
     assert [str(action.target) for action in plan.actions] == ["workspace:3-c"]
     assert [(item.conversation, item.reason, item.message) for item in plan.held] == [
         (
@@ -50,7 +50,7 @@ def test_what_a_repository_lies_in_is_neither_removed_nor_moved() -> None:
     stays = f"workspace:{marker.path}: {marker.obstacle}"
     assert "found a git worktree, which isn't removed or moved" in stays
     baseline = agreed_on(A, NESTED_B, other)
-    plan = plan_of(stored(A, B, other), workspace, baseline, Policy(request=Localize(("jp-c1",))))
+    plan = plan_of(stored(A, B, other), workspace, baseline, Policy(request=LocalRequest(("jp-c1",))))
     assert not plan.actions
     assert [item.message for item in plan.held if item.conversation == "jp-c2"] == [stays]
     moved = stored(A.replace('"A"', '"A" parent 3').replace("metadata 09", "metadata 10"), B, other)
@@ -88,7 +88,7 @@ def test_a_removal_remembers_every_version_that_was_known() -> None:
     history = {("jp-c1", STREAM): ("old", "older"), ("jp-c3", STREAM): ("another's",)}
     store = stored(A.replace("[1]", "[1 2]").replace('"A"', '"S"'), other)
     workspace = here(A.replace("[1]", "[1 3]").replace('"A"', '"Z"'), other)
-    policy = Policy(request=Remove(("jp-c1",)))
+    policy = Policy(request=RemoveRequest(("jp-c1",)))
     plan = plan_of(store, workspace, replace(baseline, history=history), policy)
     sides = [view_of(store, here()).store, view_of(stored(), workspace).workspace]
     known = {unit.digest for side in sides for unit in side.units.values()}
@@ -112,7 +112,9 @@ def test_a_removal_says_which_directories_keep_its_own() -> None:
 
 
 def test_a_child_goes_before_its_parent_and_each_from_both_sides_at_once() -> None:
-    plan = plan_of(stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), Policy(request=Remove(("jp-c2", "jp-c1"))))
+    plan = plan_of(
+        stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), Policy(request=RemoveRequest(("jp-c2", "jp-c1")))
+    )
     store, workspace = steps(plan, Kind.REMOVE), steps(plan, Kind.REMOVE_STALE)
     parent, child = store["store:1-a"], store["store:2-b"]
     below = workspace["workspace:1-a/conversations/2-b"]
@@ -132,7 +134,7 @@ def test_duplicates_wait_for_what_is_saved_and_not_for_each_other() -> None:
 
 
 def test_what_becomes_local_goes_with_all_that_is_in_it_or_not_at_all() -> None:
-    plan = plan_of(stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), Policy(request=Localize(("jp-c1",))))
+    plan = plan_of(stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), Policy(request=LocalRequest(("jp-c1",))))
     assert [(action.touches, action.together) for action in plan.actions] == [
         (("jp-c2",), "jp-c1"),
         (("jp-c1",), "jp-c1"),
@@ -187,7 +189,7 @@ def test_and_that_goes_after_what_lies_in_it_left_it() -> None:
 
 
 def test_a_parent_goes_after_its_children_have_another_one() -> None:
-    policy = Policy(request=Remove(("jp-c1",), Children.PROMOTE))
+    policy = Policy(request=RemoveRequest(("jp-c1",), Children.PROMOTE))
     plan = plan_of(stored(A, B), here(A, NESTED_B), agreed_on(A, NESTED_B), policy)
     (gone,) = steps(plan, Kind.REMOVE).values()
     assert {action.id for action in steps(plan, Kind.PROMOTE).values()} <= set(gone.needs)
@@ -204,7 +206,7 @@ def test_a_directory_goes_where_what_stays_is_as_it_was_saved() -> None:
     twice = plan_of(stored(A, STALE), here(A, STALE), agreed_on(A))
     assert beside(twice, "store:1-z") == of("store:1-a")
     assert beside(twice, "workspace:1-z") == of("store:1-a") | of("workspace:1-a")
-    local = Policy(request=Localize(("jp-c1",)))
+    local = Policy(request=LocalRequest(("jp-c1",)))
     leaving = plan_of(stored(A), here(A, STALE), agreed_on(A), local)
     assert beside(leaving, "workspace:1-a") == beside(leaving, "workspace:1-z") == of("store:1-a")
     other = B.replace(" parent 1", "")

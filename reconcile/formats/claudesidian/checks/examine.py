@@ -26,7 +26,7 @@ from reconcile.formats.claudesidian.vault import (
     read_records,
     with_written,
 )
-from reconcile.model.format import Mended
+from reconcile.model.format import DerivedRepair
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -95,7 +95,7 @@ _ROUNDS = 16
 
 def derived_repairs(
     vault: VaultSnapshot, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
-) -> tuple[Mended, ...]:
+) -> tuple[DerivedRepair, ...]:
     """Return the repairs that need no request, then those that can be requested.
 
     ``written`` are the writes of a plan before the repairs. There is one value for each file that changes without a
@@ -127,16 +127,16 @@ def derived_repairs(
 
 def _by_themselves(
     before: Mapping[str, Content], after: Mapping[str, Content], words: Mapping[str, Iterable[str]]
-) -> Iterator[Mended]:
+) -> Iterator[DerivedRepair]:
     for path, lines in words.items():
         old, new = _bytes(before.get(path)), _bytes(after.get(path))
         if old != new:
-            yield Mended(path, path, tuple(dict.fromkeys(lines)), old, new)
+            yield DerivedRepair(path, path, tuple(dict.fromkeys(lines)), old, new)
 
 
 def _on_request(
     findings: Iterable[Finding], contents: Mapping[str, Content], records: Mapping[Kind, Records]
-) -> Iterator[Mended]:
+) -> Iterator[DerivedRepair]:
     for id_, group in _together(findings):
         first = group[0]
         if first.on_request:
@@ -144,7 +144,7 @@ def _on_request(
                 if _changes(contents, repair):
                     lines = _words(repair, group, records)
                     old = _bytes(contents.get(repair.path))
-                    yield Mended(id_, repair.path, tuple(lines), old, repair.content, asked=first.mend)
+                    yield DerivedRepair(id_, repair.path, tuple(lines), old, repair.content, asked=first.mend)
 
 
 def _together(findings: Iterable[Finding]) -> Iterator[tuple[str, list[Finding]]]:

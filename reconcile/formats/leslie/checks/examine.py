@@ -23,7 +23,7 @@ from reconcile.formats.leslie.document import (
     ObjectivesDocument,
 )
 from reconcile.formats.leslie.replay import replay
-from reconcile.model.format import Mended
+from reconcile.model.format import DerivedRepair
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -111,15 +111,15 @@ def with_written(tree: LeslieTree, written: Mapping[str, bytes | None]) -> Lesli
     return replace(tree, files=files, threads=threads, storage=tree.storage - gone)
 
 
-def derived_repairs(tree: LeslieTree, wanted: Collection[str] = ()) -> tuple[Mended, ...]:
+def derived_repairs(tree: LeslieTree, wanted: Collection[str] = ()) -> tuple[DerivedRepair, ...]:
     """Return the repairs that need no request, then the first of those that can be requested.
 
     Each of the latter is computed as if it were done alone after the former. ``wanted`` are ids of requested repairs;
     they belong to the former, with the repairs that follow from them.
     """
     findings, left = repair_findings(tree, wanted)
-    rewrites: dict[str, Mended] = {}
-    others: list[Mended] = []
+    rewrites: dict[str, DerivedRepair] = {}
+    others: list[DerivedRepair] = []
     for finding in findings:
         for repair in (replace(repair, asked="") for repair in _of(finding)):
             if repair.content is None:
@@ -132,9 +132,9 @@ def derived_repairs(tree: LeslieTree, wanted: Collection[str] = ()) -> tuple[Men
     return (*changed, *others, *_offered(left))
 
 
-def _offered(findings: Iterable[Finding]) -> Iterable[Mended]:
+def _offered(findings: Iterable[Finding]) -> Iterable[DerivedRepair]:
     """Return the repairs that can be requested: each id once, with all its differences."""
-    offered: dict[str, Mended] = {}
+    offered: dict[str, DerivedRepair] = {}
     for finding in findings:
         repair = finding.repair
         if repair is None or not repair.on_request:
@@ -146,23 +146,23 @@ def _offered(findings: Iterable[Finding]) -> Iterable[Mended]:
     return offered.values()
 
 
-def _of(finding: Finding) -> Iterator[Mended]:
+def _of(finding: Finding) -> Iterator[DerivedRepair]:
     repair = finding.repair
     assert repair is not None  # noqa: S101 - only such findings get here
     for step in repair.steps:
         yield replace(_step(step, finding.place), id=finding.id, words=repair.words, asked=repair.on_request)
 
 
-def _step(step: Step, place: str) -> Mended:
+def _step(step: Step, place: str) -> DerivedRepair:
     match step:
         case Rewrite(path, before, content):
-            return Mended("", path, (), before, content)
+            return DerivedRepair("", path, (), before, content)
         case Make(paths):
-            return Mended("", place, (), makes=paths)
+            return DerivedRepair("", place, (), makes=paths)
         case Remove(path, before, mtime_ns):
-            return Mended("", path, (), before, mtime_ns=mtime_ns)
+            return DerivedRepair("", path, (), before, mtime_ns=mtime_ns)
         case RemoveLock(path):
-            return Mended("", path, (), clears=(path,))
+            return DerivedRepair("", path, (), clears=(path,))
 
 
 def _changed(present: ThreadDirectory | None, paths: Mapping[str, bool]) -> ThreadDirectory | None:
