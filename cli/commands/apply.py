@@ -95,8 +95,8 @@ def apply(context: click.Context, file: str) -> None:
 class _Present(Struct, frozen=True):
     """A saved plan compared with the present.
 
-    ``kept`` is the part that can be carried out, ``saved`` the saved action of each of its actions by id, and
-    ``changes`` says by id what changed for the other actions.
+    ``kept`` is the part that can be carried out; ``saved`` has the saved action of each of its actions, by id.
+    ``changes`` has, by id of the other saved actions, the change since then.
     """
 
     world: WorldState
@@ -108,7 +108,7 @@ class _Present(Struct, frozen=True):
 
 def _present(session: Session, plan: Plan, settings: Settings) -> _Present:
     world = session.look()
-    policy, decided = session.surroundings(_as_asked(plan, settings)), _decided_since(session, plan)
+    policy, decided = session.surroundings(_saved_policy(plan, settings)), _decided_since(session, plan)
     fresh = plan_as_asked(session, world, policy, plan.now_ns)
     kept, saved = agreeing(plan, fresh, decided)
     return _Present(world, policy, kept, saved, moved_on(plan, fresh, world, decided))
@@ -139,7 +139,7 @@ def _of_saved(plan: Plan, achieved: Outcome, present: _Present) -> Outcome:
     return outcome
 
 
-def _as_asked(plan: Plan, settings: Settings) -> Policy:
+def _saved_policy(plan: Plan, settings: Settings) -> Policy:
     """Return the policy of the saved plan with the present settings."""
     return replace(plan.policy, stream=settings.stream, diverged=settings.diverged, missing=settings.missing)
 

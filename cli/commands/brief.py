@@ -54,7 +54,7 @@ def brief(context: click.Context, name: str, limit: int, compat: bool) -> None:
 def _lines(briefing: Mapping[str, Any], style: Style, shown: int | None) -> Iterator[str]:
     folder = briefing.get("rootFolder", "/")
     missing = {True: "", False: " (not there)", None: " (can't be read)"}[briefing["folderExists"]]
-    name = style(clean(_called(briefing.get("name"))), bold=True)
+    name = style(clean(_display_name(briefing.get("name"))), bold=True)
     yield f"{name}  {clean(briefing['id'])}  {clean(str(folder))}{missing}"
     for text in (
         briefing.get("description"),
@@ -92,28 +92,28 @@ def _when(time_ms: object) -> str:
     return "(no time)"
 
 
-def _called(name: object) -> str:
+def _display_name(name: object) -> str:
     return str(name) if name else "(unnamed)"
 
 
 def _workflow(workflow: Mapping[str, Any]) -> str:
     when = f" ({workflow['when']})" if workflow["when"] else ""
-    return f"{_called(workflow['name'])}{when}\n{workflow['steps']}"
+    return f"{_display_name(workflow['name'])}{when}\n{workflow['steps']}"
 
 
 def _agent(agent: Mapping[str, Any]) -> str:
     prompt = f"\n{agent['systemPrompt']}" if agent["systemPrompt"] else ""
-    return f"{_called(agent['name'])}  {agent['id'] or '(no id)'}{prompt}"
+    return f"{_display_name(agent['name'])}  {agent['id'] or '(no id)'}{prompt}"
 
 
 def _session(session: Mapping[str, Any]) -> str:
     about = f": {session['description']}" if session["description"] else ""
     traces = f"{session['traces']} trace{'' if session['traces'] == 1 else 's'}"
-    return f"{_when(session['created'])}  {_called(session['name'])}{about}  {traces}  {session['id']}"
+    return f"{_when(session['created'])}  {_display_name(session['name'])}{about}  {traces}  {session['id']}"
 
 
 def _state(state: Mapping[str, Any]) -> str:
     tags = "".join(f" #{tag}" for tag in state["tags"])
     steps = "".join(f"\nnext: {step}" for step in state["nextSteps"])
     empty = "" if state["hasContent"] else "\nwithout its content: see reconcile doctor"
-    return f"{_when(state['created'])}  {_called(state['name'])}{tags}  {state['id']}{steps}{empty}"
+    return f"{_when(state['created'])}  {_display_name(state['name'])}{tags}  {state['id']}{steps}{empty}"

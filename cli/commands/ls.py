@@ -56,26 +56,26 @@ def ls(context: click.Context, *, tree: bool, root: str | None, archived: bool) 
     with open_session(roots, settings, readonly=True) as session:
         world = session.look()
         policy = policy_of(options, settings, selection(session, world, options))
-        board = session.board(world, policy)
-        is_tree, wanted = tree and root != "", named(board)
+        planning = session.board(world, policy)
+        is_tree, wanted = tree and root != "", named(planning)
         if root:
             (top,) = find_ids(session, world, [root])
-            if top not in board.tree:
+            if top not in planning.tree:
                 raise click.UsageError(f"{root!r} isn't live, so nothing is below it")
-            rows = tuple(listing.tree(board, top, wanted)) if tree else listing.below(board, top)
+            rows = tuple(listing.tree(planning, top, wanted)) if tree else listing.below(planning, top)
         elif root is not None:
-            rows = listing.roots(board)
+            rows = listing.roots(planning)
         elif tree and not archived:
-            rows = tuple(listing.tree(board, None, wanted))
+            rows = tuple(listing.tree(planning, None, wanted))
         else:
-            rows = listing.flat(board, archived=archived)
+            rows = listing.flat(planning, archived=archived)
         if wanted is not None and not is_tree:
             rows = tuple(row for row in rows if row.conversation in wanted)
     if options.json:
         click.echo(json.dumps({"format": "reconcile.ls/1", "conversations": [_json(row) for row in rows]}, indent=2))
         return
     part = archived or root or wanted is not None
-    hidden = 0 if part else len(listing.flat(board, archived=True))
+    hidden = 0 if part else len(listing.flat(planning, archived=True))
     _show(rows, Style.choose(options.color), with_root=not is_tree and root is None and not archived)
     if hidden:
         click.echo(f"{hidden} archived (--archived lists {'it' if hidden == 1 else 'them'})")

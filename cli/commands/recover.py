@@ -59,15 +59,15 @@ def recover(context: click.Context, everything: bool, source: str | None) -> Non
         if source is not None and not records:
             raise click.UsageError(f"--from: no checkout is known at {source}; `reconcile checkouts` lists them")
         memories = [session.state.load(record.id) for record in records]
-        look_back = replace(world, baseline=remembering(world.baseline, memories))
-        board = session.board(look_back, policy_of(options, settings))
+        past_world = replace(world, baseline=remembering(world.baseline, memories))
+        planning = session.board(past_world, policy_of(options, settings))
         if everything:
-            chosen = tuple(coming(board, absent(board)))
-            left_out = tuple(id_ for id_ in absent(board) if id_ not in chosen)
+            chosen = tuple(coming(planning, absent(planning)))
+            left_out = tuple(id_ for id_ in absent(planning) if id_ not in chosen)
         else:
-            offered = offers(board, memories)
-            chosen, left_out = _chosen(options, offered, board), offered.left_out
-        _print_left_out(options, board, left_out)
+            offered = offers(planning, memories)
+            chosen, left_out = _chosen(options, offered, planning), offered.left_out
+        _print_left_out(options, planning, left_out)
         for lost in lost_with_store(session.state, session.project, session.format, world):
             way = f": {lost.command}" if lost.command else ""
             print_message(options, f"lost with the store: {lost.title or lost.conversation}; {lost.left}{way}")
@@ -101,28 +101,28 @@ def _policy(options: Options, settings: Settings, chosen: tuple[str, ...], recor
     return replace(policy, request=ProjectRequest(chosen, records=records))
 
 
-def _chosen(options: Options, offered: Offers, board: Board) -> tuple[str, ...]:
+def _chosen(options: Options, offered: Offers, planning: Board) -> tuple[str, ...]:
     """Return the conversations to be restored: those that the user confirms by group, or those that were here last."""
     if is_interactive(options) and not options.yes and not options.is_dry:
-        return _asked(offered.groups, board)
+        return _ask_by_group(offered.groups, planning)
     for group in offered.groups[len(offered.unasked) :]:
         way = "; at a terminal it is asked for, `reconcile project ID` takes one" if group.known else ""
-        print_message(options, f"not taken: {_described(group, board)}{way}")
-    return taken_unasked(board, offered)
+        print_message(options, f"not taken: {_described(group, planning)}{way}")
+    return taken_unasked(planning, offered)
 
 
-def _asked(groups: Sequence[Offer], board: Board) -> tuple[str, ...]:
+def _ask_by_group(groups: Sequence[Offer], planning: Board) -> tuple[str, ...]:
     """Ask about each group, without the conversations whose ancestors were refused before."""
     chosen: tuple[str, ...] = ()
     for group in groups:
-        both = coming(board, {*chosen, *group.conversations})
+        both = coming(planning, {*chosen, *group.conversations})
         offer = replace(group, conversations=tuple(id_ for id_ in both if id_ in group.conversations))
-        if offer.conversations and click.confirm(clean(f"Put back {_described(offer, board)}?")):
+        if offer.conversations and click.confirm(clean(f"Put back {_described(offer, planning)}?")):
             chosen = tuple(both)
     return chosen
 
 
-def _described(offer: Offer, board: Board) -> str:
+def _described(offer: Offer, planning: Board) -> str:
     count = len(offer.conversations)
     kind = "conversation" if count == 1 else "conversations"
     if not offer.known:
@@ -131,15 +131,15 @@ def _described(offer: Offer, board: Board) -> str:
         why = "that were here at the end of the last run"
     else:
         why = f"whose {'directory was' if count == 1 else 'directories were'} gone when run {offer.run} looked"
-    return f"{count} {kind} {why}: {board.names(offer.conversations)}"
+    return f"{count} {kind} {why}: {planning.names(offer.conversations)}"
 
 
-def _print_left_out(options: Options, board: Board, conversations: Sequence[str]) -> None:
+def _print_left_out(options: Options, planning: Board, conversations: Sequence[str]) -> None:
     """Print the conversations that can't be restored, as an ancestor is local or was never here."""
     if conversations:
         count = f"{len(conversations)} conversation{'' if len(conversations) == 1 else 's'}"
         below = "below what doesn't come (`reconcile project ID` names it, and asks)"
-        print_message(options, f"left out: {count} {below}: {board.names(conversations)}")
+        print_message(options, f"left out: {count} {below}: {planning.names(conversations)}")
 
 
 def _confirm(options: Options, roots: Roots, session: Session, plan: Plan) -> bool:

@@ -184,7 +184,7 @@ def restore(context: click.Context, version: str) -> None:
     vault in turn. A conversation that is gone is made again in the store alone.
     """
 
-    def adjust(policy: Policy, _session: Session, _look: WorldState) -> Policy:
+    def adjust(policy: Policy, _session: Session, _world: WorldState) -> Policy:
         return replace(policy, request=RestoreRequest(version))
 
     run_pass(context, adjust)
@@ -260,7 +260,7 @@ def undo(context: click.Context, run: str | None) -> None:
 
     options = options_of(context)
 
-    def adjust(policy: Policy, session: Session, _look: WorldState) -> Policy:
+    def adjust(policy: Policy, session: Session, _world: WorldState) -> Policy:
         undone = newest_run(session.state, session.project) if run is None else find_run(session.state, run)
         steps = step_counts(session.state.journal.steps(undone.id))
         print_message(options, f"undo of {undone.id}, {format_time(undone.started_ns)}: {undone.command} ({steps})")

@@ -28,14 +28,14 @@ TEXT = 80
 """Number of characters of an event's text that are shown."""
 
 
-def describe(board: Board, conversation: str) -> dict[str, Any]:
+def describe(context: Board, conversation: str) -> dict[str, Any]:
     """Return the paths, the intent, the ancestors, and for each unit its case, digests and times, for JSON and text."""
-    view = board.views[conversation]
+    view = context.views[conversation]
     intent = view.intent
     description: dict[str, Any] = {
         "intent": "local" if view.local else intent.kind.value if intent else "projected" if view.agreed else "none",
         "waits_for": intent.waits_for if intent else None,
-        "parents": list(board.tree.ancestors(conversation)) if conversation in board.tree else [],
+        "parents": list(context.tree.ancestors(conversation)) if conversation in context.tree else [],
         "known_parent": view.known_parent,
         "units": [_unit(view, name) for name in _names(view)],
     }
@@ -243,19 +243,19 @@ def _member_name(value: Any, otherwise: str) -> str:
     return id_ if isinstance(id_, str) else otherwise
 
 
-def _differences(ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
+def _differences(store: Any, workspace: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield each differing value as (path, store, workspace), in the order of the store; None: absent."""
-    pending = [("", ours, theirs)]
+    pending = [("", store, workspace)]
     while pending:
         path, left, right = pending.pop()
         if left == right:
             continue
-        ours_inside, theirs_inside = _members(left), _members(right)
-        if ours_inside is None or theirs_inside is None:
+        store_members, workspace_members = _members(left), _members(right)
+        if store_members is None or workspace_members is None:
             yield path or "content", left, right
             continue
-        keys = dict.fromkeys((*ours_inside, *theirs_inside))
-        inner = [(f"{path}.{key}" if path else key, ours_inside.get(key), theirs_inside.get(key)) for key in keys]
+        keys = dict.fromkeys((*store_members, *workspace_members))
+        inner = [(f"{path}.{key}" if path else key, store_members.get(key), workspace_members.get(key)) for key in keys]
         if all(our == their for _, our, their in inner):
             yield path or "content", "the same in another order", None
         pending += reversed(inner)

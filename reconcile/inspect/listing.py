@@ -38,34 +38,34 @@ class Row(Struct, frozen=True):
     branch: str = ""
 
 
-def flat(board: Board, *, archived: bool) -> tuple[Row, ...]:
+def flat(context: Board, *, archived: bool) -> tuple[Row, ...]:
     """Return every live conversation in the order of ids, or every archived one."""
-    views = (view for view in board.views.values() if _exists(view) and view.archived == archived)
-    return tuple(_row(board, view) for view in views)
+    views = (view for view in context.views.values() if _exists(view) and view.archived == archived)
+    return tuple(_row(context, view) for view in views)
 
 
-def roots(board: Board) -> tuple[Row, ...]:
+def roots(context: Board) -> tuple[Row, ...]:
     """Return the live conversations without a parent."""
-    return tuple(_row(board, board.views[root]) for root in board.tree.roots())
+    return tuple(_row(context, context.views[root]) for root in context.tree.roots())
 
 
-def below(board: Board, conversation: str) -> tuple[Row, ...]:
+def below(context: Board, conversation: str) -> tuple[Row, ...]:
     """Return the descendants of a conversation, parents before children."""
-    return tuple(_row(board, board.views[id_]) for id_ in board.tree.descendants(conversation))
+    return tuple(_row(context, context.views[id_]) for id_ in context.tree.descendants(conversation))
 
 
-def tree(board: Board, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[Row]:
+def tree(context: Board, top: str | None = None, wanted: Collection[str] | None = None) -> Iterator[Row]:
     """Yield the tree with its branches drawn: the whole tree, or the one with the root ``top``, or only ``wanted``.
 
     Rows deeper than `MAX_DRAWN` are not indented further, and show their depth as a number.
     """
-    shown = board.tree.depths.keys() if wanted is None else wanted
-    tops = (id_ for id_ in board.tree.walk() if id_ in shown and board.tree.parent_of(id_) not in shown)
+    shown = context.tree.depths.keys() if wanted is None else wanted
+    tops = (id_ for id_ in context.tree.walk() if id_ in shown and context.tree.parent_of(id_) not in shown)
     starts = tuple(tops) if top is None else (top,)
     for conversation, branch in draw_tree(
-        starts, lambda parent: [child for child in board.tree.children_of(parent) if child in shown]
+        starts, lambda parent: [child for child in context.tree.children_of(parent) if child in shown]
     ):
-        yield _row(board, board.views[conversation], branch)
+        yield _row(context, context.views[conversation], branch)
 
 
 def draw_tree(starts: Sequence[str], children_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:
@@ -93,7 +93,7 @@ def sides_of(view: View) -> str:
     return {(True, True): "both", (True, False): "store", (False, True): "workspace"}.get(sides, "nowhere")
 
 
-def _row(board: Board, view: View, branch: str = "") -> Row:
+def _row(context: Board, view: View, branch: str = "") -> Row:
     copy = view.store.main or view.workspace.main
     stream = copy.stream if copy is not None else None
     return Row(
@@ -101,8 +101,8 @@ def _row(board: Board, view: View, branch: str = "") -> Row:
         title=view.title,
         events=None if isinstance(stream, Fault) else stream.count if stream is not None else 0,
         last=stream.last if isinstance(stream, Stream) else None,
-        root=board.tree.tops.get(view.id, view.id),
-        parent=board.tree.parent_of(view.id) if view.id in board.tree else None,
+        root=context.tree.tops.get(view.id, view.id),
+        parent=context.tree.parent_of(view.id) if view.id in context.tree else None,
         where=sides_of(view),
         branch=branch,
     )

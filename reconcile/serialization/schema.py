@@ -34,7 +34,7 @@ class EventsModel(_Model):
 
 
 class ExpectModel(_Model):
-    """What must be at a place right before the action; a null digest: nothing."""
+    """The state of a place that is required right before the action; a null digest: no file."""
 
     path: PlaceText
     size: Number
@@ -81,7 +81,7 @@ class ActionModel(_Model):
 
 
 class ItemModel(_Model):
-    """Something held or set aside."""
+    """An item that is held or set aside."""
 
     conversation: str | None
     title: str | None
@@ -92,7 +92,7 @@ class ItemModel(_Model):
 
 
 class NoteModel(_Model):
-    """Something worth a line."""
+    """A note."""
 
     conversation: str | None
     unit: str
@@ -101,7 +101,7 @@ class NoteModel(_Model):
 
 
 class PreserveModel(_Model):
-    """A version that goes into the vault although nothing replaces it."""
+    """A version that is saved to the vault although nothing replaces it."""
 
     conversation: str
     unit: str
@@ -112,7 +112,7 @@ class PreserveModel(_Model):
 
 
 class IntentModel(_Model):
-    """What belongs in a workspace."""
+    """Whether a conversation belongs in a workspace."""
 
     kind: str
     waits_for: str | None
@@ -121,7 +121,7 @@ class IntentModel(_Model):
 
 
 class AsideModel(_Model):
-    """A stable state that is remembered; a null kind: released."""
+    """A state that is left alone until a side changes; a null kind: released."""
 
     conversation: str
     unit: str
@@ -131,7 +131,7 @@ class AsideModel(_Model):
 
 
 class OutlineModel(_Model):
-    """A conversation that the plan speaks of, in tree order."""
+    """A conversation that the plan mentions, in the order of the tree."""
 
     conversation: str
     title: str | None
@@ -194,7 +194,7 @@ class CollectModel(_Model):
 
 
 class PartModel(_Model):
-    """What of a stream a fork keeps."""
+    """The part of a stream that a fork keeps."""
 
     from_ns: Number | None
     until_ns: Number | None
@@ -233,7 +233,7 @@ RequestModel = Annotated[
 
 
 class PolicyModel(_Model):
-    """What the user asked of the run."""
+    """The options of the run."""
 
     prefer: str
     accept_bulk: bool

@@ -47,14 +47,13 @@ RIGHT = {"MemoryStorage", "in_memory", "mend"}
 
 OLD_NAMES: dict[str, str] = {
     "cli": "look onwards told worded",
-    "cli/commands": "asked board called each found look standing tell",
+    "cli/commands": "each found standing tell",
     "reconcile/adapters": "found leftovers",
     "reconcile/apply": "asked asking deed found halves hear look looked",
     "reconcile/engine": "asked board each found look loose met recalled remembered tell usual",
     "reconcile/formats": "alike called each found leftovers look made memory mended mine tell theirs torn",
     "reconcile/fs": "given",
     "reconcile/index": "asked found look looked looks made settled sweep",
-    "reconcile/inspect": "board theirs",
     "reconcile/library": "memory spot",
     "reconcile/model": "found",
     "reconcile/planning": (
@@ -68,7 +67,6 @@ OLD_NAMES: dict[str, str] = {
 
 HARD_TO_READ: set[str] = {
     "cli",
-    "cli/commands",
     "reconcile/adapters",
     "reconcile/apply",
     "reconcile/engine",
@@ -76,7 +74,6 @@ HARD_TO_READ: set[str] = {
     "reconcile/index",
     "reconcile/planning",
     "reconcile/scan",
-    "reconcile/serialization",
     "reconcile/state",
 }
 """The packages with docstrings that are not written anew yet."""
