@@ -109,7 +109,10 @@ def _timings(settings: Settings, settle: float | None, settle_at_most: float | N
 
 @contextmanager
 def _signals(queue: EventQueue) -> Iterator[set[int]]:
-    """Handle signals: stop, or read the configuration again. Yield the set of received ones. A second Ctrl-C kills."""
+    """Handle signals: stop, or read the configuration again. Yield the set of the received ones.
+
+    A second Ctrl-C interrupts at once, as in other commands.
+    """
     seen: set[int] = set()
     at_terminal = sys.stdout.isatty()
     usual = signal.getsignal(signal.SIGINT)

@@ -77,7 +77,7 @@ def shorten(text: str, columns: int) -> str:
 
 
 def indented(depth: int, text: str) -> str:
-    """Indent a text by a number of levels. From `MAX_INDENT` on, the number of the level is printed instead."""
+    """Indent a text by a number of levels. Below `MAX_INDENT`, the number of the level is printed."""
     return f"{'  ' * depth}{text}" if depth <= MAX_INDENT else f"{'  ' * MAX_INDENT}{depth}: {text}"
 
 
