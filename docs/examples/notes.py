@@ -81,15 +81,15 @@ class NotesFormat(FixedPlaces):
         """A log only grows."""
         return conversation == LOG and not {*before.splitlines()} <= {*after.splitlines()}
 
-    def busy(self, found: object) -> str:
+    def busy(self, inputs: object) -> str:
         """Why nothing may be written now."""
-        return f"{BUSY} is there" if isinstance(found, Found) and found.busy else ""
+        return f"{BUSY} is there" if isinstance(inputs, Found) and inputs.busy else ""
 
     def mend(
-        self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
+        self, inputs: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[DerivedRepair, ...]:
         """The index as the notes say it; and on request, a heading for each note that is empty."""
-        files = dict(found.files) if isinstance(found, Found) else {}
+        files = dict(inputs.files) if isinstance(inputs, Found) else {}
         for path, content in written.items():
             if content is None:
                 files.pop(path, None)

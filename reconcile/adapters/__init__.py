@@ -1,1 +1,1 @@
-"""Where a format meets the disk: its two sides, its files, its program's locks."""
+"""The formats on disk: the two sides of each, its files, and the locks of its program."""

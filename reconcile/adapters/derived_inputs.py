@@ -28,7 +28,7 @@ _READERS: Mapping[str, Callable[[str, int], object]] = {"leslie": _leslie, "clau
 
 
 def read_inputs(format_name: str, root: str, now_ns: int) -> object:
-    """Return the argument ``found`` of `Places.mend`; None if there is nothing to read, or if it can't be read."""
+    """Return the argument ``inputs`` of `Places.mend`; None if there is nothing to read, or if it can't be read."""
     try:
         return _READERS[format_name](root, now_ns)
     except (OSError, ReconcileError):

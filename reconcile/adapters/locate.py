@@ -36,12 +36,12 @@ def locate(
     _refuse_encoding()
     for option, text in (("--workspace", workspace_arg), ("--store", store_arg)):
         if text is not None and not os.path.isdir(request.path(text)):
-            found = "something that is no directory" if os.path.lexists(request.path(text)) else "nothing"
+            kind = "something that is no directory" if os.path.lexists(request.path(text)) else "nothing"
             raise LocateError(
-                f"{option}: found {found} at {request.path(text)}, expected a directory",
+                f"{option}: found {kind} at {request.path(text)}, expected a directory",
                 "check the spelling, or make the directory first",
             )
-    name = format_name or _found(request)
+    name = format_name or _detect_format(request)
     if name not in FINDERS:
         raise LocateError(
             f"found no way to locate the sides of the format {name!r}, expected one of: " + ", ".join(sorted(FINDERS)),
@@ -70,9 +70,9 @@ def locate_lost(
 
     roots = locate_for_recovery(Request(workspace_arg, store_arg, cwd, environ, platform), source)
     if os.path.lexists(roots.workspace) and not os.path.isdir(roots.workspace):
-        found = "a symbolic link that leads nowhere" if os.path.islink(roots.workspace) else "a file"
+        kind = "a symbolic link that leads nowhere" if os.path.islink(roots.workspace) else "a file"
         raise LocateError(
-            f"{roots.workspace}: found {found}, expected a directory or nothing",
+            f"{roots.workspace}: found {kind}, expected a directory or nothing",
             "move it away, then run reconcile recover again",
         )
     refuse_link(roots.workspace_conversations)
@@ -80,7 +80,7 @@ def locate_lost(
     return _with_link_followed(roots)
 
 
-def _found(request: Request) -> str:
+def _detect_format(request: Request) -> str:
     """Return the format of the workspace that is there."""
     from reconcile.adapters.jp.roots import find_project, silos_of
 
@@ -138,12 +138,12 @@ def _refuse_overlap(roots: Roots) -> None:
         (roots.workspace_conversations, roots.store_conversations),
     )
     for workspace, store in pairs:
-        mine, other = os.path.realpath(workspace), os.path.realpath(store)
-        if mine == other:
+        real_workspace, real_store = os.path.realpath(workspace), os.path.realpath(store)
+        if real_workspace == real_store:
             how = "the same directory"
-        elif within(mine, other):
+        elif within(real_workspace, real_store):
             how = "the workspace inside the store"
-        elif within(other, mine):
+        elif within(real_store, real_workspace):
             how = "the store inside the workspace"
         else:
             continue

@@ -25,16 +25,16 @@ class Line(Struct, frozen=True):
     text: bytes
 
 
-def merged(mine: Sequence[Line], theirs: Sequence[Line]) -> list[Line]:
+def merged(first: Sequence[Line], second: Sequence[Line]) -> list[Line]:
     """Return the lines of both versions: the shared lines, then both tails by time, each in its own order.
 
     The result does not depend on the order of the two versions.
     """
-    ours, others = {line.key for line in mine}, {line.key for line in theirs}
-    left = [line for line in mine if line.key not in others]
-    right = [line for line in theirs if line.key not in ours]
-    shared = [line for line in mine if line.key in others]
-    if [line.key for line in shared] != [line.key for line in theirs if line.key in ours]:
+    first_keys, second_keys = {line.key for line in first}, {line.key for line in second}
+    left = [line for line in first if line.key not in second_keys]
+    right = [line for line in second if line.key not in first_keys]
+    shared = [line for line in first if line.key in second_keys]
+    if [line.key for line in shared] != [line.key for line in second if line.key in first_keys]:
         # One of them was merged elsewhere before, so the shared lines are sorted by time.
         shared.sort(key=_order)
     return [*shared, *_by_time(left, right)]
@@ -45,11 +45,11 @@ def join_lines(store: bytes, workspace: bytes) -> bytes:
 
     A line is identified by its text and its first time alone, so equal lines are counted.
     """
-    mine, theirs = _split(store, workspace), _split(workspace, store)
+    store_lines, workspace_lines = _split(store, workspace), _split(workspace, store)
     for whole, other in ((store, workspace), (workspace, store)):
         if not lacks_lines(other, whole):
             return whole
-    lines = merged(_numbered(mine), _numbered(theirs))
+    lines = merged(_numbered(store_lines), _numbered(workspace_lines))
     return b"".join(line.text + b"\n" for line in lines)
 
 

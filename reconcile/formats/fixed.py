@@ -174,13 +174,13 @@ class FixedPlaces(ABC):
         """Tell whether a file was emptied. Other missing content counts as removed, unless a format overrides this."""
         return is_blank(after) and not is_blank(before)
 
-    def busy(self, found: object) -> str:  # noqa: ARG002
+    def busy(self, inputs: object) -> str:  # noqa: ARG002
         """Return no reason: no process is known to be at work, unless a format overrides this."""
         return ""
 
     def mend(
         self,
-        found: object,  # noqa: ARG002
+        inputs: object,  # noqa: ARG002
         written: Mapping[str, bytes | None],  # noqa: ARG002
         wanted: Collection[str] = (),  # noqa: ARG002
     ) -> tuple[DerivedRepair, ...]:

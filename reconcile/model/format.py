@@ -105,16 +105,16 @@ class Places(Protocol):
     def loses(self, conversation: str, before: bytes, after: bytes) -> bool:
         """Return whether a version lacks history of another one, of a kind that the program never removes."""
 
-    def busy(self, found: object) -> str:
+    def busy(self, inputs: object) -> str:
         """Return the reason why the workspace may not be written now; empty if no program works in it."""
 
     def mend(
-        self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
+        self, inputs: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[DerivedRepair, ...]:
         """Return the repairs of derived data in the workspace that is out of date.
 
-        ``found`` is the result of the format's reader (`Snapshot.found`). ``written`` are the files that a plan changes
-        first, by path: bytes, or None for removed ones. ``wanted`` are the ids of requested repairs.
+        ``inputs`` is the result of the format's reader (`Snapshot.found`). ``written`` are the files that a plan
+        changes first, by path: bytes, or None for removed ones. ``wanted`` are the ids of requested repairs.
         """
 
 

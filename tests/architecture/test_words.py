@@ -48,14 +48,11 @@ RIGHT = {"MemoryStorage", "in_memory", "mend"}
 OLD_NAMES: dict[str, str] = {
     "cli": "look onwards told worded",
     "cli/commands": "each found standing tell",
-    "reconcile/adapters": "found leftovers",
     "reconcile/apply": "asked asking deed found halves hear look looked",
     "reconcile/engine": "asked board each found look loose met recalled remembered tell usual",
-    "reconcile/formats": "alike called each found leftovers look made memory mended mine tell theirs torn",
     "reconcile/fs": "given",
     "reconcile/index": "asked found look looked looks made settled sweep",
     "reconcile/library": "memory spot",
-    "reconcile/model": "found",
     "reconcile/planning": (
         "agreed alike asked asking board doomed each found joining kin look looked made memory mended "
         "remembered settled spot standing torn unsettled whereabouts"
@@ -67,10 +64,8 @@ OLD_NAMES: dict[str, str] = {
 
 HARD_TO_READ: set[str] = {
     "cli",
-    "reconcile/adapters",
     "reconcile/apply",
     "reconcile/engine",
-    "reconcile/formats",
     "reconcile/index",
     "reconcile/planning",
     "reconcile/scan",

@@ -98,7 +98,7 @@ class Lease(Protocol):
 
 
 class Locks(Protocol):
-    """Where the executor acquires the locks of the conversations that it changes."""
+    """A source of locks for the executor, which acquires those of the conversations that it changes."""
 
     def acquire(self, names: Sequence[str]) -> Acquired:
         """Try each lock once, without waiting, in the order given, which must be ascending by id."""
@@ -154,14 +154,14 @@ class HeldLock:
         """
         if self._fd < 0:
             return False
-        there = _inode_at(self._path)
-        if there is None and self._link is not None:
+        inode = _inode_at(self._path)
+        if inode is None and self._link is not None:
             # FileExistsError: another process was faster, and the comparison below shows it.
             with contextlib.suppress(OSError), _directory_of(self._path) as directory:
                 name = os.path.basename(self._path)
                 os.link(self._link, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
-            there = _inode_at(self._path)
-        return there == self._inode and self._roots.leads_to(self._path, self.name)
+            inode = _inode_at(self._path)
+        return inode == self._inode and self._roots.leads_to(self._path, self.name)
 
     def release(self) -> None:
         """Release the lock, once; the lock file stays, and JP's sweep removes it.
@@ -375,10 +375,10 @@ def _link_in_path(path: str) -> str | None:
 def _inode_at(path: str) -> tuple[int, int] | None:
     """Return device and inode of the entry with this name, also of a symbolic link; None if there is none."""
     try:
-        there = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return there.st_dev, there.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _content(session: str | None) -> bytes:

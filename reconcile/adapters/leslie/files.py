@@ -80,7 +80,7 @@ def read_leslie(project: str, now_ns: int) -> LeslieTree:
                 threads=_threads(leslie) if THREADS in names else {},
                 blocked=_blocked(leslie) if THREADS in names else "",
                 locks=dict(_locks(leslie, names, now_ns)),
-                leftovers=dict(_leftovers(leslie, names, now_ns)),
+                leftovers=dict(_temporary_files(leslie, names, now_ns)),
                 storage=frozenset(_storage(root, files)),
                 now=_written(now_ns),
                 run_age=_ran(leslie, now_ns),
@@ -115,7 +115,7 @@ def _locks(directory: Directory, names: list[str], now_ns: int) -> Iterator[tupl
             yield name, Lock(what, age, held)
 
 
-def _leftovers(directory: Directory, names: list[str], now_ns: int) -> Iterator[tuple[str, Leftover]]:
+def _temporary_files(directory: Directory, names: list[str], now_ns: int) -> Iterator[tuple[str, Leftover]]:
     for name in names:
         if match := _LEFTOVER.fullmatch(name):
             with suppress(FileNotFoundError):  # renamed meanwhile

@@ -1,9 +1,9 @@
 """Leslie's own locks of its control files: an empty directory beside each (docs/design/formats/leslie.md#locking).
 
-Leslie waits 2.5 seconds for a lock and then fails, so a lock is held only for a moment: new content is computed before,
+Leslie waits 2.5 seconds for a lock and then fails, so a lock is held only for a moment. New content is computed before,
 and compared with the file under the lock. Nothing is ever put into the directory, and a lock that another process may
-hold is never touched. `LeslieLocks` takes those of the workspace for a run. The backups beside the control files belong
-to the program and stay unchanged: the vault has what a run replaces.
+hold is never touched. `LeslieLocks` acquires those of the workspace for a run. The backups beside the control files
+belong to the program and stay unchanged: the vault has what a run replaces.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def find_agent(agents: Iterable[Agent], context: Mapping[str, Any]) -> Agent | N
     return next((agent for agent in agents if agent.name == name), None)
 
 
-def session_memory(trace: Mapping[str, Any], *, schema: bool) -> str | None:
+def task_of(trace: Mapping[str, Any], *, schema: bool) -> str | None:
     """Return what an agent reported as its task; ``schema``: search also the place of trace schema v1."""
     metadata = _object(trace.get("metadata"))
     request = _object(metadata.get("request"))
@@ -167,7 +167,7 @@ def session_memory(trace: Mapping[str, Any], *, schema: bool) -> str | None:
 def _activities(workspace: Mapping[str, Any]) -> Iterator[Value]:
     for key, session in sessions_of(workspace).items():
         for trace in traces_of(session).values():
-            text = session_memory(trace, schema=True) or trace.get("content") or "unknown activity"
+            text = task_of(trace, schema=True) or trace.get("content") or "unknown activity"
             yield {"time": trace.get("timestamp"), "session": key, "text": str(text)}
 
 
@@ -294,9 +294,7 @@ def load_workspace(workspace: Mapping[str, Any], around: Surroundings, limit: in
 def _activity(workspace: Mapping[str, Any], limit: int) -> list[Any]:
     traces = [trace for session in sessions_of(workspace).values() for trace in traces_of(session).values()]
     traces.sort(key=lambda trace: number(trace.get("timestamp")), reverse=True)
-    return [
-        session_memory(trace, schema=False) or trace.get("content") or "Unknown activity" for trace in traces[:limit]
-    ]
+    return [task_of(trace, schema=False) or trace.get("content") or "Unknown activity" for trace in traces[:limit]]
 
 
 def _structure(files: Sequence[VaultFile], root: str) -> list[str]:

@@ -61,7 +61,7 @@ class Event(Struct, frozen=True):
         return value if isinstance(value, dict) else {}
 
     @property
-    def made(self) -> str | None:
+    def created_id(self) -> str | None:
         """The id of the object that the event creates; None if it creates none."""
         value = self.data.get("id")
         return value if isinstance(value, str) else None
@@ -132,9 +132,9 @@ def is_cut_short(content: bytes) -> bool:
     return not file.events and all(line.torn for line in file.unreadable)
 
 
-def is_held_by(mine: EventFile, theirs: EventFile) -> bool:
-    """Tell whether their version has all of my events, unchanged."""
-    return _texts(mine.events) <= _texts(theirs.events)
+def is_held_by(file: EventFile, version: EventFile) -> bool:
+    """Tell whether a version has all events of a file, unchanged."""
+    return _texts(file.events) <= _texts(version.events)
 
 
 def lacks_events(before: EventFile, after: EventFile) -> bool:
@@ -144,33 +144,35 @@ def lacks_events(before: EventFile, after: EventFile) -> bool:
     return any(event.text not in left and event.key not in edited for event in before.events)
 
 
-def clashing(mine: EventFile, theirs: EventFile) -> list[str]:
+def clashing(first: EventFile, second: EventFile) -> list[str]:
     """Return the ids of events that both files have, but without a text in common."""
-    ours, others = _by_key(mine.events), _by_key(theirs.events)
-    return [str(key) for key, texts in ours.items() if key in others and texts.isdisjoint(others[key])]
+    first_texts, second_texts = _by_key(first.events), _by_key(second.events)
+    return [
+        str(key) for key, texts in first_texts.items() if key in second_texts and texts.isdisjoint(second_texts[key])
+    ]
 
 
-def relation(mine: EventFile, theirs: EventFile) -> Relation:
-    """Return the relation of mine to theirs. A version that only lacks events of the other is no conflict.
+def relation(first: EventFile, second: EventFile) -> Relation:
+    """Return the relation of the first file to the second. A version that only lacks events is no conflict.
 
     Events never change: two versions diverge if events share an id and differ.
     """
-    if [event.text for event in mine.events] == [event.text for event in theirs.events]:
+    if [event.text for event in first.events] == [event.text for event in second.events]:
         return Relation.EQUAL
-    if is_held_by(theirs, mine):
+    if is_held_by(second, first):
         return Relation.AHEAD
-    return Relation.BEHIND if is_held_by(mine, theirs) else Relation.DIVERGED
+    return Relation.BEHIND if is_held_by(first, second) else Relation.DIVERGED
 
 
-def unite(mine: EventFile, theirs: EventFile) -> bytes | None:
+def unite(first: EventFile, second: EventFile) -> bytes | None:
     """Merge the events of both files (`append_only.merged`), each once; the order of the two files does not matter.
 
     A line in between that is no event keeps its place: the program skips it, and its meaning is unknown. A truncated
     last line is left out. None: both have an event that differs, or one has conflict markers of git.
     """
-    if clashing(mine, theirs) or any(is_marked(file) for file in (mine, theirs)):
+    if clashing(first, second) or any(is_marked(file) for file in (first, second)):
         return None
-    return joined(line.text for line in merged(_lines(mine), _lines(theirs)))
+    return joined(line.text for line in merged(_lines(first), _lines(second)))
 
 
 def is_marked(file: EventFile) -> bool:

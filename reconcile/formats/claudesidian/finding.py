@@ -92,16 +92,16 @@ class Finding(Struct, frozen=True):
         return bool(self.repairs) and not self.on_request
 
 
-def error(code: str, place: str, found: str, mend: str, *repairs: Repair, on_request: bool = False) -> Finding:
+def error(code: str, place: str, problem: str, mend: str, *repairs: Repair, on_request: bool = False) -> Finding:
     """Return a finding of the severity `ERROR`."""
-    return Finding(code, Severity.ERROR, place, found, mend, repairs, on_request)
+    return Finding(code, Severity.ERROR, place, problem, mend, repairs, on_request)
 
 
-def warning(code: str, place: str, found: str, mend: str, *repairs: Repair, on_request: bool = False) -> Finding:
+def warning(code: str, place: str, problem: str, mend: str, *repairs: Repair, on_request: bool = False) -> Finding:
     """Return a finding of the severity `WARNING`."""
-    return Finding(code, Severity.WARNING, place, found, mend, repairs, on_request)
+    return Finding(code, Severity.WARNING, place, problem, mend, repairs, on_request)
 
 
-def note(code: str, place: str, found: str, mend: str, *repairs: Repair, on_request: bool = False) -> Finding:
+def note(code: str, place: str, problem: str, mend: str, *repairs: Repair, on_request: bool = False) -> Finding:
     """Return a finding of the severity `NOTE`."""
-    return Finding(code, Severity.NOTE, place, found, mend, repairs, on_request)
+    return Finding(code, Severity.NOTE, place, problem, mend, repairs, on_request)

@@ -111,13 +111,13 @@ class ClaudesidianFormat(FixedPlaces):
                 return super().loses(conversation, before, after)
 
     def mend(
-        self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
+        self, inputs: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[DerivedRepair, ...]:
         """Return the repairs of the workspace (`derived_repairs`) after the writes of a plan.
 
-        ``found`` is a `VaultSnapshot`; anything else means that there was no vault.
+        ``inputs`` is a `VaultSnapshot`; anything else means that there was no vault.
         """
-        vault = found if isinstance(found, VaultSnapshot) else VaultSnapshot(VaultFiles(), 0)
+        vault = inputs if isinstance(inputs, VaultSnapshot) else VaultSnapshot(VaultFiles(), 0)
         return derived_repairs(vault, written, wanted)
 
 

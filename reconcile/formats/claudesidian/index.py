@@ -250,7 +250,7 @@ def compare(
     differences: list[Difference] = []
     for id_ in new:
         if id_ not in old:
-            differences.append(Difference(Sort.UNINDEXED, id_, f"no entry of {_called(kind, new[id_])}"))
+            differences.append(Difference(Sort.UNINDEXED, id_, f"no entry of {_title_of(kind, new[id_])}"))
         else:
             differences += _entry(kind, id_, old[id_], new[id_])
             for part, (had, has) in words.items():
@@ -262,7 +262,7 @@ def compare(
     return (*differences, *_ghosts(kind, stored, parts, set(new) | unread))
 
 
-def _called(kind: Kind, entry: Mapping[str, Any]) -> str:
+def _title_of(kind: Kind, entry: Mapping[str, Any]) -> str:
     name = entry.get("name" if kind is Kind.WORKSPACE else "title")
     return f"{entry['id']} ({quoted(name)})" if isinstance(name, str) else str(entry["id"])
 
@@ -271,15 +271,16 @@ def _entry(kind: Kind, id_: str, old: Mapping[str, Any], new: Mapping[str, Any])
     """Yield differences of the members that are copied from the record."""
     stale: list[str] = []
     for field in dict.fromkeys((*new, *old)):
-        ours, theirs = old.get(field), new.get(field)
-        if ours == theirs and (field in old) == (field in new):
+        stored_value, rebuilt_value = old.get(field), new.get(field)
+        if stored_value == rebuilt_value and (field in old) == (field in new):
             continue
-        surplus = _surplus(ours, theirs)
+        surplus = _surplus(stored_value, rebuilt_value)
         if field in _COUNTS[kind] and surplus:
-            words = f"{ours} {_COUNTED[field]} in the index, {theirs} in the file: {surplus} may be lost"
+            words = f"{stored_value} {_COUNTED[field]} in the index, {rebuilt_value} in the file: {surplus} may be lost"
             yield Difference(Sort.LOST, id_, words, (field,))
         elif field == LATEST[kind] and surplus:
-            words = f"{field} is {ours} in the index and {theirs} in the file, which an older copy has replaced"
+            words = f"{field} is {stored_value} in the index and {rebuilt_value} in the file"
+            words += ", which an older copy has replaced"
             yield Difference(Sort.REPLACED, id_, words, (field,))
         else:
             stale.append(field)
@@ -377,10 +378,10 @@ def _leads(kind: Kind, stored: Mapping[str, Any], words: Sequence[str]) -> Itera
         yield from (("byDateRange", id_) for id_ in (ids if isinstance(ids, list) else ()))
 
 
-def _surplus(ours: object, theirs: object) -> float:
+def _surplus(stored: object, rebuilt: object) -> float:
     """Return by how much a number of the index is greater than that of the file."""
-    if isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
-        return max(0, ours - theirs)
+    if isinstance(stored, (int, float)) and isinstance(rebuilt, (int, float)):
+        return max(0, stored - rebuilt)
     return 0
 
 

@@ -141,18 +141,20 @@ def _problem(kind_: Kind, value: object) -> tuple[str, str] | None:
     if not isinstance(value.get("id"), str) or not value["id"]:
         return "no id" if "id" not in value else f"{kind(value['id'])} as id", "a text as id"
     if kind_ is Kind.CONVERSATION:
-        return _each(value, "messages", list)
-    problem = _each(value, "sessions", dict)
+        return _container_problem(value, "messages", list)
+    problem = _container_problem(value, "sessions", dict)
     if problem:
         return problem
     for key, session in sessions_of(value).items():
-        problem = _each(session, "memoryTraces", dict) or _each(session, "states", dict)
+        problem = _container_problem(session, "memoryTraces", dict) or _container_problem(session, "states", dict)
         if problem:
             return f"{problem[0]} of session {quoted(key)}", problem[1]
     return None
 
 
-def _each(owner: Mapping[str, Any], member: str, shape: type[dict[str, Any] | list[Any]]) -> tuple[str, str] | None:
+def _container_problem(
+    owner: Mapping[str, Any], member: str, shape: type[dict[str, Any] | list[Any]]
+) -> tuple[str, str] | None:
     """Return what is wrong with a container of objects, which may be missing or null."""
     container = owner.get(member)
     if container is None:

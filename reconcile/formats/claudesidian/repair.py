@@ -78,11 +78,11 @@ def pruned(value: Value) -> Value:
 def lacking(value: Value, other: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the ids of sessions, traces and states of another version that this workspace lacks."""
     missing: dict[str, list[str]] = {"session": [], "trace": [], "state": []}
-    mine = sessions_of(value)
+    own_sessions = sessions_of(value)
     for key, session in sessions_of(other).items():
-        if key not in mine:
+        if key not in own_sessions:
             missing["session"].append(key)
-        own = mine.get(key, {})
+        own = own_sessions.get(key, {})
         for what, part in (("trace", traces_of), ("state", states_of)):
             known = part(own)
             missing[what] += [entry_id for entry_id in part(session) if entry_id not in known]

@@ -94,8 +94,8 @@ class _Replaying:
         self._kind = kind
         self._name = name
         self._seen: dict[tuple[str, str], Event] = {}
-        self._told: dict[tuple[Severity, str], list[int]] = {}
-        self._made: set[tuple[str, str | None]] = set()
+        self._remarks: dict[tuple[Severity, str], list[int]] = {}
+        self._created: set[tuple[str, str | None]] = set()
 
     def run(self, file: EventFile) -> None:
         """Apply the events, and collect the remarks."""
@@ -113,33 +113,33 @@ class _Replaying:
             "message": self._message,
             "message_updated": self._message_updated,
         }
-        self._made = {(_MAKES[event.type], event.made) for event in file.events if event.type in _MAKES}
+        self._created = {(_CREATES[event.type], event.created_id) for event in file.events if event.type in _CREATES}
         for event in sorted(file.events, key=lambda event_: event_.timestamp):
             if event.type in apply:
                 apply[event.type](event)
             else:
                 what = f"of the unknown type {event.type}" if event.type else "without a type"
-                self._tell(event, Severity.NOTE, f"an event {what}, which the program skips")
+                self._remark(event, Severity.NOTE, f"an event {what}, which the program skips")
         remarks = (
             Remark(self._kind, self._name, severity, words, tuple(sorted(lines)))
-            for (severity, words), lines in self._told.items()
+            for (severity, words), lines in self._remarks.items()
         )
         self._cache.remarks = (*self._cache.remarks, *remarks)
 
-    def _tell(self, event: Event, severity: Severity, words: str) -> None:
-        self._told.setdefault((severity, words), []).append(event.number)
+    def _remark(self, event: Event, severity: Severity, words: str) -> None:
+        self._remarks.setdefault((severity, words), []).append(event.number)
 
-    def _make(self, event: Event, table: dict[str, Value], row: Value) -> None:
+    def _create(self, event: Event, table: dict[str, Value], row: Value) -> None:
         """Insert or replace a row: of two events for one object the later counts."""
-        id_ = event.made
+        id_ = event.created_id
         if id_ is None:
-            self._tell(event, Severity.WARNING, f"a {event.type} without an id")
+            self._remark(event, Severity.WARNING, f"a {event.type} without an id")
             return
-        what = _MAKES[event.type]
+        what = _CREATES[event.type]
         before = self._seen.get((what, id_))
         if before is not None and before.id != event.id and not _completes(before, event):
             counted = ", which the program counts each time" if what == "message" else ""
-            self._tell(event, Severity.NOTE, f"{what} {id_} again: the last by time is taken{counted}")
+            self._remark(event, Severity.NOTE, f"{what} {id_} again: the last by time is taken{counted}")
         self._seen[what, id_] = event
         members = {name: value for name, value in event.data.items() if value is not None}
         table.pop(id_, None)
@@ -151,25 +151,25 @@ class _Replaying:
             row.update(changes)
             return
         what = event.type.partition("_")[0]
-        if (what, id_) in self._made and (what, id_) not in self._seen:
+        if (what, id_) in self._created and (what, id_) not in self._seen:
             words = f"{event.type} before the {what} {id_} was made, by time: the program ignores it"
-            self._tell(event, Severity.WARNING, words)
+            self._remark(event, Severity.WARNING, words)
         else:
-            self._tell(event, Severity.NOTE, f"{event.type} of the {what} {id_}, which isn't there: it does nothing")
+            self._remark(event, Severity.NOTE, f"{event.type} of the {what} {id_}, which isn't there: it does nothing")
 
     def _belong(self, event: Event, what: str, table: Mapping[str, Value], id_: str) -> None:
         """Report a missing owner of an object that an event creates; the program does not check."""
         if id_ in table:
             return
-        known = (what, id_) in self._made
+        known = (what, id_) in self._created
         severity = Severity.NOTE if known else Severity.WARNING
         gone = "is deleted" if (what, id_) in self._seen else "isn't made yet" if known else "was never made"
-        self._tell(event, severity, f"{event.type} of the {what} {id_}, which {gone}: it is shown nowhere")
+        self._remark(event, severity, f"{event.type} of the {what} {id_}, which {gone}: it is shown nowhere")
 
     def _workspace_created(self, event: Event) -> None:
         created = event.data.get("created", event.timestamp)
         row = {"created": created, "lastAccessed": created, "isActive": False}
-        self._make(event, self._cache.workspaces, {"rootFolder": event.data.get("rootFolder", ""), **row})
+        self._create(event, self._cache.workspaces, {"rootFolder": event.data.get("rootFolder", ""), **row})
 
     def _workspace_updated(self, event: Event) -> None:
         self._update(event, self._cache.workspaces, event.named("workspaceId"), event.data)
@@ -179,19 +179,19 @@ class _Replaying:
 
     def _session_created(self, event: Event) -> None:
         workspace = self._workspace_of(event)
-        self._make(event, self._cache.sessions, {"workspaceId": workspace, "isActive": True})
+        self._create(event, self._cache.sessions, {"workspaceId": workspace, "isActive": True})
 
     def _session_updated(self, event: Event) -> None:
         self._update(event, self._cache.sessions, event.named("sessionId"), event.data)
 
     def _state_saved(self, event: Event) -> None:
-        self._make(event, self._cache.states, self._in_session(event))
+        self._create(event, self._cache.states, self._in_session(event))
 
     def _state_deleted(self, event: Event) -> None:
         self._cache.states.pop(event.named("stateId"), None)
 
     def _trace_added(self, event: Event) -> None:
-        self._make(event, self._cache.traces, {**self._in_session(event), "timestamp": event.timestamp})
+        self._create(event, self._cache.traces, {**self._in_session(event), "timestamp": event.timestamp})
 
     def _workspace_of(self, event: Event) -> str:
         workspace = event.named("workspaceId")
@@ -206,7 +206,7 @@ class _Replaying:
 
     def _conversation_created(self, event: Event) -> None:
         row = {"updated": event.data.get("created"), "message_count": 0}
-        self._make(event, self._cache.conversations, row)
+        self._create(event, self._cache.conversations, row)
 
     def _conversation_updated(self, event: Event) -> None:
         changes = {"updated": event.timestamp, **event.data}
@@ -216,7 +216,7 @@ class _Replaying:
         conversation = event.named("conversationId")
         self._belong(event, "conversation", self._cache.conversations, conversation)
         own = {"conversationId": conversation, "timestamp": event.timestamp}
-        self._make(event, self._cache.messages, {"state": event.data.get("state", "complete"), **own})
+        self._create(event, self._cache.messages, {"state": event.data.get("state", "complete"), **own})
         row = self._cache.conversations.get(conversation)
         if row is not None:
             row.update(message_count=row["message_count"] + 1, updated=event.timestamp)
@@ -225,7 +225,7 @@ class _Replaying:
         self._update(event, self._cache.messages, event.named("messageId"), event.data)
 
 
-_MAKES = {
+_CREATES = {
     "workspace_created": "workspace",
     "session_created": "session",
     "state_saved": "state",

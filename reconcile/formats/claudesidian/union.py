@@ -1,10 +1,10 @@
-"""Two versions of a file merged into one: records by the ids of their entries, event files by their events.
+"""Merges two versions of a file: records by the ids of their entries, event files by their events.
 
 The program writes whole files without a lock, so each of two versions may have what the other lacks
-(docs/design/formats/claudesidian.md#c6, docs/design/formats/claudesidian.md#c10). Where a common older version is
-known, what one side has removed stays removed, and what only one side has changed is taken from it; without it nothing
-is ever removed. The result does not depend on the order of the two versions, and merging it again adds nothing: two
-worktrees get the same file.
+(docs/design/formats/claudesidian.md#c6, docs/design/formats/claudesidian.md#c10). If a common older version is known,
+removals by one side are kept, and a value that only one side has changed is taken from it. Without it nothing is ever
+removed. The result does not depend on the order of the two versions, and merging it again adds nothing: two worktrees
+get the same file.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ LATEST = {Kind.WORKSPACE: "lastAccessed", Kind.CONVERSATION: "updated"}
 """The member with the time of the last write of a record."""
 
 
-def united(kind: Kind, mine: Value, theirs: Value, base: Value | None = None) -> Value:
+def united(kind: Kind, first: Value, second: Value, base: Value | None = None) -> Value:
     """Return all that two valid versions hold; of different values the later one is taken.
 
     The result does not depend on the order of the two. ``base`` is their common older version.
     """
-    times = [number(version.get(LATEST[kind])) for version in (mine, theirs)]
-    older, newer = sorted((mine, theirs), key=lambda version: (number(version.get(LATEST[kind])), _weight(version)))
+    times = [number(version.get(LATEST[kind])) for version in (first, second)]
+    older, newer = sorted((first, second), key=lambda version: (number(version.get(LATEST[kind])), _weight(version)))
     choose = _heavier if times[0] == times[1] else _newer
     if kind is Kind.CONVERSATION:
         return _conversation(newer, older, base, choose)
@@ -62,28 +62,34 @@ def with_sessions_of(value: Value, older: Value) -> Value:
 
 def _sessions(newer: Value, older: Value, base: Value | None, choose: Choice) -> Value:
     base_sessions = {} if base is None else sessions_of(base)
-    mine, theirs = sessions_of(newer), sessions_of(older)
+    newer_sessions, older_sessions = sessions_of(newer), sessions_of(older)
 
     def session(key: str) -> Value:
         before = base_sessions.get(key)
         return {
-            **_merged(mine[key], theirs[key], before, choose),
+            **_merged(newer_sessions[key], older_sessions[key], before, choose),
             **{
-                member: _merged(part(mine[key]), part(theirs[key]), None if before is None else part(before), choose)
+                member: _merged(
+                    part(newer_sessions[key]),
+                    part(older_sessions[key]),
+                    None if before is None else part(before),
+                    choose,
+                )
                 for member, part in (("memoryTraces", traces_of), ("states", states_of))
             },
         }
 
-    whole = _merged(mine, theirs, base_sessions, choose)
+    whole = _merged(newer_sessions, older_sessions, base_sessions, choose)
     return {
-        key: session(key) if key in mine and key in theirs else session_value for key, session_value in whole.items()
+        key: session(key) if key in newer_sessions and key in older_sessions else session_value
+        for key, session_value in whole.items()
     }
 
 
 def _conversation(newer: Value, older: Value, base: Value | None, choose: Choice) -> Value:
-    mine, theirs = _by_id(newer), _by_id(older)
-    messages = list(_merged(mine, theirs, None if base is None else _by_id(base), choose).values())
-    if not theirs.keys() <= mine.keys():
+    newer_messages, older_messages = _by_id(newer), _by_id(older)
+    messages = list(_merged(newer_messages, older_messages, None if base is None else _by_id(base), choose).values())
+    if not older_messages.keys() <= newer_messages.keys():
         messages.sort(key=lambda message: number(message.get("timestamp")))
     return {**_merged(newer, older, base, choose), "messages": messages, "message_count": len(messages)}
 
@@ -105,11 +111,11 @@ def _merged(newer: Value, older: Value, base: Value | None, choose: Choice) -> V
     known = base or {}
     for key in dict.fromkeys((*newer, *older)):
         if key in newer and key in older:
-            mine, theirs = newer[key], older[key]
-            if key in known and mine != theirs and known[key] in (mine, theirs):
-                members[key] = theirs if known[key] == mine else mine
+            newer_value, older_value = newer[key], older[key]
+            if key in known and newer_value != older_value and known[key] in (newer_value, older_value):
+                members[key] = older_value if known[key] == newer_value else newer_value
             else:
-                members[key] = choose(mine, theirs)
+                members[key] = choose(newer_value, older_value)
             continue
         value = newer[key] if key in newer else older[key]
         if key not in known or known[key] != value:
@@ -137,17 +143,17 @@ def join_events(path: str, store: bytes, workspace: bytes) -> bytes | Fault:
     Otherwise both tails are merged by event. Events that differ, or conflict markers of git, are a fault: only a person
     can decide.
     """
-    mine, theirs = read_events(store), read_events(workspace)
+    first, second = read_events(store), read_events(workspace)
     whole = [
         content
-        for content, file, other in ((store, mine, theirs), (workspace, theirs, mine))
+        for content, file, other in ((store, first, second), (workspace, second, first))
         if is_held_by(other, file)
     ]
     if whole:
         return max(whole, key=lambda content: (len(content), content))
-    if different := clashing(mine, theirs):
+    if different := clashing(first, second):
         return Fault(path, f"events that differ between the sides: {some(different)}", "each event only once")
-    both = unite(mine, theirs)
+    both = unite(first, second)
     if both is None:
         problem = "git's marks of a conflict, and events that only one side has"
         return Fault(path, problem, "one JSON object in each line")
@@ -166,12 +172,12 @@ def join_items(kind: Kind, name: str, store: bytes, workspace: bytes) -> bytes |
     (docs/design/formats/claudesidian.md#c6); the newest alone would lose them. As a consequence an entry that one side
     has deleted is restored. None: the records have different ids, or bytes that the program has not written.
     """
-    mine, theirs = (read_item(kind, name, content) for content in (store, workspace))
-    if isinstance(mine, Fault) or isinstance(theirs, Fault) or mine.id != theirs.id:
+    first, second = (read_item(kind, name, content) for content in (store, workspace))
+    if isinstance(first, Fault) or isinstance(second, Fault) or first.id != second.id:
         return None
-    if not (_is_exact(mine, store) and _is_exact(theirs, workspace)):
+    if not (_is_exact(first, store) and _is_exact(second, workspace)):
         return None
-    return javascript.stringify(united(kind, mine.value, theirs.value))
+    return javascript.stringify(united(kind, first.value, second.value))
 
 
 def loses_entries(kind: Kind, name: str, before: bytes, after: bytes) -> bool:

@@ -228,9 +228,12 @@ class ManagedFiles(ABC):
         Programs write a file of events as a whole, each time in the same form. So the former content of the other file
         is its beginning up to some event, and its end. No copy of it is needed.
         """
-        ours, theirs = _ends(edited), _ends(continued)
-        (last, end), closing = ours[-1] if ours else (None, 0), continued[theirs[-1][1] :] if theirs else b""
-        for event, at in theirs[:-1]:
+        edited_ends, continued_ends = _ends(edited), _ends(continued)
+        (last, end), closing = (
+            edited_ends[-1] if edited_ends else (None, 0),
+            continued[continued_ends[-1][1] :] if continued_ends else b"",
+        )
+        for event, at in continued_ends[:-1]:
             if event == last and was(continued[:at] + closing):
                 return edited[:end] + continued[at:]
         return None
@@ -406,7 +409,7 @@ def serialised(value: dict[str, Any] | list[Any], errors: str = "strict") -> byt
     Raises `ValueError` for a number that JP can't read.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    if not all(map(_is_alike, _numbers(value))):
+    if not all(map(_has_same_form, _numbers(value))):
         text = _UNLIKE_RUST.sub(_as_rust_writes, text)
     return (text + "\n").encode(errors=errors)
 
@@ -423,7 +426,7 @@ def _numbers(value: Any) -> Iterator[int | float]:
             yield element
 
 
-def _is_alike(number: float) -> bool:
+def _has_same_form(number: float) -> bool:
     """Tell whether Python and Rust write a number in the same way."""
     if isinstance(number, int):
         return strict.fits(number)

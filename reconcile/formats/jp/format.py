@@ -4,8 +4,8 @@ See docs/design/formats/jp.md#names. An id is the number of deciseconds since th
 written ``jp-c17528832001`` everywhere inside reconcile; "decimal" is its number alone.
 
 The rule for directory names (docs/design/formats/jp.md#directory-names) must be that of JP to the letter. JP renames a
-directory at every write to the name that it computes, and a name of ours that differs would be renamed back and forth
-in the git history of the user.
+directory at every write to the name that it computes. A name of ours that differs would be renamed back and forth in
+the git history of the user.
 """
 
 from __future__ import annotations

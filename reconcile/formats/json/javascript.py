@@ -3,9 +3,9 @@
 Leslie and Claudesidian write their data this way. Data that is rebuilt for them must have the bytes that they would
 write. The differences from Python's own module:
 
-- there is one type of number, a double: ``1.0`` is written as ``1``, ``12345678901234567890`` rounded;
-- keys that are array indices come first, ascending, in every object;
-- a text may contain half of a surrogate pair, which is written as an escape.
+* There is one type of number, a double: ``1.0`` is written as ``1``, ``12345678901234567890`` rounded.
+* Keys that are array indices come first, ascending, in every object.
+* A text may contain half of a surrogate pair, which is written as an escape.
 
 Two rules are stricter than in JavaScript, and raise `InvalidContentError`. Bytes must be UTF-8: JavaScript would
 replace others silently. Nesting is limited as in `strict`, because both languages have a limited stack.

@@ -50,10 +50,10 @@ _MESSAGE = re.compile(r"(?:JSON is malformed: )?(?P<detail>.*) \(byte (?P<byte>[
 class InvalidContentError(ValueError):
     """Content that is invalid; ``found`` completes the sentence "found ..."."""
 
-    def __init__(self, found: str) -> None:
+    def __init__(self, problem: str) -> None:
         """Keep the words for the `Fault`."""
-        super().__init__(found)
-        self.found = found
+        super().__init__(problem)
+        self.found = problem
 
 
 def check_text(content: bytes) -> None:
@@ -65,10 +65,10 @@ def check_text(content: bytes) -> None:
         _decode(content)
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data":
-            found = _truncated(content)
+            problem = _truncated(content)
         else:
-            found = f"bytes that are not UTF-8 in {_line(content, error.start)}"
-        raise InvalidContentError(known_damage(content) or found) from None
+            problem = f"bytes that are not UTF-8 in {_line(content, error.start)}"
+        raise InvalidContentError(known_damage(content) or problem) from None
 
 
 def check_nesting(content: bytes, objects: int = 1) -> None:
@@ -365,7 +365,7 @@ class _Cutter:
             return
         if not self._depth and not self._opened():
             return
-        if at := self._look():
+        if at := self._search():
             yield self._taken(at)
 
     def rest(self) -> Iterator[tuple[bytes, int]]:
@@ -396,7 +396,7 @@ class _Cutter:
         self._seen, self._depth = 1, 1
         return True
 
-    def _look(self) -> int:
+    def _search(self) -> int:
         """Search new data, and return the end of the last finished element, or 0."""
         ended = 0
         for token in _TOKEN.finditer(self.buffer, self._seen):

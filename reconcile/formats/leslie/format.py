@@ -136,19 +136,19 @@ class LeslieFormat(FixedPlaces):
             return lacks_lines(before, after)
         return super().loses(conversation, before, after)
 
-    def busy(self, found: object) -> str:
+    def busy(self, inputs: object) -> str:
         """Return why nothing may be written in the workspace now, in words (`LeslieTree.busy`)."""
-        return found.busy if isinstance(found, LeslieTree) else ""
+        return inputs.busy if isinstance(inputs, LeslieTree) else ""
 
     def mend(
-        self, found: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
+        self, inputs: object, written: Mapping[str, bytes | None], wanted: Collection[str] = ()
     ) -> tuple[DerivedRepair, ...]:
         """Return the repairs of the workspace (`derived_repairs`) after the writes of a plan.
 
-        ``found`` is a `LeslieTree`; anything else means that there was no ``.leslie``. Request several repairs together
-        in ``wanted``: each single one is computed without the others.
+        ``inputs`` is a `LeslieTree`; anything else means that there was no ``.leslie``. Request several repairs
+        together in ``wanted``: each single one is computed without the others.
         """
-        tree = found if isinstance(found, LeslieTree) else LeslieTree({})
+        tree = inputs if isinstance(inputs, LeslieTree) else LeslieTree({})
         return derived_repairs(with_written(tree, written), wanted)
 
 
@@ -179,11 +179,13 @@ def join_relations(workspace: bytes, store: bytes) -> bytes | Fault | None:
 
     None: the logs are equal, and nothing tells which of the other data is newer.
     """
-    ours, theirs = read_relations(workspace), read_relations(store)
-    if isinstance(ours, Fault) or isinstance(theirs, Fault):
+    workspace_document, store_document = read_relations(workspace), read_relations(store)
+    if isinstance(workspace_document, Fault) or isinstance(store_document, Fault):
         return None
-    here, there = _version_of_relations(ours), _version_of_relations(theirs)
-    merged = _joined_versions(RELATIONS, here, there, partial(unite, ours, theirs))
+    workspace_version, store_version = _version_of_relations(workspace_document), _version_of_relations(store_document)
+    merged = _joined_versions(
+        RELATIONS, workspace_version, store_version, partial(unite, workspace_document, store_document)
+    )
     # A merge of two dialects is in that of the program: older records get the fields that it requires.
     repaired = repair_relations(merged) if isinstance(merged, bytes) else None
     return merged if repaired is None else repaired.content
@@ -201,11 +203,16 @@ def loses_records(name: str, before: bytes, after: bytes) -> bool:
 
 def join_objectives(workspace: bytes, store: bytes) -> bytes | Fault | None:
     """Merge as `join_relations`, by the ids of the objectives. A rebuild derives their fields from the threads."""
-    ours, theirs = read_objectives(workspace), read_objectives(store)
-    if isinstance(ours, Fault) or isinstance(theirs, Fault):
+    workspace_document, store_document = read_objectives(workspace), read_objectives(store)
+    if isinstance(workspace_document, Fault) or isinstance(store_document, Fault):
         return None
-    here, there = _version_of_objectives(ours), _version_of_objectives(theirs)
-    return _joined_versions(OBJECTIVES, here, there, partial(unite_objectives, ours, theirs, {}))
+    workspace_version, store_version = (
+        _version_of_objectives(workspace_document),
+        _version_of_objectives(store_document),
+    )
+    return _joined_versions(
+        OBJECTIVES, workspace_version, store_version, partial(unite_objectives, workspace_document, store_document, {})
+    )
 
 
 def _version(name: str, content: bytes) -> _Version | None:
@@ -229,21 +236,23 @@ def _operation_ids(operations: list[Object]) -> set[object]:
     return {Operation(entry).id or written(entry) for entry in operations}
 
 
-def _joined_versions(name: str, here: _Version, there: _Version, unite: Callable[[], United]) -> bytes | Fault | None:
+def _joined_versions(
+    name: str, workspace: _Version, store: _Version, unite: Callable[[], United]
+) -> bytes | Fault | None:
     """Return the sufficient version, or both merged; if a merge needs a decision, the version that has everything."""
-    enough = here.is_enough(there), there.is_enough(here)
+    enough = workspace.is_enough(store), store.is_enough(workspace)
     if any(enough):
-        return _right_version(here, there, enough)
+        return _right_version(workspace, store, enough)
     united = unite()
     if united.content is not None:
         return united.content
-    whole = here.has_all(there), there.has_all(here)
+    whole = workspace.has_all(store), store.has_all(workspace)
     if any(whole):
-        return _right_version(here, there, whole)
+        return _right_version(workspace, store, whole)
     words = f"in the workspace and in the store: {listed(united.conflicts, '; ')}"
     return Fault(name, words, "versions that agree there, or one of them decided for")
 
 
-def _right_version(here: _Version, there: _Version, right: tuple[bool, bool]) -> bytes | None:
+def _right_version(workspace: _Version, store: _Version, right: tuple[bool, bool]) -> bytes | None:
     """Return the content of the right version; None if both are right."""
-    return None if all(right) else (here if right[0] else there).content
+    return None if all(right) else (workspace if right[0] else store).content

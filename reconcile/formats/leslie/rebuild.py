@@ -101,7 +101,7 @@ class _Builder:
         records = {}
         missing = [thread for thread in self._replayed.courses if thread not in self._document.threads]
         for thread, record in self._document.threads.items():
-            records[thread] = self._mended(thread, record, self._replayed.courses[thread])
+            records[thread] = self._corrected(thread, record, self._replayed.courses[thread])
         for thread in missing:
             record = self._recreated(thread, self._replayed.courses[thread])
             asks = WOULD_START if record["status"] == "active" else ""
@@ -165,7 +165,7 @@ class _Builder:
                     self.differ(Subject.RELATIONS, f"{thread}: {name} {words}", thread)
         return {**stored, **entry}
 
-    def _mended(self, thread: str, record: Object, course: Course) -> Object:
+    def _corrected(self, thread: str, record: Object, course: Course) -> Object:
         changed = {}
         for key, value in ({"id": thread} | course.fields).items():
             stored = record.get(key)

@@ -84,13 +84,15 @@ def from_whole_log(content: bytes) -> bytes | None:
     return _rebuilt_file({**salvaged.value, "relations": {}})
 
 
-def proposal(*torn: bytes) -> bytes | None:
+def proposal(*truncated: bytes) -> bytes | None:
     """Return a file made of all that is left of several truncated ones, or None if nothing is left.
 
     See docs/design/formats/leslie.md#f2. The log is the longest of them. Records that no operation spawns are kept as
     they are.
     """
-    pieces = sorted(map(salvage, torn), key=lambda piece: (len(piece.operations), len(piece.threads)), reverse=True)
+    pieces = sorted(
+        map(salvage, truncated), key=lambda piece: (len(piece.operations), len(piece.threads)), reverse=True
+    )
     threads = {thread: record for piece in reversed(pieces) for thread, record in piece.threads.items()}
     if not threads and not any(piece.operations for piece in pieces):
         return None
@@ -240,10 +242,10 @@ def _united_objectives(content: bytes) -> United | None:
     sides = conflicting_sides(content)
     if sides is None:
         return None
-    ours, theirs = map(read_objectives, sides)
-    if isinstance(ours, Fault) or isinstance(theirs, Fault):
+    first, second = map(read_objectives, sides)
+    if isinstance(first, Fault) or isinstance(second, Fault):
         return None
-    return unite_objectives(ours, theirs, {})
+    return unite_objectives(first, second, {})
 
 
 def _objective_replacement(violation: Violation, value: Object) -> Any:
@@ -263,9 +265,9 @@ def _stripped(content: bytes, words: list[str]) -> bytes:
         value, end = _DECODER.raw_decode(decoded)
     except (ValueError, RecursionError):
         return content
-    rest = decoded[end:]
-    if isinstance(value, dict) and rest.strip():
-        words.append(f"without what stands behind its end ({len(rest.strip())} characters)")
+    trailing = decoded[end:]
+    if isinstance(value, dict) and trailing.strip():
+        words.append(f"without what stands behind its end ({len(trailing.strip())} characters)")
         return (decoded[:end] + "\n").encode()
     return content
 

@@ -55,62 +55,64 @@ def unite_marked(content: bytes) -> United | Fault:
     sides = conflicting_sides(content)
     if sides is None:
         return Fault(RELATIONS, "no conflict that is marked from end to end", "git's markers around both versions")
-    ours, theirs = map(read_relations, sides)
-    if isinstance(ours, Fault):
-        return ours
-    return theirs if isinstance(theirs, Fault) else unite(ours, theirs)
+    first, second = map(read_relations, sides)
+    if isinstance(first, Fault):
+        return first
+    return second if isinstance(second, Fault) else unite(first, second)
 
 
-def unite(ours: Document, theirs: Document) -> United:
+def unite(first: Document, second: Document) -> United:
     """Merge two versions: the result has everything that either has."""
     conflicts: list[str] = []
-    operations = _operations(ours, theirs, conflicts)
-    mine, other = replay(ours), replay(theirs)
-    threads = dict(ours.threads)
-    for thread, record in theirs.threads.items():
+    operations = _operations(first, second, conflicts)
+    first_log, second_log = replay(first), replay(second)
+    threads = dict(first.threads)
+    for thread, record in second.threads.items():
         threads[thread] = (
-            _record(thread, (threads[thread], mine), (record, other), conflicts) if thread in threads else record
+            _record(thread, (threads[thread], first_log), (record, second_log), conflicts)
+            if thread in threads
+            else record
         )
     order = _thread_order(operations, threads)
-    metadata = _metadata(ours.value.get("metadata"), theirs.value.get("metadata"))
-    value: Object = {**theirs.value, **ours.value, "metadata": metadata, "operations": operations}
+    metadata = _metadata(first.value.get("metadata"), second.value.get("metadata"))
+    value: Object = {**second.value, **first.value, "metadata": metadata, "operations": operations}
     value["threads"] = {thread: threads[thread] for thread in order}
-    value["relations"] = _relations(ours, theirs)
-    if ours.value.get("version") != theirs.value.get("version"):
-        versions = (document.value.get("version", "none") for document in (ours, theirs))
+    value["relations"] = _relations(first, second)
+    if first.value.get("version") != second.value.get("version"):
+        versions = (document.value.get("version", "none") for document in (first, second))
         conflicts.append(f"version: {' and '.join(map(str, versions))}")
     if conflicts:
         return United(None, tuple(conflicts))
     united = read_relations(written(value))
     assert not isinstance(united, Fault)  # noqa: S101 - it is made of what was read
     # A status that either log determined is now determined by the merged log, also if it becomes active.
-    strange = _underived(ours, mine) | _underived(theirs, other)
-    return United(rebuild(united, replay(united), frozenset(), threads.keys() - strange).content, ())
+    undetermined = _underived(first, first_log) | _underived(second, second_log)
+    return United(rebuild(united, replay(united), frozenset(), threads.keys() - undetermined).content, ())
 
 
-def unite_objectives(ours: ObjectivesDocument, theirs: ObjectivesDocument, threads: Mapping[str, Object]) -> United:
+def unite_objectives(first: ObjectivesDocument, second: ObjectivesDocument, threads: Mapping[str, Object]) -> United:
     """Merge as `unite`. Derived fields follow from the merged threads."""
     conflicts: list[str] = []
-    objectives = dict(ours.objectives)
-    for objective, record in theirs.objectives.items():
-        mine = objectives.setdefault(objective, record)
-        if mine.get("title") != record.get("title"):
-            conflicts.append(f"{objective}: title {_quoted(mine.get('title'))} and {_quoted(record.get('title'))}")
-        first, second = texts(mine.get("thread_ids")), texts(record.get("thread_ids"))
-        listed = first if first == second else sorted({*first, *second}, key=collation_key)
-        objectives[objective] = {**_newer(mine, record), "thread_ids": listed}
-    metadata = _metadata(ours.value.get("metadata"), theirs.value.get("metadata"))
-    value = {**theirs.value, **ours.value, "objectives": objectives, "metadata": metadata}
+    objectives = dict(first.objectives)
+    for objective, record in second.objectives.items():
+        stored = objectives.setdefault(objective, record)
+        if stored.get("title") != record.get("title"):
+            conflicts.append(f"{objective}: title {_quoted(stored.get('title'))} and {_quoted(record.get('title'))}")
+        first_ids, second_ids = texts(stored.get("thread_ids")), texts(record.get("thread_ids"))
+        listed = first_ids if first_ids == second_ids else sorted({*first_ids, *second_ids}, key=collation_key)
+        objectives[objective] = {**_newer(stored, record), "thread_ids": listed}
+    metadata = _metadata(first.value.get("metadata"), second.value.get("metadata"))
+    value = {**second.value, **first.value, "objectives": objectives, "metadata": metadata}
     if conflicts:
         return United(None, tuple(conflicts))
-    made = type(ours)(written(value), value, ())
+    made = type(first)(written(value), value, ())
     return United(rebuild_objectives(made, threads, {}).content, ())
 
 
-def _operations(ours: Document, theirs: Document, conflicts: list[str]) -> list[Object]:
+def _operations(first: Document, second: Document, conflicts: list[str]) -> list[Object]:
     entries: dict[str, Object] = {}
     lines: list[list[str]] = []
-    for document in (ours, theirs):
+    for document in (first, second):
         line: list[str] = []
         for number, entry in enumerate(document.operations):
             key = Operation(entry).id or f"\0{number}"
@@ -166,17 +168,19 @@ def _instant(operation: Operation) -> int:
 
 
 def _record(
-    thread: str, ours: tuple[Object, Replayed], theirs: tuple[Object, Replayed], conflicts: list[str]
+    thread: str, first: tuple[Object, Replayed], second: tuple[Object, Replayed], conflicts: list[str]
 ) -> Object:
     """Merge two records. Differences that the log explains need no decision; other fields are those of the newer."""
-    (mine, log), (other, its) = ours, theirs
-    record = dict(_newer(mine, other))
+    (first_record, first_log), (second_record, second_log) = first, second
+    record = dict(_newer(first_record, second_record))
     for key in _DECIDED:
-        first, second = mine.get(key), other.get(key)
-        if first == second or (_explained(thread, key, first, log) and _explained(thread, key, second, its)):
+        first_value, second_value = first_record.get(key), second_record.get(key)
+        if first_value == second_value or (
+            _explained(thread, key, first_value, first_log) and _explained(thread, key, second_value, second_log)
+        ):
             continue
-        conflicts.append(f"{thread}: {key} {_quoted(first)} and {_quoted(second)}")
-    for key, value in (*mine.items(), *other.items()):
+        conflicts.append(f"{thread}: {key} {_quoted(first_value)} and {_quoted(second_value)}")
+    for key, value in (*first_record.items(), *second_record.items()):
         record.setdefault(key, value)
     return record
 
@@ -195,9 +199,9 @@ def _underived(document: Document, replayed: Replayed) -> set[str]:
     }
 
 
-def _newer(mine: Object, other: Object) -> Object:
+def _newer(first: Object, second: Object) -> Object:
     """Return the record that was written last."""
-    return mine if (newness(mine), written(mine)) >= (newness(other), written(other)) else other
+    return first if (newness(first), written(first)) >= (newness(second), written(second)) else second
 
 
 def newness(record: Object) -> int:
@@ -214,24 +218,24 @@ def _thread_order(operations: list[Object], threads: dict[str, Object]) -> list[
     ]
 
 
-def _relations(ours: Document, theirs: Document) -> Object:
+def _relations(first: Document, second: Document) -> Object:
     """Return the union of the stored relations, from which a replay takes what the log does not determine."""
-    entries = {thread: dict(entry) for thread, entry in ours.relations.items()}
-    for thread, entry in theirs.relations.items():
-        mine = entries.setdefault(thread, entry)
+    entries = {thread: dict(entry) for thread, entry in first.relations.items()}
+    for thread, entry in second.relations.items():
+        merged_entry = entries.setdefault(thread, entry)
         for name, members in entry.items():
-            mine[name] = list(dict.fromkeys([*mine[name], *members]))
+            merged_entry[name] = list(dict.fromkeys([*merged_entry[name], *members]))
     return entries
 
 
-def _metadata(mine: Any, other: Any) -> Any:
-    if not isinstance(mine, dict) or not isinstance(other, dict):
-        return mine if isinstance(mine, dict) else other
-    return _newer_by("last_updated", mine, other)
+def _metadata(first: Any, second: Any) -> Any:
+    if not isinstance(first, dict) or not isinstance(second, dict):
+        return first if isinstance(first, dict) else second
+    return _newer_by("last_updated", first, second)
 
 
-def _newer_by(key: str, mine: Object, other: Object) -> Object:
-    return mine if _time(mine.get(key)) >= _time(other.get(key)) else other
+def _newer_by(key: str, first: Object, second: Object) -> Object:
+    return first if _time(first.get(key)) >= _time(second.get(key)) else second
 
 
 def _time(value: object) -> int:

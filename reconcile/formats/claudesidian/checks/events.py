@@ -54,8 +54,8 @@ def check_events(
     for kind in Kind:
         for name, content in sorted(nexus.events.get(kind, {}).items()):
             if isinstance(content, Fault):
-                found = f"{content.found}, expected {content.expected}"
-                yield error("C12", place(kind, name), found, "put a copy from elsewhere in its place")
+                problem = f"{content.found}, expected {content.expected}"
+                yield error("C12", place(kind, name), problem, "put a copy from elsewhere in its place")
             else:
                 yield from _Checking(place(kind, name), content, files[kind][name], older).findings()
     for remark in cache.remarks:
@@ -90,39 +90,39 @@ class _Checking:
         for unreadable in self._file.unreadable:
             yield self._unreadable(unreadable)
         if self._differing:
-            found = f"events that share an id and differ: {some(str(event.id) for event in self._differing)}"
-            yield warning("C12", self._path, found, "keep both, and see which is right")
+            problem = f"events that share an id and differ: {some(str(event.id) for event in self._differing)}"
+            yield warning("C12", self._path, problem, "keep both, and see which is right")
         if self._same:
-            found = f"events that are there already, in line {', '.join(str(event.number) for event in self._same)}"
-            yield warning("C12", self._path, found, "keep the first of each", self._repair())
+            problem = f"events that are there already, in line {', '.join(str(event.number) for event in self._same)}"
+            yield warning("C12", self._path, problem, "keep the first of each", self._repair())
 
     def _payloads(self) -> Finding:
         """Return a finding about states without content: a migration has copied only their names.
 
         The content was called `snapshot` then. See docs/design/formats/claudesidian.md#c11.
         """
-        found = f"{counted(len(self._empty), 'state')} without content, which can't be opened: "
-        found += some(str(event.made) for event in self._empty)
+        problem = f"{counted(len(self._empty), 'state')} without content, which can't be opened: "
+        problem += some(str(event.created_id) for event in self._empty)
         if not self._saved:
             mend = "look for the .workspaces/ that they were migrated from: it has the content"
-            return error("C11", self._path, found, mend)
+            return error("C11", self._path, problem, mend)
         which = "them" if len(self._saved) == len(self._empty) else f"{len(self._saved)} of them"
         first, _ = self._saved[0]
         where = self._older[first.named("workspaceId")].path
         mend = f"save {which} again with the content that {where} has"
-        return error("C11", self._path, found, mend, self._repair())
+        return error("C11", self._path, problem, mend, self._repair())
 
     def _unreadable(self, line: Unreadable) -> Finding:
         if line.torn and not self._file.events:
-            found = f"nothing but a torn line ({line.found}), which the program skips"
-            return error("C12", self._path, found, "put a copy from elsewhere in its place")
+            problem = f"nothing but a torn line ({line.found}), which the program skips"
+            return error("C12", self._path, problem, "put a copy from elsewhere in its place")
         if line.torn:
-            found = f"a torn last line ({line.found}), which the program skips"
+            problem = f"a torn last line ({line.found}), which the program skips"
             mend = "set it aside: the next event would be written behind it"
-            return warning("C12", self._path, found, mend, self._repair())
-        found = f"no event in line {line.number} ({line.found}), which the program skips"
+            return warning("C12", self._path, problem, mend, self._repair())
+        problem = f"no event in line {line.number} ({line.found}), which the program skips"
         mend = "see what it should be: on request every such line is set aside"
-        return warning("C12", self._path, found, mend, self._repair(broken=True), on_request=True)
+        return warning("C12", self._path, problem, mend, self._repair(broken=True), on_request=True)
 
     def _repair(self, *, broken: bool = False) -> Repair:
         """Return the file without its truncated end and repeated events, and with the states that are saved again.
@@ -140,8 +140,8 @@ def _without_content(file: EventFile) -> list[Event]:
     """Return the events by which states were saved last, if these have no content."""
     latest: dict[str, Event] = {}
     for event in sorted(file.events, key=lambda event_: event_.timestamp):
-        if event.type == "state_saved" and event.made is not None:
-            latest[event.made] = event
+        if event.type == "state_saved" and event.created_id is not None:
+            latest[event.created_id] = event
         elif event.type == "state_deleted":
             latest.pop(event.named("stateId"), None)
     return [event for event in latest.values() if parsed(event.data.get("stateJson")) is None]
@@ -154,7 +154,7 @@ def _saved_again(event: Event, older: Mapping[str, Item]) -> bytes | None:
     """
     item = older.get(event.named("workspaceId"))
     session = sessions_of(item.value).get(event.named("sessionId")) if item else None
-    state = states_of(session).get(str(event.made)) if session else None
+    state = states_of(session).get(str(event.created_id)) if session else None
     payload = state.get("state", state.get("snapshot")) if state else None
     if not isinstance(payload, dict):
         return None
@@ -177,13 +177,13 @@ def _names(cache: Cache) -> Iterator[Finding]:
         by_name.setdefault(str(row.get("name") or "(unnamed)"), []).append(id_)
     for name, ids in by_name.items():
         if len(ids) > 1:
-            found = f"{len(ids)} workspaces called {quoted(name)}, of which the program shows the last: {some(ids)}"
-            yield note("C12", f"{NEXUS}/workspaces", found, "rename one of them")
+            problem = f"{len(ids)} workspaces called {quoted(name)}, of which the program shows the last: {some(ids)}"
+            yield note("C12", f"{NEXUS}/workspaces", problem, "rename one of them")
 
 
 _OF_MESSAGES = ("usage", "cost", "provider", "model", "toolName", "toolParams", "toolResult", "metadata")
 """Members of a message that no event contains."""
-_MADE_BY = {
+_CREATED_BY = {
     "session": "session_created",
     "trace": "trace_added",
     "state": "state_saved",
@@ -204,12 +204,12 @@ def check_status(status: Content | None) -> Iterator[Finding]:
     """Yield a finding about a status that can't be read: the program migrates again, which skips existing files."""
     try:
         value = javascript.parse(status) if isinstance(status, bytes) else {}
-        found = None if isinstance(value, dict) else "no JSON object"
+        problem = None if isinstance(value, dict) else "no JSON object"
     except InvalidContentError as error:
-        found = error.found
-    if found is not None:
+        problem = error.found
+    if problem is not None:
         mend = "nothing: the program begins again, and leaves out what has a file already"
-        yield note("migration", f"{NEXUS}/{STATUS}", found, mend)
+        yield note("migration", f"{NEXUS}/{STATUS}", problem, mend)
 
 
 def check_migration(
@@ -235,22 +235,24 @@ def _unfinished(item: Item, name: str, missing: Mapping[str, list[str]], *, begu
     lacks = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in missing.items())
     held = f", without {lacks}" if lacks else ""
     if begun:
-        found = f"not migrated in whole: {NEXUS}/{item.kind}s/{name} is there{held}"
+        problem = f"not migrated in whole: {NEXUS}/{item.kind}s/{name} is there{held}"
         mend = (
             "keep this file; the program takes what has an event file for done, so move that away to have it made anew"
         )
     else:
-        found = f"not migrated: there is no {NEXUS}/{item.kind}s/{name}{held}"
+        problem = f"not migrated: there is no {NEXUS}/{item.kind}s/{name}{held}"
         mend = "keep this file" if completed else "start the program again: it goes on with what has no event file"
-    return warning("migration", item.path, found, mend)
+    return warning("migration", item.path, problem, mend)
 
 
 def _missing(item: Item, events: Iterable[Event]) -> dict[str, list[str]]:
     """Return the ids in a record that no event creates."""
     made: dict[str, set[str | None]] = {}
     for event in events:
-        made.setdefault(event.type, set()).add(event.made)
-    lacks = {what: [id_ for id_ in ids if id_ not in made.get(_MADE_BY[what], ())] for what, ids in _held(item).items()}
+        made.setdefault(event.type, set()).add(event.created_id)
+    lacks = {
+        what: [id_ for id_ in ids if id_ not in made.get(_CREATED_BY[what], ())] for what, ids in _held(item).items()
+    }
     return {what: ids for what, ids in lacks.items() if ids}
 
 
@@ -267,7 +269,7 @@ def _held(item: Item) -> dict[str, list[str]]:
 
 def _left_out(item: Item, events: Iterable[Event]) -> Iterator[str]:
     """Yield what the events of a migrated record leave out, in words."""
-    times = {event.made: event.timestamp for event in events if event.type in ("trace_added", "message")}
+    times = {event.created_id: event.timestamp for event in events if event.type in ("trace_added", "message")}
     if item.kind is Kind.WORKSPACE:
         yield from (name for name in ("lastAccessed", "isActive") if name in item.value)
         sessions = sessions_of(item.value)

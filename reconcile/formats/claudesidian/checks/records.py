@@ -83,30 +83,30 @@ def check_sessions(workspaces: Records, conversations: Records) -> Iterator[Find
         if workspace in workspaces.unread or (workspace in known and session in sessions_of(known[workspace])):
             continue
         where = f"workspace {workspace}" if workspace in known else f"{workspace}, which is no workspace here"
-        found = f"session {quoted(session)} in its chatSettings, unknown in {where}"
-        yield note("C14", item.path, found, "nothing, if the session was deleted; else see what was lost")
+        problem = f"session {quoted(session)} in its chatSettings, unknown in {where}"
+        yield note("C14", item.path, problem, "nothing, if the session was deleted; else see what was lost")
 
 
 def _invalid(records: Records, fault: Fault, event_files: Collection[str]) -> Finding:
     place, id_ = records.place(fault.file), listed_id(fault.file)
-    found = f"{fault.found}, expected {fault.expected}"
+    problem = f"{fault.found}, expected {fault.expected}"
     if entry := _entry_of(records, id_):
-        found += f"; the index calls it {entry}"
+        problem += f"; the index calls it {entry}"
     for name, old, backup in _backups(records, fault.file):
         mend = f"take the backup {records.kind.directory}/{BACKUPS}/{name} ({contents(backup)})"
-        return error("C2", place, found, mend, Repair(place, old), on_request=True)
+        return error("C2", place, problem, mend, Repair(place, old), on_request=True)
     if (other := records.current.get(id_)) is not None:
         repair = Repair(place, javascript.stringify(other.value))
-        return error("C2", place, found, f"take {other.path} ({contents(other)})", repair, on_request=True)
+        return error("C2", place, problem, f"take {other.path} ({contents(other)})", repair, on_request=True)
     mend = "put a copy from elsewhere in its place"
     if (events := event_file(records.kind, id_)) in event_files:
         mend = f"read it in {NEXUS}/{records.kind}s/{events}, to which it was migrated, or {mend}"
     content = records.contents[fault.file]
     left = salvage(records.kind, fault.file, content) if isinstance(content, bytes) else None
     if left is None or not (sessions_of(left.value) or messages_of(left.value)):
-        return error("C2", place, found, mend)
+        return error("C2", place, problem, mend)
     mend += f"; of what is torn {contents(left)} can be read"
-    return error("C2", place, found, mend, Repair(place, javascript.stringify(left.value)), on_request=True)
+    return error("C2", place, problem, mend, Repair(place, javascript.stringify(left.value)), on_request=True)
 
 
 def _entry_of(records: Records, id_: str) -> str | None:
@@ -133,11 +133,11 @@ def _names(records: Records) -> Iterator[Finding]:
     """
     for name in sorted(records.contents):
         if is_listed(name) and not is_item(name):
-            found = "a file that the program's own rebuild takes for a record, and fails at"
-            yield note("C13", records.place(name), found, "nothing: reconcile leaves it out")
+            problem = "a file that the program's own rebuild takes for a record, and fails at"
+            yield note("C13", records.place(name), problem, "nothing: reconcile leaves it out")
         elif is_item(name) and not is_listed(name):
-            found = "a name that the program leaves out of its listings"
-            yield note("C4", records.place(name), found, "nothing: the program can load it by its id")
+            problem = "a name that the program leaves out of its listings"
+            yield note("C4", records.place(name), problem, "nothing: the program can load it by its id")
 
 
 def _versions(records: Records) -> Iterator[Finding]:
@@ -157,28 +157,28 @@ def _versions(records: Records) -> Iterator[Finding]:
         *others, last = items
         names = some(item.name for item in items)
         if all(item.value == last.value for item in others):
-            found = f"{len(items)} files of {id_} with the same content: {names}"
+            problem = f"{len(items)} files of {id_} with the same content: {names}"
         else:
-            found = f"{len(items)} versions of {id_}: {names}; the index has that of {last.name}"
+            problem = f"{len(items)} versions of {id_}: {names}; the index has that of {last.name}"
         together = last.value
         for item in others:
             together = united(records.kind, together, item.value)
         if not _can_be_name(own):
-            yield warning("C10", items[0].path, found, "give one of them another id")
+            yield warning("C10", items[0].path, problem, "give one of them another id")
             continue
         whole = Repair(records.place(own), javascript.stringify(together))
         gone = [Repair(item.path, None) for item in items if item.name != own]
         mend = f"keep both until you have looked; on request all that they hold goes into {own}"
-        yield warning("C10", items[0].path, found, mend, whole, *gone, on_request=True)
+        yield warning("C10", items[0].path, problem, mend, whole, *gone, on_request=True)
 
 
 def _misnamed(records: Records, item: Item, own: str) -> Finding:
-    found = f"the id {quoted(item.id)} inside, which the program looks for in {quoted(own)}"
+    problem = f"the id {quoted(item.id)} inside, which the program looks for in {quoted(own)}"
     content = records.contents[item.name]
     if own in records.contents or not _can_be_name(own) or not isinstance(content, bytes):
-        return warning("C10", item.path, found, "give the file the name of its id, or another id")
+        return warning("C10", item.path, problem, "give the file the name of its id, or another id")
     repairs = Repair(records.place(own), content), Repair(item.path, None)
-    return warning("C10", item.path, found, f"rename it to {quoted(own)}", *repairs, on_request=True)
+    return warning("C10", item.path, problem, f"rename it to {quoted(own)}", *repairs, on_request=True)
 
 
 def _can_be_name(name: str) -> bool:
@@ -194,10 +194,10 @@ def _workspace(item: Item, content: bytes) -> Iterator[Finding]:
     smaller = javascript.stringify(pruned(item.value))
     share = 1 - len(smaller) / len(content)
     if share > 0.5:
-        found = f"{len(content) / 1e6:.1f} MB, of which {share:.0%} are copies of itself inside its states"
+        problem = f"{len(content) / 1e6:.1f} MB, of which {share:.0%} are copies of itself inside its states"
         mend = f"on request the copies are taken out, which leaves {len(smaller) / 1e6:.1f} MB; they are a backup too"
         kept = rewritten(content, item.value, pruned(item.value))
-        yield note("C7", item.path, found, mend, *_repair(item, kept), on_request=True)
+        yield note("C7", item.path, problem, mend, *_repair(item, kept), on_request=True)
 
 
 def _incomplete(item: Item, content: bytes) -> Iterator[Finding]:
@@ -212,8 +212,8 @@ def _incomplete(item: Item, content: bytes) -> Iterator[Finding]:
         ]
     if lacks:
         changed = rewritten(content, item.value, completed(item.value))
-        found = f"no {', no '.join(lacks)}: the program's own rebuild fails at it"
-        yield note("C13", item.path, found, "add what is missing, empty", *_repair(item, changed))
+        problem = f"no {', no '.join(lacks)}: the program's own rebuild fails at it"
+        yield note("C13", item.path, problem, "add what is missing, empty", *_repair(item, changed))
 
 
 def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
@@ -231,10 +231,10 @@ def _overwritten(item: Item, content: bytes) -> Iterator[Finding]:
             together = with_sessions_of(together, copy)
     if gone:
         lost = "; ".join(f"{counted(len(ids), what)} ({some(ids)})" for what, ids in gone.items())
-        found = f"states that hold what the workspace lacks: {lost}"
+        problem = f"states that hold what the workspace lacks: {lost}"
         changed = rewritten(content, item.value, together)
         mend = "nothing, if they were deleted; on request they are put back from the states"
-        yield warning("C6", item.path, found, mend, *_repair(item, changed), on_request=True)
+        yield warning("C6", item.path, problem, mend, *_repair(item, changed), on_request=True)
 
 
 def _conversation(item: Item, content: bytes) -> Iterator[Finding]:
@@ -243,14 +243,14 @@ def _conversation(item: Item, content: bytes) -> Iterator[Finding]:
         stored_count = item.value.get("message_count")
         changed = rewritten(content, item.value, with_count(item.value))
         stored = "no" if stored_count is None else stored_count
-        found = f"{stored} as message_count, and {counted(len(messages), 'message')}"
-        yield warning("C8", item.path, found, "count them again", *_repair(item, changed))
+        problem = f"{stored} as message_count, and {counted(len(messages), 'message')}"
+        yield warning("C8", item.path, problem, "count them again", *_repair(item, changed))
     for before, after in pairwise(messages):
         same = all(before.get(member) == after.get(member) for member in ("role", "content"))
         if same and after.get("content") and before.get("id") != after.get("id"):
             ids = f"{before.get('id') or 'one without an id'} and {after.get('id') or 'one without an id'}"
-            found = f"the same message twice in a row: {ids}, {quoted(str(after['content']))}"
-            yield warning("C9", item.path, found, "delete one, if it was sent twice by a retry; reconcile never does")
+            problem = f"the same message twice in a row: {ids}, {quoted(str(after['content']))}"
+            yield warning("C9", item.path, problem, "delete one, if it was sent twice by a retry; reconcile never does")
 
 
 def _repair(item: Item, content: bytes | None) -> tuple[Repair, ...]:

@@ -53,7 +53,7 @@ def read_control(tree: LeslieTree, name: str) -> Control:
         return Control(name, None, (Finding(Kind.LINK, Severity.ERROR, name, words, advice),))
     document = None if file.content is None else _sound(name, file.content)
     if document is not None:
-        return Control(name, document, (*_dialect(document), *_leftovers(tree, name)))
+        return Control(name, document, (*_dialect(document), *_temporary_files(tree, name)))
     if file.content is None and tree.backup(name).content is None:
         return Control(name, None, ())
     return Control(name, None, (_damaged(tree, name, file.content),))
@@ -71,7 +71,7 @@ def _dialect(document: AnyDocument) -> Iterator[Finding]:
         yield Finding(Kind.DIALECT, Severity.NOTE, RELATIONS, words, "don't run a Leslie command on it as it is")
 
 
-def _leftovers(tree: LeslieTree, name: str) -> Iterator[Finding]:
+def _temporary_files(tree: LeslieTree, name: str) -> Iterator[Finding]:
     """Yield findings about temporary files beside a sound file."""
     for path, leftover in tree.leftovers.items():
         if leftover.target != name:
@@ -90,23 +90,23 @@ def _leftovers(tree: LeslieTree, name: str) -> Iterator[Finding]:
 
 def _damaged(tree: LeslieTree, name: str, content: bytes | None) -> Finding:
     """Return a finding: damaged if something can be repaired (docs/design/formats/leslie.md#f1), lost otherwise."""
-    said = _said(name, content)
+    problem = _said(name, content)
     repaired: RepairedFile | None = None
     if content is not None:
         repaired = repair_relations(content) if name == RELATIONS else repair_objectives(content)
     if repaired is not None and repaired.content is None:
         decide = f"decide in the file, then look again: {listed(repaired.conflicts, '; ')}"
-        return Finding(Kind.DAMAGED, Severity.ERROR, name, said, decide)
+        return Finding(Kind.DAMAGED, Severity.ERROR, name, problem, decide)
     if repaired is not None and repaired.content is not None:
         repair = Repair.of(Rewrite(name, content, repaired.content), *repaired.words)
         advice = f"mend it in place, nothing is lost: {listed(repaired.words, '; ')}"
-        return Finding(Kind.DAMAGED, Severity.ERROR, name, said, advice, repair=repair)
+        return Finding(Kind.DAMAGED, Severity.ERROR, name, problem, advice, repair=repair)
     copies = list(_copies(tree, name))
     by_hand = _by_hand(name, content)
     if not copies:
         if by_hand:
-            return Finding(Kind.DAMAGED, Severity.ERROR, name, said, by_hand)
-        return _lost(tree, name, content, said)
+            return Finding(Kind.DAMAGED, Severity.ERROR, name, problem, by_hand)
+        return _lost(tree, name, content, problem)
     place, best = max(copies, key=lambda copy: (_weight(copy[1]), copy[0].endswith(BACKUP)))
     loss = _loss(tree, content, best)
     words = (f"{name} taken from {place}", *loss)
@@ -115,7 +115,7 @@ def _damaged(tree: LeslieTree, name: str, content: bytes | None) -> Finding:
     if by_hand:
         repair = replace(repair, on_request="correcting the file by hand loses nothing")
         advice = f"{by_hand}; or, on request, {advice}"
-    return Finding(Kind.DAMAGED, Severity.ERROR, name, said, advice, repair=repair)
+    return Finding(Kind.DAMAGED, Severity.ERROR, name, problem, advice, repair=repair)
 
 
 def _by_hand(name: str, content: bytes | None) -> str:
@@ -172,31 +172,33 @@ def known_elsewhere(tree: LeslieTree) -> list[str]:
     listed_by: Iterable[str] = ()
     file = tree.file(OBJECTIVES).content
     if file is not None and isinstance(document := read_objectives(file), ObjectivesDocument):
-        listed_by = [each for objective in document.objectives.values() for each in texts(objective.get("thread_ids"))]
-    directories = [thread for thread, each in tree.threads.items() if each.what == "a directory"]
+        listed_by = [
+            directory for objective in document.objectives.values() for directory in texts(objective.get("thread_ids"))
+        ]
+    directories = [thread for thread, directory in tree.threads.items() if directory.what == "a directory"]
     return sorted({*directories, *listed_by})
 
 
-def _lost(tree: LeslieTree, name: str, content: bytes | None, said: str) -> Finding:
-    torn = [content_left for content_left in (content, tree.backup(name).content) if content_left]
+def _lost(tree: LeslieTree, name: str, content: bytes | None, words: str) -> Finding:
+    contents = [content_left for content_left in (content, tree.backup(name).content) if content_left]
     backup = tree.backup(name)
-    said += f"; {name}{BACKUP} is no better" if backup.content is not None else f"; there is no {name}{BACKUP}"
+    words += f"; {name}{BACKUP} is no better" if backup.content is not None else f"; there is no {name}{BACKUP}"
     if name != RELATIONS:
-        return _salvaged(name, content, said, *_lost_objectives(torn))
-    after = proposal(*torn)
+        return _salvaged(name, content, words, *_lost_objectives(contents))
+    after = proposal(*contents)
     document = None if after is None else read(name, after)
     if after is None or not isinstance(document, Document) or document.damage:
-        return _salvaged(name, content, said, None, "nothing")
+        return _salvaged(name, content, words, None, "nothing")
     unrecorded = [thread for thread in known_elsewhere(tree) if thread not in document.threads]
     what = f"the records of {listed(document.threads)}" if document.threads else "no record"
     what += f"; {len(document.operations)} operations" if document.operations else "; no operation"
     if unrecorded:
         what += f"; only the id of {listed(unrecorded)}, by its directory or objective"
-    return _salvaged(name, content, said, after, what)
+    return _salvaged(name, content, words, after, what)
 
 
-def _lost_objectives(torn: Iterable[bytes]) -> tuple[bytes | None, str]:
-    left = max(map(salvage, torn), key=lambda piece: len(piece.objectives), default=salvage(b""))
+def _lost_objectives(contents: Iterable[bytes]) -> tuple[bytes | None, str]:
+    left = max(map(salvage, contents), key=lambda piece: len(piece.objectives), default=salvage(b""))
     made = written({"version": "1.0", **left.value, "objectives": left.objectives})
     repaired = repair_objectives(made)
     made = repaired.content if repaired is not None and repaired.content is not None else made

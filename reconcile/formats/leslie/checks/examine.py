@@ -96,11 +96,11 @@ def with_written(tree: LeslieTree, written: Mapping[str, bytes | None]) -> Lesli
     files = dict(tree.files)
     changes: dict[str, dict[str, bool]] = {}
     for path, content in written.items():
-        above, _, rest = path.partition("/")
+        above, _, inner = path.partition("/")
         if path in CONTROL:
             files[path] = File(content)
-        elif above == THREADS and rest:
-            thread, _, below = rest.partition("/")
+        elif above == THREADS and inner:
+            thread, _, below = inner.partition("/")
             changes.setdefault(thread, {})[below] = content is not None
     threads = dict(tree.threads)
     for thread, paths in changes.items():

@@ -169,7 +169,7 @@ def _trees(document: Document, replayed: Replayed) -> Iterator[Finding]:
 def _twice(document: Document) -> Iterator[Finding]:
     entries = document.operations
     counts = Counter(Operation(entry).id for entry in entries)
-    for operation in (each for each, count in counts.items() if each and count > 1):
+    for operation in (operation_id for operation_id, count in counts.items() if operation_id and count > 1):
         places = [number for number, entry in enumerate(entries) if Operation(entry).id == operation]
         same = all(entries[number] == entries[places[0]] for number in places)
         words = f"{operation}: found {len(places)} operations with this id, expected one"
@@ -215,9 +215,9 @@ def _notes(document: Document, replayed: Replayed) -> Iterator[Finding]:
     def note(kind: Kind, words: str, subject: str = "", advice: str = "") -> Finding:
         return Finding(kind, Severity.NOTE, RELATIONS, words, advice, subject)
 
-    for each in replayed.notes:
-        kind = Kind.HOLE if each.oddity is Oddity.HOLE else Kind.UNKNOWN
-        yield note(kind, f"operation {each.operation}: {each.words}", each.operation)
+    for remark in replayed.notes:
+        kind = Kind.HOLE if remark.oddity is Oddity.HOLE else Kind.UNKNOWN
+        yield note(kind, f"operation {remark.operation}: {remark.words}", remark.operation)
     unspawned = [thread for thread, course in replayed.courses.items() if course.spawn is None]
     if unspawned:
         yield note(Kind.UNSPAWNED, f"found no spawn of {listed(unspawned)}")
