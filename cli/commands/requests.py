@@ -214,7 +214,7 @@ def rm(context: click.Context, ids: tuple[str, ...], cascade: bool, promote: boo
         }
         dropped = {text: id_ for text in ids if (id_ := session.format.parse_id(text)) in in_lost_store}
         if dropped and not session.readonly:
-            session.state.lost_no_more(dropped.values())
+            session.state.remove_lost(dropped.values())
             session.messages += [f"{text}: it was lost with a store, and is not listed any more" for text in dropped]
         chosen = find_ids(session, world, [text for text in ids if text not in dropped])
         _warn_of_history(session, world, chosen)

@@ -14,7 +14,7 @@ from reconcile.planning.baseline_update import brought
 from reconcile.planning.rules.tree import stated_alone
 from reconcile.serialization.plan_json import action_to_json
 from reconcile.state.connection import as_json
-from reconcile.state.database import Fold
+from reconcile.state.database import BaselineUpdate
 from reconcile.state.journal import ROOTS, Journal, Step
 from reconcile.state.vault import Version
 
@@ -46,7 +46,7 @@ class Recorder(Struct, frozen=True):
 
     def begun(self, actions: Sequence[Action], kept: Sequence[Version]) -> None:
         """Note that these actions are about to change files, of which the vault has these versions."""
-        with self.state.together():
+        with self.state.transaction():
             self.state.versions.add(kept)
             self.journal.step_begun(self.run, [action.id for action in actions], self.clock())
 
@@ -104,11 +104,11 @@ def _parents_at_stake(world: WorldState, written: set[str]) -> dict[str, str]:
     return stated_alone(world.store, world.workspace, unknown) if unknown else {}
 
 
-def decided_ahead(plan: Plan, world: WorldState, run: str) -> Fold:
+def decided_ahead(plan: Plan, world: WorldState, run: str) -> BaselineUpdate:
     """Return what a plan decides of intents, set-aside states, tombstones and roots, written before its first step."""
     intents = {key: _noticed(intent, run) for key, intent in plan.intents}
     written = {action.conversation for action in plan.actions if _states_parent(action)}
-    return Fold(
+    return BaselineUpdate(
         agreed=dict.fromkeys(plan.voided),
         intents=intents,
         asides=dict(plan.asides),
@@ -132,9 +132,9 @@ def _noticed(intent: Intent | None, run: str | None) -> Intent | None:
     return intent if intent is None or intent.run else replace(intent, run=run)
 
 
-def learned(changes: Changes, run: str | None) -> Fold:
+def learned(changes: Changes, run: str | None) -> BaselineUpdate:
     """Return the rows of what a run has achieved."""
-    return Fold(
+    return BaselineUpdate(
         agreed=changes.agreed,
         history={key: (digest,) for key, digest in changes.history.items()},
         parents=changes.parents,
@@ -173,7 +173,7 @@ def forget_untouched(state: State, run: str, checkout: int | None) -> None:
         baseline = state.load(checkout, asked)
         recorded = {each for (each, _), waiting in baseline.waiting.items() if waiting.run == run}
         now = records_of(baseline, asked - recorded)
-        state.journal.unconcerned(run, [each for each, found in now.items() if found == before[each]])
+        state.journal.drop_remembered(run, [each for each, found in now.items() if found == before[each]])
 
 
 def put_back_untouched(state: State, run: Run) -> None:
@@ -185,4 +185,4 @@ def put_back_untouched(state: State, run: Run) -> None:
     if run.undoes is not None and run.checkout is not None and untouched:
         before = state.journal.remembered(run.id)
         again = {each: before[each] for each in untouched & before.keys()}
-        state.journal.record_intents(run.id, run.checkout, Fold(), again)
+        state.journal.record_intents(run.id, run.checkout, BaselineUpdate(), again)

@@ -27,7 +27,7 @@ from reconcile.model.baseline import records_of
 from reconcile.model.reasons import Reason
 from reconcile.planning.baseline_update import fold
 from reconcile.planning.filters import left_alone
-from reconcile.state.baseline_table import Fold
+from reconcile.state.baseline_table import BaselineUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,17 +64,17 @@ def carry_out(
     with ExitStack() as stack:
         wanted = {action.target.side for action in plan.actions}
         roots = site.open_looked_at(stack, world, wanted=wanted)
-        with site.state.together():
+        with site.state.transaction():
             run = _begin(site, plan, world, command, undoes)
             if history:
-                site.state.save_fold(site.number, Fold(history=history))
+                site.state.save_update(site.number, BaselineUpdate(history=history))
         stage = _stage(site, roots, run, command)
         _preserve(site, kept, stage)
         journal = site.state.journal
         outcome = Executor(stage, site.locks, site.format, Recorder(site.state, run, site.clock), progress).run(plan)
         outcome.run = run
         idle = left_alone(plan, outcome.undone())
-        journal.record_intents(run, site.number, Fold(), records_of(world.baseline, idle))
+        journal.record_intents(run, site.number, BaselineUpdate(), records_of(world.baseline, idle))
         return outcome, _end(site, stage, outcome)
 
 
@@ -162,8 +162,8 @@ def remember(
         left = explained(plan, outcome, baseline, changes.waiting)
         changes = replace(changes, waiting={**changes.waiting, **left})
     if not changes.empty:
-        with site.state.together():
-            site.state.save_fold(site.number, changes.without(site.written_meanwhile()))
+        with site.state.transaction():
+            site.state.save_update(site.number, changes.without(site.written_meanwhile()))
 
 
 def close(site: Site, outcome: Outcome) -> None:

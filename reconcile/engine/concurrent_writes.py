@@ -25,9 +25,9 @@ class Others:
 
     def begin(self) -> None:
         """Whatever was written so far is taken in: everything is being looked at."""
-        self._written = self._state.written_by_others()
-        self._number = self._state.changes()
-        self._standing = self._state.standing(self._checkout)
+        self._written = self._state.data_version()
+        self._number = self._state.newest_change()
+        self._standing = self._state.checkout_row(self._checkout)
 
     def changed(self) -> frozenset[str] | None:
         """Return the conversations of which others have changed what is remembered.
@@ -35,10 +35,10 @@ class Others:
         None: there are too many, or others have been at work in this very checkout, of which more is remembered than
         its conversations.
         """
-        written = self._state.written_by_others()
+        written = self._state.data_version()
         if written == self._written:
             return frozenset()
-        if self._state.standing(self._checkout) != self._standing:
+        if self._state.checkout_row(self._checkout) != self._standing:
             return None
         found = self._state.changed_since(self._number, self._most + 1)
         self._written = written
@@ -46,10 +46,10 @@ class Others:
 
     def have_written(self) -> bool:
         """Tell whether anybody else has written since."""
-        return self._state.written_by_others() != self._written
+        return self._state.data_version() != self._written
 
     def end(self) -> None:
         """Pass over what was written since: that was this process alone, or it is all looked at next time."""
-        if self._state.written_by_others() == self._written:
-            self._number = self._state.changes()
-            self._standing = self._state.standing(self._checkout)
+        if self._state.data_version() == self._written:
+            self._number = self._state.newest_change()
+            self._standing = self._state.checkout_row(self._checkout)

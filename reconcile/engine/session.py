@@ -344,7 +344,7 @@ class Session:
             return
         from reconcile.engine.lost_versions import lost_with_store
 
-        self.state.lost_no_more(now.keys() & {copy.conversation for copy in after.store.copies})
+        self.state.remove_lost(now.keys() & {copy.conversation for copy in after.store.copies})
         new = [
             each
             for each in lost_with_store(self.state, self.project, self.format, after)

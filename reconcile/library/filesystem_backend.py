@@ -213,7 +213,7 @@ class FileSystemBackend:
         with self._pool.lend(lease) as site:
             outcome, _ = self._carry_out(site, plan, world)
             after = self._index.refresh()
-            with site.state.together():
+            with site.state.transaction():
                 remember(site, self._session.rules, plan, world, after, outcome)
                 close(site, outcome)
         return outcome
@@ -234,7 +234,7 @@ class FileSystemBackend:
             after = self._index.refresh_after(
                 conversation, _new_directories(plan, conversation), complete=has_moved or basis.complete
             )
-            with site.state.together():
+            with site.state.transaction():
                 remember(site, self._session.rules, plan, basis.world, after, outcome, basis.whole)
                 close(site, outcome)
         return outcome

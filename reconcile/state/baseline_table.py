@@ -1,4 +1,7 @@
-"""`model.baseline.Baseline` in the state's tables: read in bulk, written by change (docs/design/run.md#rule-52)."""
+"""The baseline (`model.baseline.Baseline`) in the tables of the state (docs/design/run.md#rule-52).
+
+It is read in bulk, and written by changed rows.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from reconcile.model.baseline import (
     Verb,
 )
 from reconcile.model.snapshot import METADATA, Side
-from reconcile.state.connection import encoded, select
+from reconcile.state.connection import encoded_rows, select
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,18 +33,18 @@ if TYPE_CHECKING:
     from reconcile.model.snapshot import Digest
 
 
-FEW = 500
-"""Conversations that are asked for by name; SQLite takes a thousand names anywhere."""
+MAX_NAMES = 500
+"""Conversations that one query names; every build of SQLite takes a thousand parameters."""
 
 
-class Fold(Struct, frozen=True, kw_only=True):
-    """Changes of what is remembered; what is not named stays as it is.
+class BaselineUpdate(Struct, frozen=True, kw_only=True):
+    """Changes of the baseline. Entries without a change stay.
 
-    ``agreed``, ``intents``, ``asides``, ``tombstones``, ``waiting``: None takes the entry out. ``history``: digests
-    that become the newest entries, oldest first; one that is known already moves to the end. ``parents``: None is
-    a root. ``tombstones`` are added to the others and carry ``run``. ``store_identity``, ``layout``:
-    None keeps them. ``store_lost``: no other checkout believes any more what it knows of the store. Nor does it where
-    one of ``brought`` was agreed on in another checkout: they are saved into a store that lacks them.
+    ``agreed``, ``intents``, ``asides``, ``tombstones``, ``waiting``: None removes the entry. ``history``: digests that
+    become the newest entries, oldest first; a known one moves to the end. ``parents``: None is a root. ``tombstones``
+    are added, with ``run``. ``store_identity``, ``layout``: None keeps the value. ``store_lost``: the other checkouts
+    stop to rely on their knowledge of the store. They do so, too, if one of ``brought``, which are saved into a store
+    that lacks them, was agreed on in another checkout.
     """
 
     agreed: Mapping[str, BaselineEntry | None] = field(default_factory=dict)
@@ -57,8 +60,8 @@ class Fold(Struct, frozen=True, kw_only=True):
     brought: Collection[str] = ()
     layout: str | None = None
 
-    def without(self, conversations: Collection[str]) -> Fold:
-        """Return what is left if nothing is said of these."""
+    def without(self, conversations: Collection[str]) -> BaselineUpdate:
+        """Return the changes without those of these conversations."""
         if not conversations:
             return self
         return replace(
@@ -74,13 +77,13 @@ class Fold(Struct, frozen=True, kw_only=True):
 
     @property
     def conversations(self) -> set[str]:
-        """Those that something is said of."""
+        """The conversations with a change."""
         by_unit = (key for key, _ in (*self.history, *self.asides, *self.waiting))
         return {*self.agreed, *self.parents, *self.intents, *self.tombstones, *by_unit}
 
     @property
     def empty(self) -> bool:
-        """There is nothing to write."""
+        """Whether there is no change."""
         changes = (
             self.agreed,
             self.history,
@@ -95,17 +98,17 @@ class Fold(Struct, frozen=True, kw_only=True):
 
 
 def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None = None) -> Baseline:
-    """All that is remembered for one checkout; with None only what belongs to the store as a whole.
+    """Return the baseline of a checkout; with None, only the part that belongs to the store.
 
-    ``only``: of these conversations alone, of a few at a cost that the others have no part in.
+    ``only`` limits it to these conversations. For a few, the cost doesn't depend on the number of the others.
     """
     rows = select(connection, "SELECT layout, store_identity FROM checkout WHERE id = ?", (checkout,))
     layout, store_identity = rows[0] if rows else (None, None)
     agreed = _load_agreed(connection, checkout, only)
     tombstones: dict[str, set[Digest]] = {}
-    for conversation, digest in _about(connection, only, "SELECT conversation, digest FROM tombstone WHERE 1"):
+    for conversation, digest in _select_for(connection, only, "SELECT conversation, digest FROM tombstone WHERE 1"):
         tombstones.setdefault(conversation, set()).add(digest)
-    asides = _about(
+    asides = _select_for(
         connection,
         only,
         "SELECT conversation, unit, kind, store, workspace FROM aside WHERE checkout = ?",
@@ -118,7 +121,7 @@ def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[
         agreed=agreed,
         intents=load_intents(connection, checkout, only),
         history=_load_history(connection, only),
-        parents=dict(_about(connection, only, "SELECT conversation, parent FROM parent WHERE 1")),
+        parents=dict(_select_for(connection, only, "SELECT conversation, parent FROM parent WHERE 1")),
         tombstones={conversation: frozenset(digests) for conversation, digests in tombstones.items()},
         asides={(row[0], row[1]): AsideRecord(AsideKind(row[2]), row[3], row[4]) for row in asides},
         renames=_load_renames(connection, checkout),
@@ -127,10 +130,10 @@ def load(connection: sqlite3.Connection, checkout: int | None, only: Collection[
 
 
 def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> frozenset[tuple[Side, str]]:
-    """Return the conversations of which a run has left a directory with another name than it was to get.
+    """Return the conversations whose directory a run should have renamed and has not, each with its side.
 
-    Where their metadata was agreed on since, or before, the title that goes with that tells what is due; what is in the
-    store alone is due until a later run has moved it there.
+    If their metadata is agreed on, the agreed title decides instead. A conversation that only the store has stays due
+    until a later run has moved it there.
     """
     sql = """SELECT conversation, record FROM step WHERE kind = 'move' AND state <> 'done'
         AND run IN (SELECT id FROM run WHERE checkout = ? AND exit_code IS NOT 0)
@@ -142,10 +145,13 @@ def _load_renames(connection: sqlite3.Connection, checkout: int | None) -> froze
             AND substr(json_extract(later.record, '$.target'), 1, 5)
                 = substr(json_extract(step.record, '$.target'), 1, 5)
         )"""
-    moves = [(each, json.loads(record)) for each, record in select(connection, sql, (checkout, checkout, METADATA))]
+    moves = [
+        (conversation, json.loads(record))
+        for conversation, record in select(connection, sql, (checkout, checkout, METADATA))
+    ]
     return frozenset(
-        (Side(move["target"].partition(":")[0]), each)
-        for each, move in moves
+        (Side(move["target"].partition(":")[0]), conversation)
+        for conversation, move in moves
         if _dirname(move["source"]) != _dirname(move["target"])
     )
 
@@ -156,8 +162,8 @@ def _load_waiting(
     sql = """SELECT conversation, verb, value, before, along, store, workspace, run, why
         FROM waiting WHERE checkout = ?"""
     return {
-        (each, Verb(verb)): PendingRequest(value, before, tuple(json.loads(along)), *rest)
-        for each, verb, value, before, along, *rest in _about(connection, only, sql, checkout)
+        (conversation, Verb(verb)): PendingRequest(value, before, tuple(json.loads(along)), *rest)
+        for conversation, verb, value, before, along, *rest in _select_for(connection, only, sql, checkout)
     }
 
 
@@ -165,23 +171,26 @@ def _dirname(place: str) -> str:
     return place.partition(":")[2].rpartition("/")[2]
 
 
-def _about(
+def _select_for(
     connection: sqlite3.Connection, only: Collection[str] | None, sql: str, *of: int | None, order: str = ""
 ) -> list[tuple[Any, ...]]:
-    """The rows of a query with a condition, the conversation first, that are about some; None: about all."""
+    """Return the rows of a query that are about some conversations, with None about all.
+
+    The query must have a condition, and the conversation as its first column.
+    """
     if only is None:
         return select(connection, sql + order, of)
-    if len(only) > FEW:
+    if len(only) > MAX_NAMES:
         return [row for row in select(connection, sql + order, of) if row[0] in only]
     places = ", ".join("?" * len(only))
     return select(connection, f"{sql} AND conversation IN ({places}){order}", (*of, *only))
 
 
-def _fews(conversations: Iterable[str]) -> Iterator[list[str]]:
-    """As many at a time as can be asked for by name."""
+def _batches(conversations: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the conversations in batches that one query can name."""
     left = list(conversations)
-    for start in range(0, len(left), FEW):
-        yield left[start : start + FEW]
+    for start in range(0, len(left), MAX_NAMES):
+        yield left[start : start + MAX_NAMES]
 
 
 def _load_agreed(
@@ -189,24 +198,24 @@ def _load_agreed(
 ) -> dict[str, BaselineEntry]:
     units: dict[str, dict[str, Digest]] = {}
     sql = "SELECT conversation, unit, digest FROM agreed_unit WHERE checkout = ?"
-    for conversation, unit, digest in _about(connection, only, sql, checkout):
+    for conversation, unit, digest in _select_for(connection, only, sql, checkout):
         units.setdefault(conversation, {})[unit] = digest
     sql = "SELECT conversation, parent, title, container, place FROM agreed WHERE checkout = ?"
-    rows = _about(connection, only, sql, checkout)
+    rows = _select_for(connection, only, sql, checkout)
     return {row[0]: BaselineEntry(units.get(row[0], {}), row[1], row[2], row[3], row[4]) for row in rows}
 
 
 def load_intents(
     connection: sqlite3.Connection, checkout: int | None, only: Collection[str] | None = None
 ) -> dict[str, Intent]:
-    """The intents that hold in one checkout, all or those of some conversations."""
-    # Nearly all are the same value; it is frozen, so they share one.
+    """Return the intents that hold in one checkout, all or those of some conversations."""
+    # Nearly all are equal, and the values are frozen: they share one object.
     plain = {(kind.value, None, None, None): Intent(kind) for kind in IntentKind}
     sql = "SELECT conversation, kind, waits_for, place, run FROM intent WHERE checkout = ?"
-    rows = _about(connection, only, sql, checkout)
-    # Local holds in every checkout, whatever else is known there.
+    rows = _select_for(connection, only, sql, checkout)
+    # A local conversation is local in every checkout, and that overrides its other intents.
     sql = "SELECT conversation, 'local', waits_for, place, run FROM intent_local WHERE 1"
-    rows += _about(connection, only, sql)
+    rows += _select_for(connection, only, sql)
     return {row[0]: plain.get(row[1:]) or Intent(IntentKind(row[1]), *row[2:]) for row in rows}
 
 
@@ -216,7 +225,7 @@ def _load_history(
     history: dict[tuple[str, str], tuple[Digest, ...]] = {}
     several: dict[tuple[str, str], list[Digest]] = {}
     sql = "SELECT conversation, unit, digest FROM history WHERE 1"
-    rows = _about(connection, only, sql, order=" ORDER BY conversation, unit, seq")
+    rows = _select_for(connection, only, sql, order=" ORDER BY conversation, unit, seq")
     for conversation, unit, digest in rows:
         key = (conversation, unit)
         if key not in history:
@@ -226,43 +235,43 @@ def _load_history(
     return history | {key: tuple(digests) for key, digests in several.items()}
 
 
-def save(connection: sqlite3.Connection, checkout: int, fold: Fold) -> None:
-    """Write the changes, within the caller's transaction. Rows that say the same already aren't touched."""
+def save(connection: sqlite3.Connection, checkout: int, update: BaselineUpdate) -> None:
+    """Write the changes, in the caller's transaction. Rows with the same values are not written."""
     before = connection.total_changes
-    believed = fold.store_lost or _are_believed(connection, checkout, fold.brought)
-    if believed or _is_another(connection, checkout, fold.store_identity):
+    is_lost = update.store_lost or _any_believed(connection, checkout, update.brought)
+    if is_lost or _is_another(connection, checkout, update.store_identity):
         _list_lost(connection)
     connection.execute(
         """UPDATE checkout SET
             layout = coalesce(:layout, layout), store_identity = coalesce(:store, store_identity)
         WHERE id = :id AND (layout IS NOT coalesce(:layout, layout)
             OR store_identity IS NOT coalesce(:store, store_identity))""",
-        {"id": checkout, "layout": fold.layout, "store": fold.store_identity},
+        {"id": checkout, "layout": update.layout, "store": update.store_identity},
     )
-    if believed:
+    if is_lost:
         connection.execute(
             """UPDATE checkout SET store_identity = ?1 WHERE id <> ?2 AND store_identity <> ?1 AND EXISTS (
                 SELECT 1 FROM agreed WHERE agreed.checkout = checkout.id
                 AND conversation NOT IN (SELECT conversation FROM tombstone))""",
             (LOST, checkout),
         )
-    _save_agreed(connection, checkout, fold.agreed)
-    _save_history(connection, fold.history)
+    _save_agreed(connection, checkout, update.agreed)
+    _save_history(connection, update.history)
     connection.executemany(
         """INSERT INTO parent VALUES (?, ?) ON CONFLICT DO UPDATE SET parent = excluded.parent
         WHERE parent IS NOT excluded.parent""",
-        encoded(fold.parents.items()),
+        encoded_rows(update.parents.items()),
     )
-    _save_intents(connection, checkout, fold.intents)
-    _save_asides(connection, checkout, fold.asides)
-    _save_tombstones(connection, fold)
-    _save_waiting(connection, checkout, fold.waiting)
+    _save_intents(connection, checkout, update.intents)
+    _save_asides(connection, checkout, update.asides)
+    _save_tombstones(connection, update)
+    _save_waiting(connection, checkout, update.waiting)
     if connection.total_changes > before:
-        note_changed(connection, fold.conversations)
+        note_changed(connection, update.conversations)
 
 
 def _is_another(connection: sqlite3.Connection, checkout: int, identity: str | None) -> bool:
-    """Tell whether a checkout has known another store, and believed that."""
+    """Tell whether the checkout relied on another store before."""
     if identity is None:
         return False
     ((known,),) = select(connection, "SELECT store_identity FROM checkout WHERE id = ?", (checkout,))
@@ -270,7 +279,7 @@ def _is_another(connection: sqlite3.Connection, checkout: int, identity: str | N
 
 
 def _list_lost(connection: sqlite3.Connection) -> None:
-    """List all that the store had, as far as it is known; what is seen there again is taken out."""
+    """List all known conversations of the store as lost; those that are found again are removed later."""
     connection.execute(
         """INSERT INTO lost SELECT conversation, max(title) FROM (
             SELECT conversation, title FROM agreed UNION ALL SELECT conversation, NULL FROM intent
@@ -279,49 +288,51 @@ def _list_lost(connection: sqlite3.Connection) -> None:
     )
 
 
-def _are_believed(connection: sqlite3.Connection, checkout: int, conversations: Collection[str]) -> bool:
-    """Tell whether another checkout believes of one of these that the store has it."""
+def _any_believed(connection: sqlite3.Connection, checkout: int, conversations: Collection[str]) -> bool:
+    """Tell whether another checkout relies on the store for one of these conversations."""
     sql = "SELECT id FROM checkout WHERE id <> ? AND store_identity <> ?"
-    others = select(connection, sql, (checkout, LOST))
+    checkouts = select(connection, sql, (checkout, LOST))
     sql = "SELECT conversation FROM agreed WHERE checkout = ?"
-    return any(_about(connection, some, sql, other) for (other,) in others for some in _fews(conversations))
+    return any(
+        _select_for(connection, batch, sql, other) for (other,) in checkouts for batch in _batches(conversations)
+    )
 
 
 def note_changed(connection: sqlite3.Connection, conversations: Iterable[str]) -> None:
-    """Give these the next number, by which others find what has changed since they have looked."""
+    """Give these conversations the next number, by which other processes find the changes since their last scan."""
     number = newest_change(connection) + 1
     connection.executemany(
         "INSERT INTO changed VALUES (?, ?) ON CONFLICT DO UPDATE SET number = excluded.number",
-        encoded((conversation, number) for conversation in sorted(conversations)),
+        encoded_rows((conversation, number) for conversation in sorted(conversations)),
     )
 
 
 def newest_change(connection: sqlite3.Connection) -> int:
-    """Return the number of the newest change of what is remembered."""
+    """Return the number of the newest change of the baseline."""
     (number,) = connection.execute("SELECT coalesce(max(number), 0) FROM changed").fetchone()
     return int(number)
 
 
-def put_back(connection: sqlite3.Connection, checkout: int, again: Mapping[str, ConversationRecord]) -> None:
-    """Have what was remembered of some conversations hold again, within the caller's transaction."""
+def restore(connection: sqlite3.Connection, checkout: int, baselines: Mapping[str, ConversationRecord]) -> None:
+    """Restore the former baseline of some conversations, in the caller's transaction."""
     for table in ("parent", "tombstone"):
-        connection.executemany(f"DELETE FROM {table} WHERE conversation = ?", encoded((key,) for key in again))  # noqa: S608
-    mine = encoded((checkout, key) for key in again)
+        connection.executemany(f"DELETE FROM {table} WHERE conversation = ?", encoded_rows((key,) for key in baselines))  # noqa: S608
+    mine = encoded_rows((checkout, key) for key in baselines)
     connection.executemany("DELETE FROM aside WHERE checkout = ? AND conversation = ?", mine)
-    fold = Fold(
-        agreed={key: each.agreed for key, each in again.items()},
-        parents={key: each.parent for key, each in again.items() if each.parent_known},
-        intents={key: each.intent for key, each in again.items()},
-        asides={(key, unit): record for key, each in again.items() for unit, record in each.asides.items()},
-        tombstones={key: each.tombstone for key, each in again.items() if each.tombstone},
+    update = BaselineUpdate(
+        agreed={key: baseline.agreed for key, baseline in baselines.items()},
+        parents={key: baseline.parent for key, baseline in baselines.items() if baseline.parent_known},
+        intents={key: baseline.intent for key, baseline in baselines.items()},
+        asides={(key, unit): record for key, baseline in baselines.items() for unit, record in baseline.asides.items()},
+        tombstones={key: baseline.tombstone for key, baseline in baselines.items() if baseline.tombstone},
     )
-    save(connection, checkout, fold)
+    save(connection, checkout, update)
 
 
 def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[str, BaselineEntry | None]) -> None:
     gone = [(checkout, conversation) for conversation, now in agreed.items() if now is None]
-    connection.executemany("DELETE FROM agreed WHERE checkout = ? AND conversation = ?", encoded(gone))
-    # In order, here and below: the pages of a table are filled and written one after the other.
+    connection.executemany("DELETE FROM agreed WHERE checkout = ? AND conversation = ?", encoded_rows(gone))
+    # Sorted, here and below, so that the pages of a table are written one after the other.
     there = {conversation: now for conversation, now in sorted(agreed.items()) if now is not None}
     connection.executemany(
         """INSERT INTO agreed VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
@@ -329,22 +340,22 @@ def _save_agreed(connection: sqlite3.Connection, checkout: int, agreed: Mapping[
             container = excluded.container, place = excluded.place
         WHERE (parent, title, container, place)
             IS NOT (excluded.parent, excluded.title, excluded.container, excluded.place)""",
-        encoded((checkout, key, now.parent, now.title, now.container, now.place) for key, now in there.items()),
+        encoded_rows((checkout, key, now.parent, now.title, now.container, now.place) for key, now in there.items()),
     )
     sql = "SELECT conversation, unit FROM agreed_unit WHERE checkout = ?"
     surplus = [
         (checkout, conversation, unit)
-        for some in _fews(there)
-        for conversation, unit in _about(connection, some, sql, checkout)
+        for batch in _batches(there)
+        for conversation, unit in _select_for(connection, batch, sql, checkout)
         if unit not in there[conversation].units
     ]
     connection.executemany(
-        "DELETE FROM agreed_unit WHERE checkout = ? AND conversation = ? AND unit = ?", encoded(surplus)
+        "DELETE FROM agreed_unit WHERE checkout = ? AND conversation = ? AND unit = ?", encoded_rows(surplus)
     )
     connection.executemany(
         """INSERT INTO agreed_unit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET digest = excluded.digest
         WHERE digest IS NOT excluded.digest""",
-        encoded((checkout, key, unit, digest) for key, now in there.items() for unit, digest in now.units.items()),
+        encoded_rows((checkout, key, unit, digest) for key, now in there.items() for unit, digest in now.units.items()),
     )
 
 
@@ -354,49 +365,53 @@ def _save_history(connection: sqlite3.Connection, history: Mapping[tuple[str, st
     sql = "SELECT conversation, unit, max(seq), digest FROM history WHERE 1"
     newest = {
         (conversation, unit): (last, digest)
-        for some in _fews(dict.fromkeys(conversation for conversation, _ in history))
-        for conversation, unit, last, digest in _about(connection, some, sql, order=" GROUP BY conversation, unit")
+        for batch in _batches(dict.fromkeys(conversation for conversation, _ in history))
+        for conversation, unit, last, digest in _select_for(
+            connection, batch, sql, order=" GROUP BY conversation, unit"
+        )
     }
     for (conversation, unit), digests in sorted(history.items()):
         last, digest = newest.get((conversation, unit), (0, None))
-        # Each once, at its last place; what is the newest already needs nothing.
+        # Each digest once, at its last position. The newest digest needs no change.
         added = list(reversed(dict.fromkeys(reversed(digests))))
         if added == [digest]:
             continue
         if digest is not None:
             moved += [(conversation, unit, digest) for digest in added]
         new += [(conversation, unit, last + 1 + place, digest) for place, digest in enumerate(added)]
-    connection.executemany("DELETE FROM history WHERE conversation = ? AND unit = ? AND digest = ?", encoded(moved))
-    connection.executemany("INSERT INTO history VALUES (?, ?, ?, ?)", encoded(new))
+    connection.executemany(
+        "DELETE FROM history WHERE conversation = ? AND unit = ? AND digest = ?", encoded_rows(moved)
+    )
+    connection.executemany("INSERT INTO history VALUES (?, ?, ?, ?)", encoded_rows(new))
 
 
 def _save_intents(connection: sqlite3.Connection, checkout: int, intents: Mapping[str, Intent | None]) -> None:
-    """Local is kept for the store, the others for this checkout; each takes the place of whatever held here.
+    """Save a local intent for the store, every other one for this checkout; it replaces the intent that held here.
 
-    What other checkouts know of a conversation stays below its being local, and holds again when that ends.
+    The intents of other checkouts stay in their rows. They hold again when the conversation stops to be local.
     """
     local = {key: intent for key, intent in intents.items() if intent is not None and intent.kind is IntentKind.LOCAL}
     here = {key: intent for key, intent in intents.items() if intent is not None and key not in local}
     connection.executemany(
         "DELETE FROM intent_local WHERE conversation = ?",
-        encoded((key,) for key in intents.keys() - local.keys()),
+        encoded_rows((key,) for key in intents.keys() - local.keys()),
     )
     connection.executemany(
         "DELETE FROM intent WHERE checkout = ? AND conversation = ?",
-        encoded((checkout, key) for key in intents.keys() - here.keys()),
+        encoded_rows((checkout, key) for key in intents.keys() - here.keys()),
     )
     connection.executemany(
         """INSERT INTO intent_local VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET
             waits_for = excluded.waits_for, place = excluded.place, run = excluded.run
         WHERE (waits_for, place, run) IS NOT (excluded.waits_for, excluded.place, excluded.run)""",
-        encoded((key, intent.waits_for, intent.place, intent.run) for key, intent in local.items()),
+        encoded_rows((key, intent.waits_for, intent.place, intent.run) for key, intent in local.items()),
     )
     connection.executemany(
         """INSERT INTO intent VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
             kind = excluded.kind, waits_for = excluded.waits_for, place = excluded.place, run = excluded.run
         WHERE (kind, waits_for, place, run)
             IS NOT (excluded.kind, excluded.waits_for, excluded.place, excluded.run)""",
-        encoded(
+        encoded_rows(
             (checkout, key, intent.kind.value, intent.waits_for, intent.place, intent.run)
             for key, intent in here.items()
         ),
@@ -408,13 +423,13 @@ def _save_asides(
 ) -> None:
     connection.executemany(
         "DELETE FROM aside WHERE checkout = ? AND conversation = ? AND unit = ?",
-        encoded((checkout, *key) for key, record in asides.items() if record is None),
+        encoded_rows((checkout, *key) for key, record in asides.items() if record is None),
     )
     connection.executemany(
         """INSERT INTO aside VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
             kind = excluded.kind, store = excluded.store, workspace = excluded.workspace
         WHERE (kind, store, workspace) IS NOT (excluded.kind, excluded.store, excluded.workspace)""",
-        encoded(
+        encoded_rows(
             (checkout, *key, record.kind.value, record.store, record.workspace)
             for key, record in asides.items()
             if record is not None
@@ -422,31 +437,35 @@ def _save_asides(
     )
 
 
-def _save_tombstones(connection: sqlite3.Connection, fold: Fold) -> None:
+def _save_tombstones(connection: sqlite3.Connection, update: BaselineUpdate) -> None:
     connection.executemany(
         "DELETE FROM tombstone WHERE conversation = ?",
-        encoded((key,) for key, digests in fold.tombstones.items() if digests is None),
+        encoded_rows((key,) for key, digests in update.tombstones.items() if digests is None),
     )
     connection.executemany(
         "INSERT INTO tombstone VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        encoded((key, digest, fold.run) for key, digests in fold.tombstones.items() for digest in digests or ()),
+        encoded_rows(
+            (key, digest, update.run) for key, digests in update.tombstones.items() for digest in digests or ()
+        ),
     )
 
 
 def _save_waiting(
     connection: sqlite3.Connection, checkout: int, waiting: Mapping[tuple[str, Verb], PendingRequest | None]
 ) -> None:
-    ended = [(checkout, each, verb.value) for (each, verb), found in waiting.items() if found is None]
+    ended = [
+        (checkout, conversation, verb.value) for (conversation, verb), request in waiting.items() if request is None
+    ]
     sql = "DELETE FROM waiting WHERE checkout = ? AND conversation = ? AND verb = ?"
-    connection.executemany(sql, encoded(ended))
+    connection.executemany(sql, encoded_rows(ended))
     connection.executemany(
         "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        encoded(
+        encoded_rows(
             (
-                *(checkout, each, verb.value, found.value, found.before, json.dumps(found.along)),
-                *(found.store, found.workspace, found.run, found.why),
+                *(checkout, conversation, verb.value, request.value, request.before, json.dumps(request.along)),
+                *(request.store, request.workspace, request.run, request.why),
             )
-            for (each, verb), found in waiting.items()
-            if found is not None
+            for (conversation, verb), request in waiting.items()
+            if request is not None
         ),
     )

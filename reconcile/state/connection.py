@@ -1,16 +1,15 @@
-"""Connections to a database that other processes use, too, and how values pass through SQLite.
+"""Connections to a database that several processes use, and the encoding of values for SQLite.
 
-A connection is its own process's, and for the file of that name. Of values, text that is no UTF-8 and structs need a
-form of their own (docs/safety.md#the-state).
+Text that isn't valid UTF-8 and structs have an encoding of their own (docs/safety.md#the-state).
 
-What is taken for granted:
+A connection relies on these facts:
 
-* The system drops all POSIX locks that a process holds on a file when the process closes any descriptor of it. SQLite
-  knows which descriptors it has to keep open for that reason, so that a live database is opened by SQLite alone, by one
-  copy of its library in a process. Only the database's own file and its ``-shm`` carry such locks.
-* A forked process has none of its parent's locks, but its copy of SQLite believes that it has. So it neither uses, nor
-  closes, nor opens anew what its parent has open (https://www.sqlite.org/howtocorrupt.html, 2.6).
-* A database that is moved or deleted while it is open is still written to, where nobody will look for it.
+* The system drops all POSIX locks of a process on a file when the process closes any descriptor of that file. SQLite
+  keeps such descriptors open. So only SQLite may open a database in use, with one copy of its library in a process.
+  Only the file of the database and its ``-shm`` carry such locks.
+* A forked process has no locks of its parent, but its copy of SQLite assumes them. So it must not use, close or open
+  again what its parent has open (https://www.sqlite.org/howtocorrupt.html, 2.6).
+* A write to a database that was moved or deleted while it is open succeeds, but no other process will read it.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class StateError(ReconcileError):
-    """The state can't be used now; nothing of it was changed by the failing call.
+    """The state can't be used; the failing call has changed nothing.
 
-    ``is_damage``: its file is broken, so that another one is made when it is checked next.
+    ``is_damage``: the file is damaged. The next check of the database replaces it.
     """
 
     def __init__(self, message: str, hint: str | None = None, *, is_damage: bool = False) -> None:
@@ -38,22 +37,22 @@ class StateError(ReconcileError):
         self.is_damage = is_damage
 
 
-class Live(sqlite3.Connection):
-    """Such a connection, for one thread at a time. Every method but `close` raises `StateError` in a forked child."""
+class LiveConnection(sqlite3.Connection):
+    """A connection for one thread at a time. In a forked child, every method except `close` raises `StateError`."""
 
     def __init__(self, path: str, timeout: float) -> None:
-        """Open a database that is there. Raises `StateError`, `OSError`, `sqlite3.Error`."""
+        """Open an existing database. Raises `StateError`, `OSError`, `sqlite3.Error`."""
         self._path, self._forks = path, _process.forks
         self._file = _file_at(path)
         if any(file == self._file and forks != self._forks for file, forks in _process.open.values()):
             raise self._of_the_parent()
-        # Transactions are begun by `transaction` alone. Not always the same thread uses it.
+        # Only `schema.transaction` begins transactions. Different threads use a connection, one at a time.
         super().__init__(path, timeout=timeout, isolation_level=None, check_same_thread=False)
         _process.open[id(self)] = (self._file, self._forks)
-        self.demand_place()
+        self.check_path()
 
-    def demand_place(self) -> None:
-        """Raise `StateError` if the database isn't the file of that name any more."""
+    def check_path(self) -> None:
+        """Raise `StateError` if the path no longer leads to the open file."""
         try:
             if _file_at(self._path) == self._file:
                 return
@@ -75,7 +74,7 @@ class Live(sqlite3.Connection):
         return super().executemany(sql, parameters)
 
     def close(self) -> None:
-        """Close it; in a forked child it is left as it is."""
+        """Close the connection; a forked child leaves it unchanged."""
         if self._forks == _process.forks:
             super().close()
             _process.open.pop(id(self), None)
@@ -83,7 +82,7 @@ class Live(sqlite3.Connection):
             _keep(self)
 
     def __del__(self) -> None:
-        """Have a child never close its parent's, not even where it only drops it."""
+        """Keep a forked child from closing the connection of its parent by dropping the object."""
         if id(self) in _process.open:
             self.close()
 
@@ -99,19 +98,19 @@ class Live(sqlite3.Connection):
 
 
 class _Process:
-    """``open``: by number, the file of each connection, and the number of forks before it was opened."""
+    """``open`` maps the id of each connection to its file and to the number of forks before it was opened."""
 
     def __init__(self) -> None:
         self.forks = 0
         self.open: dict[int, tuple[tuple[int, int], int]] = {}
 
-    def forked(self) -> None:
+    def count_fork(self) -> None:
         self.forks += 1
 
 
 _process = _Process()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_process.forked)
+    os.register_at_fork(after_in_child=_process.count_fork)
 
 
 def _file_at(path: str) -> tuple[int, int]:
@@ -119,35 +118,35 @@ def _file_at(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _keep(connection: Live) -> None:
-    """Have this object outlast the process: SQLite closes a connection with the object, also when a program ends."""
-    import ctypes  # here: only a fork of a program that has it open gets here
+def _keep(connection: LiveConnection) -> None:
+    """Keep an object until the process ends: deleting it, even at the exit of a program, would close the connection."""
+    import ctypes  # here: only a forked child of a program with an open state needs it
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-def encoding(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Rows as SQLite takes them, one at a time. Names that are no UTF-8 (PEP 383's lone surrogates) become blobs."""
+def encode_rows(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows as SQLite takes them. Text that isn't valid UTF-8 (lone surrogates of PEP 383) becomes a blob."""
     return (tuple(map(_encode, row)) for row in rows)
 
 
-def encoded(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """The same rows, all of them."""
-    return list(encoding(rows))
+def encoded_rows(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Return the encoded rows as a list; see `encode_rows`."""
+    return list(encode_rows(rows))
 
 
 def select(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """All rows of a query, with every blob turned back into the text that `encoded` made it of."""
+    """Return all rows of a query, with every blob decoded to text; see `encode_rows`."""
     rows = connection.execute(sql, tuple(map(_encode, parameters))).fetchall()
-    # One pass over the types: blobs are rare, and a call for each value is what a big read would cost most.
+    # One pass over the types: blobs are rare, and a call for each value would dominate a large read.
     if bytes in set(map(type, chain.from_iterable(rows))):
         return [tuple(map(_decode, row)) for row in rows]
     return rows
 
 
 def as_json(value: object) -> str:
-    """Plain values and structs as JSON without spaces, for a column; text that is no UTF-8 is escaped."""
-    import msgspec  # here: a run with nothing to do writes none
+    """Return a plain value or struct as JSON without spaces; text that isn't valid UTF-8 is escaped."""
+    import msgspec  # here: a run with nothing to do writes no JSON
 
     try:
         return msgspec.json.encode(value, order="deterministic").decode()

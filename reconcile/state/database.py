@@ -1,7 +1,8 @@
-"""The state of one store: what is remembered, the journal, the vault's index (docs/design/run.md#rule-52).
+"""The state of one store: the baseline, the journal, the vault's index (docs/design/run.md#rule-52).
 
-SQLite in ``<state dir>/state.sqlite``, outside both sides. Losing it loses undo, parents that JP stripped, tombstones
-and intents but for what is local, which a list beside it keeps; nothing is published or removed because it is gone.
+It is an SQLite database, ``<state dir>/state.sqlite``, outside both sides. Its loss costs undo, the parents that JP
+stripped, tombstones and intents. A list beside it keeps the local conversations, so that nothing is published or
+removed because of the loss.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING, Self
 from msgspec import Struct
 
 from reconcile.state import baseline_table
-from reconcile.state.baseline_table import Fold
-from reconcile.state.connection import StateError, encoded, select
+from reconcile.state.baseline_table import BaselineUpdate
+from reconcile.state.connection import StateError, encoded_rows, select
 from reconcile.state.database_file import (
     BUSY_SECONDS,
-    memory,
     open_for_reading,
     open_for_writing,
+    open_in_memory,
 )
 from reconcile.state.directory import NAME
 from reconcile.state.journal import Journal
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
     from reconcile.model.baseline import Baseline
     from reconcile.state.directory import Generation
 
-__all__ = ["Checkout", "Conflict", "Fold", "State", "StateError"]
+__all__ = ["BaselineUpdate", "Checkout", "Conflict", "State", "StateError"]
 
 SEEN_STEP_NS = 24 * 3600 * 10**9
-"""``last_seen`` is a day's accuracy, so that a run with nothing to do writes nothing."""
+"""``last_seen`` is accurate to a day, so that a run with nothing to do writes nothing."""
 
 
 class Checkout(Struct, frozen=True):
-    """One workspace at one path: ``identity`` is ``dev:ino`` of its ``.jp``. Times in nanoseconds."""
+    """One workspace at one path. ``identity`` is ``dev:ino`` of its ``.jp``; times are in ns."""
 
     id: int
     project: str
@@ -52,7 +53,7 @@ class Checkout(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """A unit that was edited on both sides, listed until the user has seen it."""
+    """A unit that was edited on both sides; it is listed until the user has seen it."""
 
     conversation: str
     unit: str
@@ -61,10 +62,10 @@ class Conflict(Struct, frozen=True):
 
 
 class State:
-    """The open state of one store; a context manager. ``messages`` are for the user, right after opening.
+    """The open state of one store. ``messages`` of the opening are for the user.
 
-    Used by one thread at a time. Every method raises `StateError` where the database can't be read or
-    written. Each that writes is one transaction, and touches no row that says the same already.
+    One thread at a time may use it. Every method raises `StateError` if the database can't be read or written. A method
+    that writes is one transaction, and writes no row that has the same values already.
     """
 
     __slots__ = ("_connection", "_path", "_readonly", "journal", "messages", "versions")
@@ -86,13 +87,12 @@ class State:
         timeout: float = BUSY_SECONDS,
         sound: Generation | None = None,
     ) -> Self:
-        """Open the state in this directory, which is made, 0700, where it is missing.
+        """Open the state in a directory, which is made (0700) if it is missing. Raises `StateError`.
 
-        ``readonly`` (dry runs) reads a copy in memory, creates and writes nothing at all, and is empty where
-        there is nothing. ``timeout``: seconds to wait for another process that writes. A damaged database is
-        moved aside and rebuilt (read-only: taken for empty) and `messages` says so; a newer version is
-        refused. ``sound``: what it was at the end of a run that had it open; who writes doesn't check it from end
-        to end while it still is that. Raises `StateError`.
+        With ``readonly`` (dry runs), it is a copy in memory, empty if there is no state; the disk stays unchanged.
+        ``timeout`` is the seconds to wait for another writer. A damaged database is moved aside and replaced, or taken
+        for empty if read-only, with a message; a newer version is an error. ``sound`` is the generation at the end of
+        an earlier run: while it still holds, the database is not checked from end to end.
         """
         messages: list[str] = []
         if readonly:
@@ -103,15 +103,15 @@ class State:
 
     @classmethod
     def in_memory(cls) -> Self:
-        """An empty, writable state that is gone when closed. SQLite can't see a simulated file system."""
-        return cls(memory(), ":memory:", readonly=False)
+        """Return an empty, writable state that ends when it is closed. SQLite can't use a simulated file system."""
+        return cls(open_in_memory(), ":memory:", readonly=False)
 
-    def together(self) -> AbstractContextManager[None]:
-        """Have all that is written in a block be one transaction: all of it or nothing. Raises `StateError`."""
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make all writes of a block one transaction. Raises `StateError`."""
         return transaction(self._connection, self._path)
 
     def close(self) -> None:
-        """Close the database; more than once does nothing."""
+        """Close the database; a second call does nothing."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -123,98 +123,98 @@ class State:
         self.close()
 
     def checkout(self, project: str, identity: str, now_ns: int) -> int | None:
-        """The id of the checkout at this path with this ``.jp``, made where it is new; read-only: None then.
+        """Return the id of the checkout at this path with this ``.jp``; a new one is recorded, or None if read-only.
 
-        A new ``.jp`` at a known path starts a new record, the old one stays for recover.
+        A new ``.jp`` at a known path gets a new record. The old record stays for recover.
         """
         sql = "SELECT id, last_seen FROM checkout WHERE project = ? AND identity = ?"
         with state_errors(self._path):
-            found = select(self._connection, sql, (project, identity))
-        if found and (self._readonly or abs(now_ns - found[0][1]) < SEEN_STEP_NS):
-            return int(found[0][0])
+            rows = select(self._connection, sql, (project, identity))
+        if rows and (self._readonly or abs(now_ns - rows[0][1]) < SEEN_STEP_NS):
+            return int(rows[0][0])
         if self._readonly:
             return None
         with transaction(self._connection, self._path):
-            if identity and not found:
-                # What was asked for while there was no ``.jp`` is asked of the one that has come.
+            if identity and not rows:
+                # Requests that were made while there was no ``.jp`` are for the new one.
                 self._connection.executemany(
                     "UPDATE checkout SET identity = ? WHERE project = ? AND identity = ''",
-                    encoded([(identity, project)]),
+                    encoded_rows([(identity, project)]),
                 )
             self._connection.executemany(
                 """INSERT INTO checkout (project, identity, first_seen, last_seen) VALUES (?, ?, ?, ?)
                 ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen""",
-                encoded([(project, identity, now_ns, now_ns)]),
+                encoded_rows([(project, identity, now_ns, now_ns)]),
             )
             return int(select(self._connection, sql, (project, identity))[0][0])
 
     def checkouts(self) -> tuple[Checkout, ...]:
-        """Every checkout of the store, the one seen last first."""
+        """Return every checkout of the store, the one seen last first."""
         sql = """SELECT id, project, identity, first_seen, last_seen, layout FROM checkout
             ORDER BY last_seen DESC, id DESC"""
         with state_errors(self._path):
             return tuple(Checkout(*row) for row in select(self._connection, sql))
 
     def forget_checkout(self, checkout: int) -> None:
-        """Take out a checkout's record with its baseline and intents; history and journal stay."""
+        """Remove the record of a checkout with its baseline and intents; history and journal stay."""
         with transaction(self._connection, self._path):
             self._connection.execute("DELETE FROM checkout WHERE id = ?", (checkout,))
 
     def load(self, checkout: int | None, only: Collection[str] | None = None) -> Baseline:
-        """All that is remembered for this checkout; with None only what belongs to the store as a whole.
+        """Return the baseline of a checkout; with None, only the part that belongs to the store.
 
-        ``only``: of these conversations alone, of a few at a cost that the others have no part in.
+        ``only`` limits it to these conversations. For a few, the cost doesn't depend on the number of the others.
         """
         with state_errors(self._path):
             return baseline_table.load(self._connection, checkout, only)
 
     def has_requests(self, checkout: int) -> bool:
-        """Tell whether something was asked for in a checkout that no run has carried out yet."""
+        """Tell whether a checkout has a request that no run has carried out yet."""
         with state_errors(self._path):
             return bool(select(self._connection, "SELECT 1 FROM waiting WHERE checkout = ? LIMIT 1", (checkout,)))
 
-    def written_by_others(self) -> int:
-        """A number that changes when somebody else writes, and with nothing that is written here."""
+    def data_version(self) -> int:
+        """Return a number that changes with the writes of other connections, not with those of this one."""
         with state_errors(self._path):
             (number,) = self._connection.execute("PRAGMA data_version").fetchone()
             return int(number)
 
-    def changes(self) -> int:
-        """The number of the newest change of what is remembered."""
+    def newest_change(self) -> int:
+        """Return the number of the newest change of the baseline."""
         with state_errors(self._path):
             return baseline_table.newest_change(self._connection)
 
     def changed_since(self, number: int, most: int) -> frozenset[str]:
-        """Conversations of which what is remembered has changed since a number was the newest, so many at most."""
+        """Return the conversations whose baseline has changed since a number was the newest, at most ``most``."""
         sql = "SELECT conversation FROM changed WHERE number > ? LIMIT ?"
         with state_errors(self._path):
             return frozenset(row[0] for row in select(self._connection, sql, (number, most)))
 
-    def standing(self, checkout: int) -> tuple[object, ...] | None:
-        """What is known of a checkout as a whole, and its newest run; None: it is forgotten.
+    def checkout_row(self, checkout: int) -> tuple[object, ...] | None:
+        """Return the layout, the store's identity and the newest run of a checkout; None if its record was removed.
 
-        A run of the library isn't one of those: it leaves nothing behind but what is remembered of its conversations.
+        A run of the library doesn't count: it changes only the baseline of its conversations.
         """
         sql = """SELECT layout, store_identity,
                 (SELECT id FROM run WHERE checkout = ?1 AND command <> ?2 ORDER BY id DESC LIMIT 1)
             FROM checkout WHERE id = ?1"""
         with state_errors(self._path):
-            found = select(self._connection, sql, (checkout, LIBRARY))
-        return found[0] if found else None
+            rows = select(self._connection, sql, (checkout, LIBRARY))
+        return rows[0] if rows else None
 
     def lost(self) -> dict[str, str | None]:
-        """Conversations that a store had which was lost, and was not seen to have since, with their titles."""
+        """Return the conversations of a lost store that were not found in a store since, with their titles."""
         with state_errors(self._path):
             return dict(select(self._connection, "SELECT conversation, title FROM lost"))
 
-    def lost_no_more(self, conversations: Iterable[str]) -> None:
-        """The store has these again, or nobody misses them."""
-        if rows := encoded((conversation,) for conversation in conversations):
+    def remove_lost(self, conversations: Iterable[str]) -> None:
+        """Remove conversations from the list of the lost: they were found again, or the user gave them up."""
+        if rows := encoded_rows((conversation,) for conversation in conversations):
             with transaction(self._connection, self._path):
                 self._connection.executemany("DELETE FROM lost WHERE conversation = ?", rows)
 
     def projects_with(self, conversation: str) -> tuple[str, ...]:
-        """The projects of checkouts that had a conversation in their workspace at the end of their last run."""
+        """Return the projects whose workspace had a conversation at the end of their last run."""
         sql = """SELECT DISTINCT project FROM checkout JOIN agreed ON agreed.checkout = checkout.id
             WHERE agreed.conversation = ?1 AND NOT EXISTS (SELECT 1 FROM intent_local WHERE conversation = ?1)
             AND NOT EXISTS (SELECT 1 FROM intent WHERE intent.checkout = checkout.id AND conversation = ?1)
@@ -223,31 +223,31 @@ class State:
             return tuple(row[0] for row in select(self._connection, sql, (conversation,)))
 
     def checkpoint(self) -> None:
-        """Have all that was written be in the database's own file, which closing it would change else."""
+        """Move all writes from the log into the file of the database, so that closing doesn't change it."""
         with state_errors(self._path):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def free_memory(self) -> None:
-        """Keep no page of the database that was read or written; what is needed again is read again."""
+        """Free the cached pages of the database; they are read again when they are needed."""
         with state_errors(self._path):
             self._connection.execute("PRAGMA shrink_memory")
 
-    def save_fold(self, checkout: int, fold: Fold) -> None:
-        """Write what a run learned, all of it or nothing; with nothing to say the database isn't touched."""
-        if not fold.empty:
+    def save_update(self, checkout: int, update: BaselineUpdate) -> None:
+        """Write the results of a run in one transaction; an empty update doesn't touch the database."""
+        if not update.empty:
             with transaction(self._connection, self._path):
-                baseline_table.save(self._connection, checkout, fold)
+                baseline_table.save(self._connection, checkout, update)
 
     def add_conflicts(self, checkout: int, run: str, units: Iterable[tuple[str, str]]) -> None:
-        """List these conversations' units as conflicts of this run, until they are seen."""
-        rows = encoded((checkout, conversation, unit, run) for conversation, unit in units)
+        """List units as conflicts of a run until the user has seen them."""
+        rows = encoded_rows((checkout, conversation, unit, run) for conversation, unit in units)
         if rows:
             with transaction(self._connection, self._path):
                 sql = "INSERT INTO conflict VALUES (?, ?, ?, ?, 0) ON CONFLICT DO NOTHING"
                 self._connection.executemany(sql, rows)
 
     def conflicts(self, checkout: int) -> tuple[Conflict, ...]:
-        """The conflicts of a checkout, oldest run first."""
+        """Return the conflicts of a checkout, oldest run first."""
         sql = """SELECT conversation, unit, run, seen FROM conflict WHERE checkout = ?
             ORDER BY run, conversation, unit"""
         with state_errors(self._path):
@@ -255,30 +255,30 @@ class State:
         return tuple(Conflict(row[0], row[1], row[2], bool(row[3])) for row in rows)
 
     def conflicts_seen(self, checkout: int, conversations: Iterable[str]) -> None:
-        """The user has looked at these conversations."""
-        rows = encoded((checkout, conversation) for conversation in conversations)
+        """Mark the conflicts of these conversations as seen."""
+        rows = encoded_rows((checkout, conversation) for conversation in conversations)
         if rows:
             with transaction(self._connection, self._path):
                 sql = "UPDATE conflict SET seen = 1 WHERE checkout = ? AND conversation = ? AND NOT seen"
                 self._connection.executemany(sql, rows)
 
     def identity(self) -> str:
-        """Eight hexadecimal digits that tell this state from others of the same store; made when first asked for."""
-        found = self.meta("identity")
-        if found is None:
-            found = os.urandom(4).hex()
-            self.set_meta("identity", found)
-        return found
+        """Return eight hexadecimal digits that identify this state among others of the same store; made once."""
+        identity = self.meta("identity")
+        if identity is None:
+            identity = os.urandom(4).hex()
+            self.set_meta("identity", identity)
+        return identity
 
     def meta(self, key: str) -> str | None:
-        """A value that was kept under a key (the store's and the workspace's names), or None."""
+        """Return the value of a key (the names of the store and the workspace), or None."""
         with state_errors(self._path):
-            found = select(self._connection, "SELECT value FROM meta WHERE key = ?", (key,))
-        return found[0][0] if found else None
+            rows = select(self._connection, "SELECT value FROM meta WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
 
     def set_meta(self, key: str, value: str) -> None:
-        """Keep a value under a key, if it changed."""
+        """Set the value of a key, if it differs."""
         if self.meta(key) != value:
             with transaction(self._connection, self._path):
                 sql = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
-                self._connection.executemany(sql, encoded([(key, value)]))
+                self._connection.executemany(sql, encoded_rows([(key, value)]))

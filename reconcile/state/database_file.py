@@ -1,4 +1,4 @@
-"""The state's file: where it lies; made in whole, checked when opened, read without a trace."""
+"""The file of the state: created atomically, checked when opened, read by dry runs without any write."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from reconcile.fs.paths import is_not_regular, open_regular
 from reconcile.fs.posix import process_lives
 from reconcile.fs.private_files import FILE_MODE, create_private_file, make_private_directory
-from reconcile.state.connection import Live, StateError
-from reconcile.state.directory import GENERATION, NAME, OVERRIDE, generation, mark_of
+from reconcile.state.connection import LiveConnection, StateError
+from reconcile.state.directory import GENERATION, NAME, OVERRIDE, generation, read_mark
 from reconcile.state.local_list import NAME as LIST
-from reconcile.state.local_list import has_revoked, head_of, list_again, number_of, take_in
+from reconcile.state.local_list import has_revoked, import_list, list_number, mark_for_rewrite, read_head
 from reconcile.state.local_list import read as read_list
 from reconcile.state.schema import (
     VERSION,
@@ -34,33 +34,32 @@ BUSY_SECONDS = 5.0
 _UNFINISHED = f"{NAME}.new-"
 _COMPANIONS = ("-wal", "-shm")
 _LOGS = ("-wal", "-journal")
-"""The second where the file system has no shared memory."""
+"""The second is used if the file system has no shared memory."""
 _FILES = (NAME, *(f"{NAME}{suffix}" for suffix in ("-wal", "-shm", "-journal")), GENERATION, LIST)
 _LEFT_BY_RUNS = ("index-", "vault")
 _LOST = "undo, and parents that JP stripped, are gone; nothing is removed or published because of that"
 _LOG_HEADER = 32
 _READ_ATTEMPTS = 5
 _READ_PAUSES = (0.05, 0.2, 0)
-"""Seconds after each attempt to read a database that is behind the list of what is local."""
+"""Seconds to wait after each attempt to read a database that is older than the list of private conversations."""
 
 
 class _Damaged(Exception):  # noqa: N818 - a finding, not an error: it never leaves this module
-    """What is wrong with the file, in words."""
+    """The file of the database is damaged; the message describes the damage."""
 
 
 def open_for_writing(
     directory: str, messages: list[str], timeout: float, sound: Generation | None = None
 ) -> sqlite3.Connection:
-    """Open the state, made where it is missing; a damaged one is moved aside and told in ``messages``.
+    """Open the state and create it if it is missing; a damaged one is moved aside, with a message for the user.
 
     ``sound``: see `reconcile.state.database.State.open`.
-
-    Raises `StateError`: a newer version, busy for ``timeout`` seconds, no permission, a full disk.
+    Raises `StateError` for a newer version, a lock of ``timeout`` seconds, a missing permission, a full disk.
     """
     path = os.path.join(directory, NAME)
     try:
         make_private_directory(directory)
-        demand_files(directory)
+        check_file_kinds(directory)
         names = set(os.listdir(directory))
         _remove_unfinished(directory, names)
         _demand_writable(directory, names)
@@ -69,7 +68,7 @@ def open_for_writing(
         try:
             connection = _checked(path, timeout, sound)
         except (_Damaged, FileNotFoundError):
-            connection = _made_anew(path, messages, timeout)
+            connection = _recreate(path, messages, timeout)
     except (OSError, _Damaged) as error:
         raise StateError(
             f"{path}: {error}", hint=f"see to the directory's permissions, or set {OVERRIDE} to another place"
@@ -82,26 +81,26 @@ def open_for_writing(
     return connection
 
 
-def demand_files(directory: str) -> None:
-    """Raise `StateError` where something else has the name of a file of the state: SQLite waits for a pipe."""
+def check_file_kinds(directory: str) -> None:
+    """Raise `StateError` if a file of the state isn't a regular file: SQLite would wait for a pipe."""
     for name in _FILES:
         path = os.path.join(directory, name)
         try:
-            found = is_not_regular(path)
+            is_wrong = is_not_regular(path)
         except OSError as error:
             raise StateError(f"{path}: could not be read: {error.strerror}", hint="see to its permissions") from error
-        if found:
+        if is_wrong:
             raise StateError(f"{path}: it is no regular file", hint="move it away, and run again")
 
 
 def _demand_writable(directory: str, names: set[str]) -> None:
-    """Raise `StateError` where something may not be written, before SQLite opens it all the same, only to read.
+    """Raise `StateError` if a file or the directory isn't writable: SQLite would open the database read-only.
 
-    What SQLite made beside a database that was read-only then is read-only as well, and stays so when the database may
-    be written again.
+    Companions that SQLite made for a read-only database are read-only, and stay so when the database is writable again.
+    They are made writable here.
     """
-    there = [name for name in (NAME, *_companions(names)) if name in names]
-    for path in (directory, *(os.path.join(directory, name) for name in there)):
+    existing = [name for name in (NAME, *_companions(names)) if name in names]
+    for path in (directory, *(os.path.join(directory, name) for name in existing)):
         if path.endswith(_COMPANIONS) and not os.access(path, os.W_OK):
             with contextlib.suppress(OSError):
                 os.chmod(path, FILE_MODE)
@@ -110,21 +109,22 @@ def _demand_writable(directory: str, names: set[str]) -> None:
 
 
 def _companions(names: set[str]) -> list[str]:
-    """Return those of a database's companions that are there."""
+    """Return the names of the database's existing companions."""
     return [name for suffix in _COMPANIONS if (name := f"{NAME}{suffix}") in names]
 
 
 def _had_one(names: set[str]) -> bool:
-    """Tell whether a directory had a database: what SQLite made beside it is there, or what only a run leaves."""
+    """Tell whether a directory had a database: its companions are there, or files that only a run writes."""
     return bool(_companions(names)) or any(name.startswith(_LEFT_BY_RUNS) for name in names)
 
 
-def _made_anew(path: str, messages: list[str], timeout: float) -> sqlite3.Connection:
-    """Make the database again, with the damaged one, or what is left of one that was deleted, moved aside.
+def _recreate(path: str, messages: list[str], timeout: float) -> sqlite3.Connection:
+    """Create the database again, with the damaged file or the companions of a deleted one moved aside.
 
-    One process at a time: the next one would move aside what the first has just made. Raises `_Damaged`, `StateError`.
+    A lock makes this one process at a time: a second one would move the new database aside. Raises `_Damaged`,
+    `StateError`.
     """
-    from reconcile.fs.locks import acquire  # here: hardly any run does it
+    from reconcile.fs.locks import acquire  # here: hardly any run needs it
 
     lock = f"{path}.making"
     release = acquire(lock, timeout)
@@ -135,7 +135,7 @@ def _made_anew(path: str, messages: list[str], timeout: float) -> sqlite3.Connec
         try:
             if NAME in names:
                 return _checked(path, timeout, None)
-            if _companions(names):  # of a database that was deleted: they must not be taken for the new one's
+            if _companions(names):  # of a deleted database: the new one must not use them
                 _move_aside(path)
             messages.append(f"{path}: it was missing, and was made again; {_LOST}")
         except _Damaged as damage:
@@ -150,70 +150,70 @@ def _made_anew(path: str, messages: list[str], timeout: float) -> sqlite3.Connec
 
 
 def _agree_with_list(connection: sqlite3.Connection, path: str, messages: list[str]) -> None:
-    """Have the database know all that the list says is local, and the list all that the database does."""
+    """Make the database and the list of private conversations agree; the one with the higher number wins."""
     directory = os.path.dirname(path)
     with state_errors(path):
-        listed, number = head_of(directory), number_of(connection)
+        listed, number = read_head(directory), list_number(connection)
         if (listed.number if listed else 0) == number and not has_revoked(connection):
             return
     with transaction(connection, path):
-        listed = head_of(directory)  # looked at again: nobody changes it now
-        if listed is not None and listed.number > number_of(connection):
-            _take_in(connection, path, messages)
+        listed = read_head(directory)  # read again, now that no other process can change it
+        if listed is not None and listed.number > list_number(connection):
+            _import_list(connection, path, messages)
         else:
-            list_again(connection)
+            mark_for_rewrite(connection)
 
 
-def _take_in(connection: sqlite3.Connection, path: str, messages: list[str]) -> None:
-    """Have all that is listed be local, and tell what was not."""
+def _import_list(connection: sqlite3.Connection, path: str, messages: list[str]) -> None:
+    """Make all listed conversations private, with a message about those that were not."""
     directory = os.path.dirname(path)
-    if (found := read_list(directory)) is not None and (new := take_in(connection, *found, time.time_ns())):
+    if (content := read_list(directory)) is not None and (new := import_list(connection, *content, time.time_ns())):
         place = os.path.join(directory, LIST)
         words = f"by which {new} more conversations are local, or removed from a workspace: they stay so"
         messages.append(f"{path}: it is older than {place}, {words}")
 
 
 def open_for_reading(directory: str, messages: list[str]) -> sqlite3.Connection:
-    """A copy of the state in memory, empty where there is none or a damaged one; the disk isn't touched.
+    """Return a copy of the state in memory, empty if the state is missing or damaged. The disk stays unchanged.
 
-    SQLite itself can't do that: it creates ``-shm`` and ``-wal`` next to a database that it only reads, and
-    with ``immutable`` it overlooks what a killed run or a running one has in its ``-wal``.
-    Raises `StateError`: a newer version, unreadable, or written to all the time.
+    SQLite alone can't do that: it creates ``-shm`` and ``-wal`` beside a database that it only reads. With
+    ``immutable``, it ignores the ``-wal`` of a killed or running process.
+    Raises `StateError` if the database has a newer version, can't be read, or changes all the time.
     """
     path = os.path.join(directory, NAME)
-    demand_files(directory)
+    check_file_kinds(directory)
     with state_errors(path):
         for pause in _READ_PAUSES:
-            listed, told = head_of(directory), list[str]()  # the list first: it is never behind
-            connection = _as_it_is(path, told)
-            is_behind = listed is not None and listed.number > number_of(connection)
-            if not (is_behind and pause) or told or not _exists(path):
+            listed, warnings = read_head(directory), list[str]()  # the list first: it is never older
+            connection = _read_as_is(path, warnings)
+            is_behind = listed is not None and listed.number > list_number(connection)
+            if not (is_behind and pause) or warnings or not _exists(path):
                 break
             connection.close()
             time.sleep(pause)  # a transaction may be about to commit
-        messages += told
+        messages += warnings
         if is_behind:
-            _take_in(connection, path, messages)
+            _import_list(connection, path, messages)
         connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def _as_it_is(path: str, messages: list[str]) -> sqlite3.Connection:
+def _read_as_is(path: str, messages: list[str]) -> sqlite3.Connection:
     try:
-        had_one = _had_one(_names(os.path.dirname(path)))  # before it is looked for: it may be made meanwhile
+        had_one = _had_one(_names(os.path.dirname(path)))  # before the next line: another process may create it
         if _exists(path):
             return _copied(path)
         if had_one:
             messages.append(
                 f"{path}: it is missing, and read as empty. The next run that isn't a dry run makes it again"
             )
-        return memory()
+        return open_in_memory()
     except _Damaged as damage:
-        if has_logs(path):  # which may have what the file lacks: only who writes can tell
+        if has_logs(path):  # they may complete the file, which only an opening for writing can tell
             hint = "a run that isn't a dry run repairs or rebuilds it"
             raise StateError(f"{path}: {damage}", hint=hint) from damage
         messages.append(f"{path}: {damage}; read as empty. The next run that isn't a dry run rebuilds it")
-        return memory()
+        return open_in_memory()
     except OSError as error:
         raise StateError(f"{path}: could not be read: {error}", hint="see to its permissions") from error
 
@@ -226,7 +226,7 @@ def _names(directory: str) -> set[str]:
 
 
 def _exists(path: str) -> bool:
-    """Tell whether there is something of this name; what may not be looked at is not taken for absent."""
+    """Tell whether an entry has this name. Raises `OSError` if the system can't tell."""
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -234,35 +234,35 @@ def _exists(path: str) -> bool:
     return True
 
 
-def memory() -> sqlite3.Connection:
-    """An empty state that lives as long as its connection."""
+def open_in_memory() -> sqlite3.Connection:
+    """Return a connection to an empty state in memory."""
     connection = _connect(":memory:")
     migrate(connection, ":memory:")
     return connection
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    """Open a database that nobody else uses."""
-    # Transactions are begun by `transaction` alone. One thread at a time uses it, not always the same.
+    """Open a database that no other process uses."""
+    # Only `schema.transaction` begins transactions. Different threads use the connection, one at a time.
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
 
 
 def _create(path: str) -> None:
-    """Make the file under another name and link it into place, so that it is seen complete or not at all."""
-    # Of this thread alone, too: another one may be at it.
+    """Create the database under a temporary name and link it into place, so that others see only a complete one."""
+    # The name is unique in the process, too: another thread may create it at the same time.
     temporary = os.path.join(os.path.dirname(path), f"{_UNFINISHED}{os.getpid()}-{os.urandom(4).hex()}")
     os.close(create_private_file(temporary))
     try:
         with state_errors(path), contextlib.closing(_connect(temporary)) as connection:
-            # So large that a step of the journal fits into a quarter: what doesn't takes pages of its own.
+            # A step of the journal fits into a quarter of such a page: a larger value would take pages of its own.
             connection.execute("PRAGMA page_size = 16384")
             migrate(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")  # remembered in the file
         try:
             os.link(temporary, path)
-        except FileExistsError:  # another process was faster
+        except FileExistsError:  # another process has created it
             return
         except OSError:  # no hard links here
             os.rename(temporary, path)
@@ -273,7 +273,7 @@ def _create(path: str) -> None:
 
 
 def _remove_unfinished(directory: str, names: Iterable[str]) -> None:
-    """Remove the files that killed processes were making a database under."""
+    """Remove the temporary files of killed processes."""
     for name in names:
         pid = name.removeprefix(_UNFINISHED).partition("-")[0]
         if name.startswith(_UNFINISHED) and pid.isdecimal() and not process_lives(int(pid)):
@@ -283,14 +283,14 @@ def _remove_unfinished(directory: str, names: Iterable[str]) -> None:
 
 def _checked(path: str, timeout: float, sound: Generation | None) -> sqlite3.Connection:
     """Open an existing database for writing. Raises `_Damaged`, `StateError`."""
-    is_sound = _is(path, sound)
+    is_sound = _has_generation(path, sound)
     with state_errors(path):
-        connection = Live(path, timeout)
+        connection = LiveConnection(path, timeout)
         try:
             connection.execute("PRAGMA foreign_keys = ON")
             _check(connection, path, is_sound=is_sound)
             connection.execute("PRAGMA synchronous = FULL")
-            # A run's transactions are copied into the database once, at its end, not again and again on the way.
+            # The transactions of a run are copied from the log once, at its end, not several times during it.
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
             connection.execute("PRAGMA cache_size = -8000")
             connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone stops at the drive's cache
@@ -301,13 +301,13 @@ def _checked(path: str, timeout: float, sound: Generation | None) -> sqlite3.Con
     return connection
 
 
-def _is(path: str, sound: Generation | None) -> bool:
-    """Tell whether a database is just as it was when it was known to be sound."""
+def _has_generation(path: str, sound: Generation | None) -> bool:
+    """Tell whether the state still has the generation that is known to be sound."""
     return sound is not None and generation(os.path.dirname(path)) == sound
 
 
 def _check(connection: sqlite3.Connection, path: str, *, is_sound: bool = False) -> None:
-    """Is this a whole database of ours (known, where it is sound), of a version that we know?
+    """Check that the file is an undamaged state of a known version. ``is_sound`` skips the check of all pages.
 
     Raises `_Damaged`, `StateError`.
     """
@@ -323,13 +323,13 @@ def _check(connection: sqlite3.Connection, path: str, *, is_sound: bool = False)
             f"{path}: found version {version} of the state, expected at most {VERSION}",
             hint="a newer reconcile wrote it: update; or move it away, which loses undo and intents",
         )
-    if version < 1:  # never true of a file that `_create` made
+    if version < 1:  # `_create` never makes such a file
         raise _Damaged("damaged (an empty or foreign database)")
 
 
 @contextlib.contextmanager
 def _finding_damage() -> Iterator[None]:
-    """Turn what SQLite says of a broken file into `_Damaged`."""
+    """Turn SQLite's errors about a damaged file into `_Damaged`."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -339,21 +339,21 @@ def _finding_damage() -> Iterator[None]:
 
 
 def _move_aside(path: str) -> str:
-    """Rename a damaged database and its companions to the first free name, and return that."""
+    """Rename a damaged database and its companions to the first unused name, and return the name."""
     number = 1
     while any(os.path.lexists(f"{path}.damaged-{number}{suffix}") for suffix in ("", *_COMPANIONS)):
         number += 1
     kept = f"{path}.damaged-{number}"
-    # The database last: a new one must never be made beside the old one's companions.
+    # The database last: a new one must never be created beside the companions of the old one.
     for suffix in (*_COMPANIONS, ""):
-        # Missing: there was none, or another process moves the same database.
+        # Missing: it did not exist, or another process moves the same database.
         with contextlib.suppress(FileNotFoundError):
             os.rename(path + suffix, kept + suffix)
     return kept
 
 
 def _copied(path: str) -> sqlite3.Connection:
-    """Copy a database and what its log adds into memory, unless it changed while being copied."""
+    """Copy a database with its logs into memory, again if it changed meanwhile."""
     for _ in range(_READ_ATTEMPTS):
         before = _fingerprint(path)
         try:
@@ -361,7 +361,7 @@ def _copied(path: str) -> sqlite3.Connection:
         except _Damaged:
             if _fingerprint(path) == before:
                 raise
-            continue  # only half written when it was copied
+            continue  # it was copied during a write
         if _fingerprint(path) == before:
             migrate(connection, path)
             return connection
@@ -385,35 +385,34 @@ def _copied_once(path: str) -> sqlite3.Connection:
 
 
 def _copy_with_logs(source: sqlite3.Connection, path: str, target: sqlite3.Connection) -> None:
-    """Have SQLite put together, in a directory of its own, what the file and its logs hold."""
-    import shutil  # here: only who writes nothing looks at a copy
+    """Copy the file and its logs into a temporary directory, where SQLite applies the logs."""
+    import shutil  # here: only dry runs read a copy
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="reconcile-") as place:
-        copy = os.path.join(place, NAME)
-        with contextlib.closing(_connect(copy)) as same:
-            same.execute("PRAGMA synchronous = OFF")
-            source.backup(same)
+    with tempfile.TemporaryDirectory(prefix="reconcile-") as directory:
+        copy = os.path.join(directory, NAME)
+        with contextlib.closing(_connect(copy)) as without_logs:
+            without_logs.execute("PRAGMA synchronous = OFF")
+            source.backup(without_logs)
         for suffix in _LOGS:
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
-        with contextlib.closing(_connect(copy)) as whole:
-            whole.backup(target)
+        with contextlib.closing(_connect(copy)) as complete:
+            complete.backup(target)
 
 
 def connect_to_file_alone(path: str) -> sqlite3.Connection:
-    """Open a database as its file is now, without its logs: no lock is taken, nothing is made beside it.
+    """Open the file of a database without its logs. It takes no lock and creates no file.
 
-    Also who only wants to read the bytes of a live database has to do it by way of SQLite. The system drops all POSIX
-    locks that a process holds on a file when the process closes any descriptor of it. SQLite alone knows which
-    descriptors it has to keep for that reason. Its logs carry no such locks.
+    Even reading the bytes of a database in use needs SQLite. The system drops all POSIX locks of a process on a file
+    when the process closes any descriptor of it, so SQLite keeps such descriptors open. The logs carry no locks.
     """
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return sqlite3.connect(f"file:{quoted}?mode=ro&immutable=1", uri=True, isolation_level=None)
 
 
 def has_logs(path: str) -> bool:
-    """Tell whether something is written that isn't in the database's own file."""
+    """Tell whether a log has content that may be missing in the file of the database."""
     for suffix in _LOGS:
         with contextlib.suppress(FileNotFoundError):
             if os.stat(f"{path}{suffix}").st_size:
@@ -422,18 +421,18 @@ def has_logs(path: str) -> bool:
 
 
 def _fingerprint(path: str) -> tuple[object, ...]:
-    """What changes when somebody writes to the database or its logs. Raises `FileNotFoundError`.
+    """Return a value that changes with every write to the database or its logs. Raises `FileNotFoundError`.
 
-    Times alone don't tell: two changes may fall into one tick of the clock. Each transaction leaves a new mark; a log
-    that is begun again has another header.
+    Times are not enough: two writes may fall into one tick of the clock. Each transaction writes a new mark, and a log
+    that starts again gets another header.
     """
-    found: list[object] = [mark_of(os.path.dirname(path)), *_status(path)]
+    fingerprint: list[object] = [read_mark(os.path.dirname(path)), *_status(path)]
     for suffix in _LOGS:
         with contextlib.suppress(FileNotFoundError):
-            found += _status(f"{path}{suffix}")
+            fingerprint += _status(f"{path}{suffix}")
             with open_regular(f"{path}{suffix}") as log:
-                found.append(log.read(_LOG_HEADER))
-    return tuple(found)
+                fingerprint.append(log.read(_LOG_HEADER))
+    return tuple(fingerprint)
 
 
 def _status(path: str) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
-"""The directory of a store's state: its path, and whether the state in it has changed, without opening the database.
+"""The state directory of a store: its path, and its generation, which changes with every transaction.
 
-Each transaction leaves a new mark before it ends, also where two of them fall into one tick of the clock. The status of
-the database's files tells it, too: a machine that stopped may have kept them and lost the mark.
+The generation is known without opening the database. Each transaction writes a new random mark before it ends, because
+two may fall into one tick of the clock. The stat fingerprints of the database's files belong to the generation, too: a
+crash of the machine may keep these files and lose the mark.
 
 See docs/safety.md#the-state.
 """
@@ -30,11 +31,10 @@ Generation: TypeAlias = tuple[object, ...]
 
 
 def state_directory(key: str, environ: Mapping[str, str], platform: str = sys.platform) -> str:
-    """The directory of one store's state; ``key`` is ``<format>-<workspace id>``.
+    """Return the state directory of a store; ``key`` is ``<format>-<workspace id>``.
 
-    ``RECONCILE_STATE_DIR`` in ``environ`` is the directory above it, else it is platformdirs' user data
-    directory for ``platform`` (a `sys.platform`), which reads the process's own environment.
-    Raises `ValueError` for a key that is no single file name.
+    Its parent is ``RECONCILE_STATE_DIR`` of ``environ``, or else `data_directory` for ``platform`` (a `sys.platform`),
+    which reads the environment of the process. Raises `ValueError` for a key that isn't a single file name.
     """
     if key in {"", ".", ".."} or os.path.basename(key) != key or "\0" in key:
         raise ValueError(f"{key!r} is no file name")
@@ -43,14 +43,14 @@ def state_directory(key: str, environ: Mapping[str, str], platform: str = sys.pl
 
 
 def data_directory(platform: str = sys.platform) -> str:
-    """The directory of reconcile's data in the user's home."""
+    """Return the directory of reconcile's data in the user's home, by platformdirs."""
     module, system = _SYSTEMS.get(platform, ("unix", "Unix"))
-    known = getattr(import_module(f"platformdirs.{module}"), system)
-    return str(known("reconcile", appauthor=False).user_data_dir)
+    directories = getattr(import_module(f"platformdirs.{module}"), system)
+    return str(directories("reconcile", appauthor=False).user_data_dir)
 
 
 def advance(directory: str) -> None:
-    """Leave a new mark: what is written now isn't known to anybody. Raises `OSError`."""
+    """Write a new mark, which makes every generation that a process remembers outdated. Raises `OSError`."""
     fd = regular_descriptor(os.path.join(directory, GENERATION), _FLAGS)
     try:
         os.write(fd, os.urandom(_BYTES))
@@ -59,7 +59,7 @@ def advance(directory: str) -> None:
 
 
 def generation(directory: str) -> Generation | None:
-    """Return what is another value after every transaction; None where that can't be told."""
+    """Return a value that differs after every transaction; None if a file can't be read."""
     try:
         with open_regular(os.path.join(directory, GENERATION)) as file:
             mark = file.read()
@@ -68,8 +68,8 @@ def generation(directory: str) -> Generation | None:
         return None
 
 
-def mark_of(directory: str) -> bytes | None:
-    """Return the newest mark; None before the first one. Raises `OSError`."""
+def read_mark(directory: str) -> bytes | None:
+    """Return the newest mark, None if there is none yet. Raises `OSError`."""
     try:
         with open_regular(os.path.join(directory, GENERATION)) as file:
             return file.read()
@@ -78,7 +78,7 @@ def mark_of(directory: str) -> bytes | None:
 
 
 def _status(path: str) -> tuple[int, ...]:
-    """The status of a file; one that is empty is as good as none."""
+    """Return the stat fingerprint of a file; an empty file counts as missing."""
     try:
         status = os.stat(path)
     except FileNotFoundError:

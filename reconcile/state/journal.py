@@ -1,4 +1,4 @@
-"""The journal: what each run meant to do and did, step by step, written ahead."""
+"""The journal: the planned steps of each run and their results, written ahead of each change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from reconcile.model.baseline import AsideKind, AsideRecord, BaselineEntry, ConversationRecord, Intent, IntentKind
 from reconcile.state import baseline_table
-from reconcile.state.connection import as_json, encoded, encoding, select
+from reconcile.state.connection import as_json, encode_rows, encoded_rows, select
 from reconcile.state.schema import LIBRARY, state_errors, transaction
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ROOTS = "roots"
-"""In a step's record: once it is done, the conversation has no parent any more."""
+"""A key of a step's record: after the step, the conversation has no parent any more."""
 _ROOTED = """INSERT INTO parent SELECT conversation, NULL FROM step
     WHERE run = ? AND action = ?
     ON CONFLICT DO UPDATE SET parent = NULL"""
@@ -29,7 +29,7 @@ _RUNS = "SELECT id, checkout, command, started_ns, finished_ns, exit_code, summa
 
 
 class StepState(StrEnum):
-    """How far one action came. A run that was killed leaves `PLANNED` and `BEGUN` behind."""
+    """The state of a step. A run that was killed leaves steps that are `PLANNED` or `BEGUN`."""
 
     PLANNED = "planned"
     BEGUN = "begun"
@@ -39,7 +39,7 @@ class StepState(StrEnum):
 
 
 class Step(Struct, frozen=True):
-    """One action of a run. ``record`` is the action as JSON, the journal doesn't look inside."""
+    """One action of a run. ``record`` is the action as JSON."""
 
     action: str
     conversation: str
@@ -52,9 +52,9 @@ class Step(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """One run. ``finished_ns`` None: it still goes on, or was killed. ``summary``: the plan's, as JSON.
+    """One run. ``finished_ns`` is None if it still runs or was killed; ``summary`` is that of its plan, as JSON.
 
-    ``undoes`` is the run that it took back.
+    ``undoes`` is the run that it has undone.
     """
 
     id: str
@@ -68,7 +68,7 @@ class Run(Struct, frozen=True):
 
 
 class IntentChange(Struct, frozen=True):
-    """An intent that a run changed; `None`: there was, or is, none."""
+    """A change of an intent by a run; None means no intent."""
 
     conversation: str
     before: Intent | None
@@ -76,16 +76,16 @@ class IntentChange(Struct, frozen=True):
 
 
 class Mark(NamedTuple):
-    """A moment in the journal: the newest run, and the runs of the library that were open."""
+    """A moment in the journal: the newest run, and the open runs of the library."""
 
     newest: str
     open: tuple[str, ...]
 
 
 class Journal:
-    """The runs of one store. Every method is one transaction at most, and durable when it returns.
+    """The runs of one store. Every method is one transaction at most, durable when the method returns.
 
-    All raise `StateError`. Times are nanoseconds since the epoch and given by the caller.
+    All methods raise `StateError`. Times are in ns since the epoch; the caller reads the clock.
     """
 
     __slots__ = ("_connection", "_path", "_rooting")
@@ -93,95 +93,99 @@ class Journal:
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self._connection, self._path = connection, path
         self._rooting: dict[str, frozenset[str]] = {}
-        """Of the runs that are being carried out, the actions that leave a conversation without a parent."""
+        """For runs under way, the actions that leave a conversation without a parent."""
 
     def begin_run(
         self, checkout: int | None, command: str, now_ns: int, *, summary: str = "{}", undoes: str | None = None
     ) -> str:
-        """Open a run and return its id, ``20261121-233012-00``: time in UTC and a number within the second.
+        """Open a run and return its id, such as ``20261121-233012-00``: the time in UTC and a number in that second.
 
-        Ids ascend in the order of the runs, also where the clock was set back.
+        Ids ascend in the order of the runs, even if the clock was set back.
         """
         with transaction(self._connection, self._path):
             (newest,) = self._connection.execute("SELECT max(id) FROM run").fetchone()
             run = _next_id(newest, now_ns)
             row = (run, checkout, command, now_ns, None, None, summary, undoes)
-            self._connection.executemany("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", encoded([row]))
+            self._connection.executemany("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", encoded_rows([row]))
         return run
 
     def remember(self, run: str, before: Mapping[str, ConversationRecord]) -> None:
-        """Write down what is remembered of the conversations that a run concerns, before it changes any of it."""
+        """Record the baseline of the conversations that a run concerns, before the run changes it."""
         with transaction(self._connection, self._path):
             self._connection.executemany(
                 "INSERT INTO remembered VALUES (?, ?, ?)",
-                encoding((run, key, as_json(each)) for key, each in before.items()),
+                encode_rows((run, key, as_json(remembered)) for key, remembered in before.items()),
             )
 
     def remembered(self, run: str) -> dict[str, ConversationRecord]:
-        """Return what was remembered before a run."""
+        """Return the baseline of a run's conversations before the run."""
         sql = "SELECT conversation, content FROM remembered WHERE run = ?"
         with state_errors(self._path):
             rows = select(self._connection, sql, (run,))
         return {conversation: _remembered_from_json(content) for conversation, content in rows}
 
     def untouched(self, run: str) -> set[str]:
-        """Return the conversations of which a run has planned steps, and done none."""
+        """Return the conversations for which a run has planned steps and done none."""
         sql = "SELECT conversation FROM step WHERE run = ? GROUP BY conversation HAVING max(state = 'done') = 0"
         with state_errors(self._path):
             rows = select(self._connection, sql, (run,))
         return {conversation for (conversation,) in rows}
 
-    def unconcerned(self, run: str, conversations: Iterable[str]) -> None:
-        """A run has changed nothing of these after all, neither on disk nor of what is remembered."""
-        rows = encoded((run, conversation) for conversation in conversations)
+    def drop_remembered(self, run: str, conversations: Iterable[str]) -> None:
+        """Remove the recorded baseline of conversations that a run has not changed, on disk or in the state."""
+        rows = encoded_rows((run, conversation) for conversation in conversations)
         if rows:
             with transaction(self._connection, self._path):
                 sql = "DELETE FROM remembered WHERE run = ? AND conversation = ?"
                 self._connection.executemany(sql, rows)
 
     def concerned_since(self, run: str = "") -> dict[str, tuple[str, ...]]:
-        """Return, by conversation, the runs that changed something of it, oldest first: all, or those after one."""
+        """Return, by conversation, the runs that concerned it, oldest first: all, or those after one run."""
         sql = "SELECT conversation, run FROM remembered WHERE run > ? ORDER BY run"
-        found: dict[str, tuple[str, ...]] = {}
+        runs: dict[str, tuple[str, ...]] = {}
         with state_errors(self._path):
             for conversation, later in select(self._connection, sql, (run,)):
-                found[conversation] = (*found.get(conversation, ()), later)
-        return found
+                runs[conversation] = (*runs.get(conversation, ()), later)
+        return runs
 
     def decided_since(self, now_ns: int) -> frozenset[str]:
-        """Return the conversations of which a run that began later has decided what belongs in a workspace."""
+        """Return the conversations whose intents were changed by a run that began after this time."""
         sql = "SELECT conversation FROM intent_change JOIN run ON run.id = run WHERE started_ns > ?"
         with state_errors(self._path):
             return frozenset(row[0] for row in select(self._connection, sql, (now_ns,)))
 
     def record_intents(
-        self, run: str, checkout: int, fold: baseline_table.Fold, again: Mapping[str, ConversationRecord] | None = None
+        self,
+        run: str,
+        checkout: int,
+        update: baseline_table.BaselineUpdate,
+        restored: Mapping[str, ConversationRecord] | None = None,
     ) -> None:
-        """Write a plan's intents, asides and tombstones, ahead of its actions. Undo finds the old intents.
+        """Write a plan's intents, asides and tombstones before its actions, and record the old intents for undo.
 
-        ``again`` is what holds again, before anything else is written.
+        ``restored`` are baselines that are written back first.
         """
-        if fold.empty and not again:
+        if update.empty and not restored:
             return
         with transaction(self._connection, self._path):
-            baseline_table.put_back(self._connection, checkout, again or {})
-            if fold.intents:
-                before = baseline_table.load_intents(self._connection, checkout, fold.intents)
+            baseline_table.restore(self._connection, checkout, restored or {})
+            if update.intents:
+                before = baseline_table.load_intents(self._connection, checkout, update.intents)
                 (last,) = self._connection.execute(
                     "SELECT coalesce(max(seq), 0) FROM intent_change WHERE run = ?", (run,)
                 ).fetchone()
-                changed = [(key, before.get(key), now) for key, now in fold.intents.items() if before.get(key) != now]
+                changed = [(key, before.get(key), now) for key, now in update.intents.items() if before.get(key) != now]
                 self._connection.executemany(
                     "INSERT INTO intent_change VALUES (?, ?, ?, ?, ?)",
-                    encoded(
+                    encoded_rows(
                         (run, seq, key, _intent_to_json(old), _intent_to_json(new))
                         for seq, (key, old, new) in enumerate(changed, last + 1)
                     ),
                 )
-            baseline_table.save(self._connection, checkout, fold)
+            baseline_table.save(self._connection, checkout, update)
 
     def plan_steps(self, run: str, steps: Iterable[Step], now_ns: int) -> None:
-        """Write down what will be done, in order, after what the run has planned already."""
+        """Record planned steps, in order, after those that the run has planned before."""
         self._rooting.pop(run, None)
         with transaction(self._connection, self._path):
             (last,) = self._connection.execute(
@@ -189,30 +193,30 @@ class Journal:
             ).fetchone()
             self._connection.executemany(
                 "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, 'planned', NULL, ?)",
-                encoding(
+                encode_rows(
                     (run, seq, step.action, step.conversation, step.unit, step.kind, step.record, now_ns)
                     for seq, step in enumerate(steps, last + 1)
                 ),
             )
 
     def step_begun(self, run: str, actions: Iterable[str], now_ns: int) -> None:
-        """These actions are about to change files."""
+        """Record that these actions are about to change files."""
         self._mark(run, StepState.BEGUN, ((action, None) for action in actions), now_ns)
 
     def step_done(self, run: str, actions: Iterable[str], now_ns: int) -> None:
-        """These actions are done and flushed to disk; whose store's file says so by now is a root."""
+        """Record that these actions are done and flushed; those with the key `ROOTS` remove the parent."""
         self._mark(run, StepState.DONE, ((action, None) for action in actions), now_ns)
 
     def step_failed(self, run: str, messages: Mapping[str, str], now_ns: int) -> None:
-        """These actions failed; each with what to tell the user."""
+        """Record that these actions failed, each with a message for the user."""
         self._mark(run, StepState.FAILED, messages.items(), now_ns)
 
     def step_skipped(self, run: str, messages: Mapping[str, str], now_ns: int) -> None:
-        """These actions weren't tried; each with the reason."""
+        """Record that these actions were skipped, each with the reason."""
         self._mark(run, StepState.SKIPPED, messages.items(), now_ns)
 
     def finish_run(self, run: str, exit_code: int, now_ns: int) -> None:
-        """The run has ended, whatever came of it."""
+        """Record the end of a run."""
         self._rooting.pop(run, None)
         with transaction(self._connection, self._path):
             self._connection.execute(
@@ -220,23 +224,23 @@ class Journal:
             )
 
     def open_runs(self) -> tuple[Run, ...]:
-        """Runs that never finished, oldest first: killed, for who holds reconcile's own lock."""
+        """Return the runs that are not finished, oldest first. For the holder of the run lock, they were killed."""
         return self._runs(f"{_RUNS} WHERE finished_ns IS NULL ORDER BY id")
 
     def is_open(self, run: str) -> bool:
-        """Tell whether a run hasn't finished."""
+        """Tell whether a run is not finished."""
         with state_errors(self._path):
             return bool(select(self._connection, "SELECT 1 FROM run WHERE id = ? AND finished_ns IS NULL", (run,)))
 
     def mark(self) -> Mark:
-        """Return this moment."""
+        """Return the present moment of the journal."""
         sql = "SELECT id FROM run WHERE finished_ns IS NULL AND command = ? ORDER BY id"
         with state_errors(self._path):
             (newest,) = self._connection.execute("SELECT coalesce(max(id), '') FROM run").fetchone()
             return Mark(newest, tuple(row[0] for row in select(self._connection, sql, (LIBRARY,))))
 
     def written_since(self, mark: Mark) -> frozenset[str]:
-        """Return the conversations that runs of the library were about at that moment, or have been since."""
+        """Return the conversations of the library's runs that were open at that moment or began later."""
         places = ", ".join("?" * len(mark.open))
         sql = f"""SELECT DISTINCT conversation FROM run JOIN step ON step.run = run.id
             WHERE run.id > ? AND command = ? UNION SELECT conversation FROM step WHERE run IN ({places})"""  # noqa: S608
@@ -244,11 +248,11 @@ class Journal:
             return frozenset(row[0] for row in select(self._connection, sql, (mark.newest, LIBRARY, *mark.open)))
 
     def runs(self) -> tuple[Run, ...]:
-        """All runs, newest first."""
+        """Return all runs, newest first."""
         return self._runs(f"{_RUNS} ORDER BY id DESC")
 
     def steps(self, run: str) -> tuple[Step, ...]:
-        """The steps of a run, in order."""
+        """Return the steps of a run, in order."""
         sql = """SELECT action, conversation, unit, kind, record, state, message, at_ns
             FROM step WHERE run = ? ORDER BY seq"""
         with state_errors(self._path):
@@ -256,7 +260,7 @@ class Journal:
         return tuple(Step(row[0], row[1], row[2], row[3], row[4], StepState(row[5]), row[6], row[7]) for row in rows)
 
     def intent_changes(self, run: str) -> tuple[IntentChange, ...]:
-        """The intents that a run changed, in order."""
+        """Return the intents that a run changed, in order."""
         sql = "SELECT conversation, before, after FROM intent_change WHERE run = ? ORDER BY seq"
         with state_errors(self._path):
             rows = select(self._connection, sql, (run,))
@@ -272,10 +276,10 @@ class Journal:
             with transaction(self._connection, self._path):
                 self._connection.executemany(
                     "UPDATE step SET state = ?, message = ?, at_ns = ? WHERE run = ? AND action = ?",
-                    encoded(rows),
+                    encoded_rows(rows),
                 )
                 if state is StepState.DONE:
-                    rooted = encoded((run, row[4]) for row in rows if row[4] in self._actions_rooting(run))
+                    rooted = encoded_rows((run, row[4]) for row in rows if row[4] in self._actions_rooting(run))
                     if rooted:
                         self._connection.executemany(_ROOTED, rooted)
                         sql = "SELECT DISTINCT conversation FROM step WHERE run = ?"
@@ -284,15 +288,15 @@ class Journal:
                         )
 
     def _actions_rooting(self, run: str) -> frozenset[str]:
-        """Look through the steps of a run once: nearly none is of that kind."""
+        """Return the actions of a run with the key `ROOTS`; they are read once, as there are few."""
         if run not in self._rooting:
-            found = select(self._connection, _ROOTING, (run, f'"{ROOTS}":', f"$.{ROOTS}"))
-            self._rooting[run] = frozenset(action for (action,) in found)
+            rows = select(self._connection, _ROOTING, (run, f'"{ROOTS}":', f"$.{ROOTS}"))
+            self._rooting[run] = frozenset(action for (action,) in rows)
         return self._rooting[run]
 
 
 def _next_id(newest: str | None, now_ns: int) -> str:
-    """The id of a run at this time, or the next free one after ``newest`` if that isn't later."""
+    """Return the id of a run at this time, or the next one after ``newest`` if the time isn't later."""
     first = f"{datetime.fromtimestamp(now_ns // 10**9, UTC).strftime(_STAMP)}-00"
     if newest is None or newest < first:
         return first
@@ -308,17 +312,17 @@ def _intent_to_json(intent: Intent | None) -> str | None:
 
 
 def _remembered_from_json(text: str) -> ConversationRecord:
-    found = json.loads(text)
-    agreed, intent = found["agreed"], found["intent"]
+    fields = json.loads(text)
+    agreed, intent = fields["agreed"], fields["intent"]
     return ConversationRecord(
         agreed=None if agreed is None else BaselineEntry(**agreed),
         intent=None if intent is None else _intent_of(intent),
-        parent=found["parent"],
-        parent_known=found["parent_known"],
-        tombstone=frozenset(found["tombstone"]),
+        parent=fields["parent"],
+        parent_known=fields["parent_known"],
+        tombstone=frozenset(fields["tombstone"]),
         asides={
-            unit: AsideRecord(AsideKind(each["kind"]), each["store"], each["workspace"])
-            for unit, each in found["asides"].items()
+            unit: AsideRecord(AsideKind(aside["kind"]), aside["store"], aside["workspace"])
+            for unit, aside in fields["asides"].items()
         },
     )
 

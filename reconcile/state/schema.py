@@ -1,4 +1,4 @@
-"""The state's tables, their versions, its transactions and its errors (docs/safety.md#the-state)."""
+"""The tables of the state, their migrations, transactions and errors (docs/safety.md#the-state)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING
 
-from reconcile.state.connection import Live, StateError
+from reconcile.state.connection import LiveConnection, StateError
 from reconcile.state.directory import advance
 from reconcile.state.local_list import has_revoked, write_after, write_ahead
 
@@ -135,12 +135,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "UPDATE local_list SET number = number + (SELECT count(*) FROM intent WHERE kind = 'removed')",
     ),
 )
-"""Entry n brings a database from version n to n + 1. An entry that was released is never changed."""
+"""Entry n migrates a database from version n to n + 1. A released entry never changes."""
 
 VERSION = len(MIGRATIONS)
 
 LIBRARY = "library"
-"""The command of runs that hold the lock of one conversation for as long as they last, and not the store's."""
+"""The command of runs that hold the lock of one conversation as long as they last, and not the run lock."""
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -148,13 +148,13 @@ _NO_ROOM = "see to permissions and free space there, or set RECONCILE_STATE_DIR 
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether SQLite says that the file itself is broken."""
+    """Tell whether an error of SQLite means that the file is damaged."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
 @contextlib.contextmanager
 def state_errors(path: str) -> Iterator[None]:
-    """Turn SQLite's errors into `StateError`, which names the file and what to do."""
+    """Turn SQLite's errors into a `StateError` with the path and a hint."""
     try:
         yield
     except sqlite3.Error as error:
@@ -172,26 +172,26 @@ def state_errors(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
-    """All of the block's changes or none, durable at its end; within another one, at the end of that.
+    """Write all changes of the block or none; they are durable at its end. Raises `StateError`.
 
-    Raises `StateError`.
+    A block within another transaction is a part of that one.
     """
-    within = connection.in_transaction
-    if within:
+    is_nested = connection.in_transaction
+    if is_nested:
         yield
         return
     with state_errors(path):
-        if isinstance(connection, Live):
-            connection.demand_place()
+        if isinstance(connection, LiveConnection):
+            connection.check_path()
         connection.execute("BEGIN IMMEDIATE")
         before, directory, listed = connection.total_changes, os.path.dirname(path), False
         try:
             yield
-            if connection.total_changes != before and directory:  # one in memory has none
-                listed = _tell(connection, directory)
+            if connection.total_changes != before and directory:  # a state in memory has no directory
+                listed = _publish_change(connection, directory)
             connection.execute("COMMIT")
         except BaseException:
-            # A full disk may have rolled back already.
+            # After an error such as a full disk, SQLite may have rolled back already.
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             if listed:
@@ -201,8 +201,8 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
             write_after(connection, directory)
 
 
-def _tell(connection: sqlite3.Connection, directory: str) -> bool:
-    """Have everybody know that the state is another one; return whether it is about what is private."""
+def _publish_change(connection: sqlite3.Connection, directory: str) -> bool:
+    """Advance the generation, and write the list of private conversations if it changed; tell whether it did."""
     try:
         advance(directory)
         return write_ahead(connection, directory)
@@ -211,18 +211,18 @@ def _tell(connection: sqlite3.Connection, directory: str) -> bool:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The version of the schema that a database has, 0: none."""
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(found)
+    """Return the schema version of a database, 0 if it has no schema."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
 
 
 def migrate(connection: sqlite3.Connection, path: str, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
-    """Bring a database to the newest version, in one transaction. Raises `StateError`."""
+    """Migrate a database to the newest version, in one transaction. Raises `StateError`."""
     with state_errors(path):
         if version_of(connection) >= len(migrations):
             return
     with transaction(connection, path):
-        # Looked at again: another process may have done it while this one waited.
+        # The version is read again: another process may have migrated while this one waited.
         for migration in migrations[version_of(connection) :]:
             for statement in migration:
                 connection.execute(statement)

@@ -1,7 +1,7 @@
-"""The vault: every version that was overwritten or removed, kept by content (docs/design/run.md#rule-50).
+"""The vault: every version that was overwritten or removed, stored by its digest (docs/design/run.md#rule-50).
 
-``<state dir>/vault/objects/ab/<blake2b-256>``: named by a cryptographic digest, verified on reading, 0600.
-Which version of which conversation an object is, the database says: `Versions` (docs/concepts.md#what-is-remembered).
+An object is the file ``<state dir>/vault/objects/ab/<blake2b-256>``, 0600, verified when it is read. `Versions`, in the
+database, maps objects to the versions of conversations (docs/concepts.md#what-is-remembered).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconcile.fs.paths import regular_descriptor
 from reconcile.fs.posix import O_NOFOLLOW, process_lives
 from reconcile.fs.private_files import create_private_file, make_private_directory, write_all
 from reconcile.model.snapshot import EXTRA, Side
-from reconcile.state.connection import encoded, select
+from reconcile.state.connection import encoded_rows, select
 from reconcile.state.schema import state_errors, transaction
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ _numbers = itertools.count()
 
 
 class VaultError(ReconcileError):
-    """An object is missing or is not what its name says."""
+    """An object is missing, or its content doesn't have the digest of its name."""
 
 
 class VaultObject(Struct, frozen=True):
-    """Content in the vault: its name there, its hexadecimal xxh3_128 (`model.snapshot.Digest`), its bytes."""
+    """An object of the vault: its name, its hexadecimal xxh3_128 (`model.snapshot.Digest`), its size in bytes."""
 
     digest: str
     xxh3: str
@@ -51,9 +51,9 @@ class VaultObject(Struct, frozen=True):
 
 
 class Vault:
-    """The content store below one state directory; nothing is made before the first put.
+    """The objects below one state directory; the directory is made with the first object.
 
-    Several processes may put at the same time. What was put is durable after `flush`, not before.
+    Several processes may store objects at the same time. An object is durable after `flush`, not before.
     """
 
     __slots__ = ("_durability", "_objects", "_pending", "_shards", "_verified")
@@ -63,13 +63,13 @@ class Vault:
         self._durability = durability or Durability()
         self._pending: dict[str, None] = {}
         self._shards: set[str] = set()
-        """Directories of objects that were flushed."""
+        """The directories whose names were flushed."""
         self._verified: set[str] = set()
 
     def put_file(self, source: str | int) -> VaultObject:
-        """Keep a regular file, given by path or by a descriptor, which is read from its start and left open.
+        """Store a regular file, given by its path, or by a descriptor, which is read from the start and stays open.
 
-        The returned digests are of the bytes that were kept, whatever happens to the file meanwhile.
+        The returned digests are those of the stored bytes, even if the file changes meanwhile.
         A symbolic link is not followed (ELOOP). Raises `OSError`.
         """
         if isinstance(source, int):
@@ -82,13 +82,13 @@ class Vault:
             os.close(fd)
 
     def put_bytes(self, content: bytes) -> VaultObject:
-        """Keep these bytes (the target of a link, an edited file). Raises `OSError`."""
+        """Store these bytes (the target of a link, an edited file). Raises `OSError`."""
         return self._put(iter((content,)))
 
     def flush(self) -> None:
-        """Make all that was put since the last flush durable; before anything is overwritten or removed.
+        """Make all objects since the last flush durable; this comes before any file is overwritten or removed.
 
-        Raises `OSError`; everything is then flushed again by the next call.
+        Raises `OSError`: the next call then flushes all of them again.
         """
         if not self._pending:
             return
@@ -98,21 +98,21 @@ class Vault:
             os.path.dirname(self._objects),
             os.path.dirname(os.path.dirname(self._objects)),
         ]
-        # A shard that was flushed here before has its name on the disk, and so has all that it lies in.
+        # If a directory was flushed before, its own name and those of its parents are on the disk.
         new = above if shards - self._shards else []
         self._durability.flush_all(list(self._pending), [*sorted(shards), *new])
         self._shards |= shards
         self._pending.clear()
-        self._verified.clear()  # or it grows for as long as a watcher lives
+        self._verified.clear()  # otherwise it would grow as long as a watcher runs
 
     def path(self, digest: str) -> str:
-        """Where the object of this digest lies, or would."""
+        """Return the path of the object with this digest, which need not exist."""
         return os.path.join(self._objects, digest[:2], digest)
 
     def open(self, digest: str) -> BinaryIO:
-        """The verified object, open for reading from its start; the caller closes it.
+        """Open an object for reading and verify it. The caller closes it.
 
-        Raises `VaultError` where it is missing or damaged.
+        Raises `VaultError` if it is missing or damaged.
         """
         path = self.path(digest)
         try:
@@ -122,30 +122,30 @@ class Vault:
         except OSError as error:
             raise VaultError(f"{path}: could not be read: {error.strerror}", hint=_HINT) from error
         file = os.fdopen(fd, "rb")
-        found = _blake2b(fd)
-        if found != digest:
+        actual = _blake2b(fd)
+        if actual != digest:
             file.close()
-            raise VaultError(f"{path}: damaged, found content with the digest {found}", hint=_HINT)
+            raise VaultError(f"{path}: damaged, found content with the digest {actual}", hint=_HINT)
         os.lseek(fd, 0, os.SEEK_SET)
         return file
 
     def read(self, digest: str) -> bytes:
-        """The verified content, at once. Raises `VaultError` as `open` does."""
+        """Return the verified content. Raises `VaultError` as `open` does."""
         with self.open(digest) as file:
             return file.read()
 
     def objects(self) -> dict[str, tuple[int, int]]:
-        """Bytes of every object, and when it was stored (ns), by digest. Raises `OSError`."""
-        found = {}
+        """Return the size in bytes and the time (ns) of every object, by digest. Raises `OSError`."""
+        objects = {}
         for shard in self._listed(self._objects):
             for digest in self._listed(os.path.join(self._objects, shard)):
                 with contextlib.suppress(FileNotFoundError):
                     status = os.stat(self.path(digest))
-                    found[digest] = (status.st_size, status.st_mtime_ns)
-        return found
+                    objects[digest] = (status.st_size, status.st_mtime_ns)
+        return objects
 
     def remove(self, digest: str) -> bool:
-        """Take an object out for good (``vault --purge``), and say whether it was there. Raises `OSError`."""
+        """Remove an object permanently (``vault --purge``); return False if it is missing. Raises `OSError`."""
         try:
             os.unlink(self.path(digest))
         except FileNotFoundError:
@@ -155,7 +155,7 @@ class Vault:
         return True
 
     def clean(self) -> None:
-        """Remove what killed processes left half written. Raises `OSError`."""
+        """Remove the temporary files of killed processes. Raises `OSError`."""
         for name in _names(self._objects):
             pid = name.removeprefix(_TEMPORARY).partition("-")[0]
             if name.startswith(_TEMPORARY) and pid.isdecimal() and not process_lives(int(pid)):
@@ -166,8 +166,8 @@ class Vault:
         return [name for name in _names(directory) if not name.startswith(".")]
 
     def _put(self, chunks: Iterator[bytes]) -> VaultObject:
-        """Hash and write in one pass under a temporary name, then give it its name."""
-        from xxhash import xxh3_128  # here: most commands keep nothing
+        """Hash and write in one pass under a temporary name, then rename."""
+        from xxhash import xxh3_128  # here: most commands store no object
 
         make_private_directory(self._objects)
         temporary = os.path.join(self._objects, f"{_TEMPORARY}{os.getpid()}-{next(_numbers)}")
@@ -181,30 +181,30 @@ class Vault:
                     size += len(chunk)
                     try:
                         write_all(fd, chunk)
-                    except OSError as error:  # a full disk: which one is it?
+                    except OSError as error:  # a full disk: the message needs the path
                         error.filename = self._objects
                         raise
             finally:
                 os.close(fd)
             kept = VaultObject(strong.hexdigest(), fast.hexdigest(), size)
-            self._settle(temporary, kept)
+            self._rename(temporary, kept)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
         return kept
 
-    def _settle(self, temporary: str, kept: VaultObject) -> None:
-        """Give new content its name. An object that is there stays, if it still is what its name says."""
+    def _rename(self, temporary: str, kept: VaultObject) -> None:
+        """Rename new content to its digest. An existing object stays if its content has that digest."""
         path = self.path(kept.digest)
-        # One that another process put may not be flushed yet either, so it is flushed in both cases.
+        # An existing object is flushed, too: the process that stored it may not have flushed it yet.
         self._pending[path] = None
-        if not (os.path.exists(path) if path in self._verified else self._whole(path, kept)):
+        if not (os.path.exists(path) if path in self._verified else self._is_intact(path, kept)):
             make_private_directory(os.path.dirname(path))
             os.replace(temporary, path)
         self._verified.add(path)
 
-    def _whole(self, path: str, kept: VaultObject) -> bool:
-        """Read an existing object, once until it is flushed: relying on a damaged one would lose these bytes."""
+    def _is_intact(self, path: str, kept: VaultObject) -> bool:
+        """Verify an existing object, once until the next flush: keeping a damaged one would lose these bytes."""
         try:
             fd = regular_descriptor(path, os.O_RDONLY | O_NOFOLLOW)
         except OSError:
@@ -233,7 +233,7 @@ def _names(directory: str) -> list[str]:
 
 
 class VersionKind(StrEnum):
-    """What was kept: a file's content, or the target of a symbolic link."""
+    """The kind of a version: the content of a file, or the target of a symbolic link."""
 
     FILE = "file"
     LINK = "link"
@@ -242,8 +242,8 @@ class VersionKind(StrEnum):
 class Version(Struct, frozen=True):
     """One file of one unit as it was before a run overwrote or removed it.
 
-    ``digest`` is its name in the vault, ``xxh3`` what the scan knows it by, ``size`` in bytes, ``file`` the
-    name in its copy, ``path`` the copy's file below the side, ``why`` a reason of the plan's.
+    ``digest`` is its name in the vault, ``xxh3`` the digest of the scan, ``size`` its bytes. ``file`` is its name below
+    the copy, ``path`` its path below the side, ``why`` a reason of the plan.
     """
 
     digest: str
@@ -261,12 +261,12 @@ class Version(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What `reconcile show` and `restore` know it by; a version that no run has kept, by its digest."""
+        """The name for `reconcile show` and `restore`; it is the digest if no run has stored the version."""
         return self.digest if self.run is None else f"{self.conversation}@{self.run}:{self.unit.removeprefix(EXTRA)}"
 
 
 class Versions:
-    """The versions kept for one store. All methods raise `StateError`."""
+    """The versions of one store, in the database. All methods raise `StateError`."""
 
     __slots__ = ("_connection", "_path")
 
@@ -274,8 +274,8 @@ class Versions:
         self._connection, self._path = connection, path
 
     def add(self, versions: Iterable[Version]) -> None:
-        """Note what was put into the vault, in one transaction, after `Vault.flush`."""
-        rows = encoded(map(astuple, versions))
+        """Record versions in one transaction; their objects are durable by `Vault.flush`."""
+        rows = encoded_rows(map(astuple, versions))
         if rows:
             with transaction(self._connection, self._path):
                 marks = ", ".join("?" * len(Version.__struct_fields__))
@@ -283,42 +283,42 @@ class Versions:
                 self._connection.executemany(sql, rows)
 
     def has(self, xxh3: Digest, conversation: str, unit: str) -> bool:
-        """Whether a file of this content is kept for this unit already."""
+        """Tell whether the unit has a version with this content."""
         sql = "SELECT 1 FROM version WHERE conversation = ? AND unit = ? AND xxh3 = ? LIMIT 1"
         with state_errors(self._path):
             return bool(select(self._connection, sql, (conversation, unit, xxh3)))
 
     def of_conversation(self, conversation: str) -> tuple[Version, ...]:
-        """Every version of a conversation, oldest first."""
-        return self._found("conversation = ?", conversation)
+        """Return every version of a conversation, oldest first."""
+        return self._select("conversation = ?", conversation)
 
     def of_run(self, run: str) -> tuple[Version, ...]:
-        """What one run kept, in order."""
-        return self._found("run = ?", run)
+        """Return the versions that a run has stored, in order."""
+        return self._select("run = ?", run)
 
     def with_digest(self, prefix: str) -> tuple[Version, ...]:
-        """Every version whose digest in the vault, or in the scan, begins so; oldest first."""
+        """Return every version whose digest, of the vault or of the scan, has this prefix; oldest first."""
         where = "substr(digest, 1, length(?)) = ? OR substr(xxh3, 1, length(?)) = ?"
-        return self._found(where, prefix, prefix, prefix, prefix)
+        return self._select(where, prefix, prefix, prefix, prefix)
 
     def conversations(self) -> tuple[str, ...]:
-        """Every conversation that a version is kept of."""
+        """Return every conversation that has a version."""
         with state_errors(self._path):
             rows = select(self._connection, "SELECT DISTINCT conversation FROM version WHERE conversation <> ''")
         return tuple(row[0] for row in rows)
 
     def all(self) -> tuple[Version, ...]:
-        """Every version, oldest first."""
-        return self._found("1")
+        """Return every version, oldest first."""
+        return self._select("1")
 
     def forget(self, digest: str) -> None:
-        """Take a purged object out of the index."""
+        """Remove the versions of a purged object."""
         with transaction(self._connection, self._path):
             self._connection.execute("DELETE FROM version WHERE digest = ?", (digest,))
 
-    def _found(self, condition: str, *values: str) -> tuple[Version, ...]:
+    def _select(self, condition: str, *values: str) -> tuple[Version, ...]:
         sql = f"SELECT {_COLUMNS} FROM version WHERE {condition} ORDER BY id"  # noqa: S608 - no values in it
         with state_errors(self._path):
             rows = select(self._connection, sql, values)
-        # The columns are Version's fields, in their order.
+        # The columns are the fields of `Version`, in the same order.
         return tuple(replace(Version(*row), side=Side(row[6]), kind=VersionKind(row[11])) for row in rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconcile.engine.concurrent_writes import Others
-from reconcile.state.database import Fold, State
+from reconcile.state.database import BaselineUpdate, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,19 +25,19 @@ def states(tmp_path: Path) -> Iterator[tuple[State, State]]:
         yield mine, theirs
 
 
-def noted(*conversations: str, parent: str | None = None) -> Fold:
-    return Fold(parents=dict.fromkeys(conversations, parent))
+def noted(*conversations: str, parent: str | None = None) -> BaselineUpdate:
+    return BaselineUpdate(parents=dict.fromkeys(conversations, parent))
 
 
 def test_what_others_wrote_is_told_once(states: tuple[State, State]) -> None:
     mine, theirs = states
     others = Others(mine, 1, most=2)
-    theirs.save_fold(2, noted(A))
+    theirs.save_update(2, noted(A))
     others.begin()
     assert others.changed() == frozenset()
     others.end()
-    theirs.save_fold(2, noted(B))
-    theirs.save_fold(2, noted(C))
+    theirs.save_update(2, noted(B))
+    theirs.save_update(2, noted(C))
     theirs.set_meta("what", "is said of no conversation")
     assert others.changed() == frozenset([B, C])
     others.end()
@@ -48,9 +48,9 @@ def test_own_writes_are_none_of_others(states: tuple[State, State]) -> None:
     mine, theirs = states
     others = Others(mine, 1, most=2)
     others.begin()
-    mine.save_fold(1, noted(A))
+    mine.save_update(1, noted(A))
     others.end()
-    theirs.save_fold(2, noted(B))
+    theirs.save_update(2, noted(B))
     assert others.changed() == frozenset([B])
 
 
@@ -58,20 +58,20 @@ def test_what_is_written_in_the_middle_of_a_pass_is_told_with_its_own(states: tu
     mine, theirs = states
     others = Others(mine, 1, most=2)
     others.begin()
-    mine.save_fold(1, noted(A))
-    theirs.save_fold(2, noted(B))
+    mine.save_update(1, noted(A))
+    theirs.save_update(2, noted(B))
     others.end()
     assert others.changed() == frozenset([A, B])
 
 
 def test_the_same_once_more_is_no_change(states: tuple[State, State]) -> None:
     mine, theirs = states
-    theirs.save_fold(2, noted(A))
+    theirs.save_update(2, noted(A))
     others = Others(mine, 1, most=2)
     others.begin()
-    theirs.save_fold(2, noted(A))
+    theirs.save_update(2, noted(A))
     assert others.changed() == frozenset()
-    theirs.save_fold(2, noted(A, parent=B))
+    theirs.save_update(2, noted(A, parent=B))
     assert others.changed() == frozenset([A])
 
 
@@ -79,7 +79,7 @@ def test_too_many_are_not_told_one_by_one(states: tuple[State, State]) -> None:
     mine, theirs = states
     others = Others(mine, 1, most=2)
     others.begin()
-    theirs.save_fold(2, noted(A, B, C))
+    theirs.save_update(2, noted(A, B, C))
     assert others.changed() is None
 
 
@@ -92,7 +92,7 @@ def test_who_is_at_work_in_this_checkout_may_have_changed_anything(states: tuple
     theirs.journal.begin_run(1, "reconcile", 0)
     assert others.changed() is None
     others.begin()
-    theirs.save_fold(1, Fold(layout="flat"))
+    theirs.save_update(1, BaselineUpdate(layout="flat"))
     assert others.changed() is None
     others.begin()
     theirs.forget_checkout(1)

@@ -80,7 +80,7 @@ def test_a_run_that_goes_on_is_not_called_interrupted(world: World, workspace: W
     with workspace.create_conversation(title="Open") as new, opened(world) as session:
         new.flush()
         run = session.state.journal.runs()[0].id
-        with session.state.together():
+        with session.state.transaction():
             session.state.journal._connection.execute("UPDATE run SET finished_ns = NULL WHERE id = ?", (run,))
         check(world)
         assert world.run("--workspace", world.project).exit_code == 0

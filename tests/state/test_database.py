@@ -30,8 +30,8 @@ from reconcile.model.baseline import (
     Verb,
 )
 from reconcile.model.snapshot import METADATA, STREAM, Side
-from reconcile.state.baseline_table import FEW
-from reconcile.state.database import Checkout, Conflict, Fold, State, StateError
+from reconcile.state.baseline_table import MAX_NAMES
+from reconcile.state.database import BaselineUpdate, Checkout, Conflict, State, StateError
 from reconcile.state.database_file import connect_to_file_alone
 from reconcile.state.directory import generation, state_directory
 from reconcile.state.journal import IntentChange, Step, StepState
@@ -298,7 +298,7 @@ def test_reading_makes_nothing(tmp_path: Path) -> None:
 
 
 def test_reading_beside_a_writer_sees_its_log_and_leaves_no_trace(place: Path, state: State, here: int) -> None:
-    state.save_fold(here, Fold(agreed={"2": AGREED}))
+    state.save_update(here, BaselineUpdate(agreed={"2": AGREED}))
     assert (place / "state.sqlite-wal").stat().st_size > 0
     before = tree(place)
     with State.open(str(place), readonly=True) as reading:
@@ -484,7 +484,7 @@ def test_processes_that_find_it_damaged_at_the_same_time_make_one_new_one(place:
 
 
 def test_a_checkout_is_a_path_and_an_inode(state: State, here: int) -> None:
-    state.save_fold(here, Fold(agreed={"2": AGREED}, layout="nested"))
+    state.save_update(here, BaselineUpdate(agreed={"2": AGREED}, layout="nested"))
     assert state.checkout("/home/me/project", "8:100", NOW + 5) == here
     new = state.checkout("/home/me/project", "8:101", NOW + DAY)
     other = state.checkout("/home/me/worktree", "8:100", NOW + 2 * DAY)
@@ -504,9 +504,9 @@ def test_last_seen_is_written_once_a_day(state: State, here: int) -> None:
 
 def test_a_forgotten_checkout_takes_its_rows_along(state: State, here: int) -> None:
     run = state.journal.begin_run(here, "run", NOW)
-    state.save_fold(
+    state.save_update(
         here,
-        Fold(agreed={"2": AGREED}, intents={"2": PROJECTED, "3": LOCAL}, history={("2", "stream"): ("a",)}),
+        BaselineUpdate(agreed={"2": AGREED}, intents={"2": PROJECTED, "3": LOCAL}, history={("2", "stream"): ("a",)}),
     )
     state.forget_checkout(here)
     assert state.checkouts() == ()
@@ -519,7 +519,7 @@ def test_a_forgotten_checkout_takes_its_rows_along(state: State, here: int) -> N
 
 def test_everything_comes_back(place: Path, state: State, here: int) -> None:
     odd = os.fsdecode(b"caf\xe9")  # a name that is no UTF-8
-    fold = Fold(
+    fold = BaselineUpdate(
         agreed={"2": AGREED, odd: BaselineEntry({f"extra:{odd}": "d"}, None, None, "1", f"1/conversations/{odd}")},
         history={("2", "stream"): ("a", "b+c"), (odd, f"extra:{odd}"): ("d",)},
         parents={"2": "1", "1": None, odd: "1"},
@@ -532,7 +532,7 @@ def test_everything_comes_back(place: Path, state: State, here: int) -> None:
         store_identity="8:55",
         layout="nested",
     )  # fmt: skip
-    state.save_fold(here, fold)
+    state.save_update(here, fold)
     expected = Baseline(
         checkout_known=True,
         layout="nested",
@@ -555,9 +555,9 @@ def test_everything_comes_back(place: Path, state: State, here: int) -> None:
 
 def test_changes_replace_and_none_takes_out(state: State, here: int) -> None:
     aside = AsideRecord(AsideKind.BEHIND, None, "w")
-    state.save_fold(
+    state.save_update(
         here,
-        Fold(
+        BaselineUpdate(
             agreed={"1": AGREED, "2": AGREED}, intents={"1": PROJECTED, "2": PROJECTED}, parents={"1": "2"},
             asides={("1", "stream"): aside, ("2", "stream"): aside},
             tombstones={"8": ["a"], "9": ["a"]}, layout="nested",
@@ -565,9 +565,9 @@ def test_changes_replace_and_none_takes_out(state: State, here: int) -> None:
     )  # fmt: skip
     changed = BaselineEntry({"metadata": "m2", "stream": "b1+e1"}, None, None, "9", "elsewhere")
     kept = AsideRecord(AsideKind.KEPT, "s", "w2")
-    state.save_fold(
+    state.save_update(
         here,
-        Fold(
+        BaselineUpdate(
             agreed={"1": changed, "2": None}, intents={"1": REMOVED, "2": None}, parents={"1": None},
             asides={("1", "stream"): kept, ("2", "stream"): None}, tombstones={"8": ["b"], "9": None},
         ),
@@ -584,11 +584,11 @@ def test_changes_replace_and_none_takes_out(state: State, here: int) -> None:
 def test_local_holds_in_every_checkout_until_it_ends(state: State, here: int) -> None:
     there = state.checkout("/other", "8:7", NOW)
     assert there is not None
-    state.save_fold(there, Fold(intents={"1": REMOVED}))
-    state.save_fold(here, Fold(intents={"1": PROJECTED}))
-    state.save_fold(here, Fold(intents={"1": LOCAL}))
+    state.save_update(there, BaselineUpdate(intents={"1": REMOVED}))
+    state.save_update(here, BaselineUpdate(intents={"1": PROJECTED}))
+    state.save_update(here, BaselineUpdate(intents={"1": LOCAL}))
     assert state.load(here).intents == state.load(there).intents == {"1": LOCAL}
-    state.save_fold(here, Fold(intents={"1": PROJECTED}))
+    state.save_update(here, BaselineUpdate(intents={"1": PROJECTED}))
     assert state.load(here).intents == {"1": PROJECTED}
     assert state.load(there).intents == {"1": REMOVED}
 
@@ -607,9 +607,9 @@ def test_local_holds_in_every_checkout_until_it_ends(state: State, here: int) ->
 def test_history_has_each_digest_once_the_newest_last(
     state: State, here: int, added: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    state.save_fold(here, Fold(history={("1", "stream"): ("a",), ("1", "metadata"): ("z",)}))
-    state.save_fold(here, Fold(history={("1", "stream"): ("b",)}))
-    state.save_fold(here, Fold(history={("1", "stream"): added}))
+    state.save_update(here, BaselineUpdate(history={("1", "stream"): ("a",), ("1", "metadata"): ("z",)}))
+    state.save_update(here, BaselineUpdate(history={("1", "stream"): ("b",)}))
+    state.save_update(here, BaselineUpdate(history={("1", "stream"): added}))
     assert state.load(here).history == {("1", "stream"): expected, ("1", "metadata"): ("z",)}
 
 
@@ -619,42 +619,42 @@ def test_a_store_that_was_lost_is_lost_for_every_checkout_that_has_agreed_on_wha
     others = {name: state.checkout(f"/home/me/{name}", "8:1", NOW) for name in ("second", "empty", "buried", "new")}
     for name, other in others.items():
         assert other is not None
-        state.save_fold(other, Fold(store_identity=None if name == "new" else "8:55"))
+        state.save_update(other, BaselineUpdate(store_identity=None if name == "new" else "8:55"))
         if name != "empty":
-            state.save_fold(other, Fold(agreed={"7" if name == "buried" else "2": AGREED}))
-    state.save_fold(here, Fold(agreed={"3": AGREED}, tombstones={"7": ["x"]}, store_identity="8:55"))
+            state.save_update(other, BaselineUpdate(agreed={"7" if name == "buried" else "2": AGREED}))
+    state.save_update(here, BaselineUpdate(agreed={"3": AGREED}, tombstones={"7": ["x"]}, store_identity="8:55"))
 
     def known() -> dict[str, str | None]:
         return {name: state.load(other).store_identity for name, other in (*others.items(), ("own", here))}
 
     before = {"second": "8:55", "empty": "8:55", "buried": "8:55", "new": None, "own": "8:55"}
-    state.save_fold(here, Fold(brought=["3", "4"]))
+    state.save_update(here, BaselineUpdate(brought=["3", "4"]))
     assert known() == before, "no other has agreed on those"
-    state.save_fold(here, Fold(brought=["2"]))
+    state.save_update(here, BaselineUpdate(brought=["2"]))
     assert known() == before | {"second": LOST}
-    state.save_fold(others["second"], Fold(store_identity="8:56"))  # type: ignore[arg-type]
-    state.save_fold(here, Fold(store_lost=True, store_identity=LOST))
+    state.save_update(others["second"], BaselineUpdate(store_identity="8:56"))  # type: ignore[arg-type]
+    state.save_update(here, BaselineUpdate(store_lost=True, store_identity=LOST))
     assert known() == before | {"second": LOST, "own": LOST}
 
 
 def test_saving_the_same_again_writes_nothing(place: Path, state: State, here: int) -> None:
-    fold = Fold(
+    fold = BaselineUpdate(
         agreed={"2": AGREED}, history={("2", "stream"): ("a",)}, parents={"2": "1"},
         intents={"2": PROJECTED, "3": LOCAL}, asides={("2", "stream"): AsideRecord(AsideKind.KEPT, "s", "w")},
         tombstones={"7": ["x"]}, store_identity="8:55", layout="nested",
     )  # fmt: skip
-    state.save_fold(here, fold)
+    state.save_update(here, fold)
     state.set_meta("a", "b")
     before = tree(place)
-    state.save_fold(here, fold)
-    state.save_fold(here, Fold())
+    state.save_update(here, fold)
+    state.save_update(here, BaselineUpdate())
     state.set_meta("a", "b")
     state.checkout("/home/me/project", "8:100", NOW + 1)
     assert tree(place) == before
     state.close()
     closed = tree(place)
     with State.open(str(place)) as again:
-        again.save_fold(here, fold)
+        again.save_update(here, fold)
     files = {name: found for name, found in tree(place).items() if name != str(place)}
     assert files == {name: found for name, found in closed.items() if name != str(place)}
 
@@ -662,16 +662,16 @@ def test_saving_the_same_again_writes_nothing(place: Path, state: State, here: i
 def test_a_fold_is_written_whole_or_not_at_all(state: State, here: int) -> None:
     broken = BaselineEntry({"metadata": None}, None, None, None, "p")  # type: ignore[dict-item]
     with pytest.raises(StateError):
-        state.save_fold(here, Fold(agreed={"2": AGREED, "3": broken}, layout="nested"))
+        state.save_update(here, BaselineUpdate(agreed={"2": AGREED, "3": broken}, layout="nested"))
     assert state.load(here) == Baseline()
-    state.save_fold(here, Fold(agreed={"2": AGREED}))
+    state.save_update(here, BaselineUpdate(agreed={"2": AGREED}))
     assert state.load(here).agreed == {"2": AGREED}
 
 
 def test_a_fold_survives_a_kill(place: Path) -> None:
     script = (
         "import os, signal, sys\nfrom reconcile.state.database import *\ns = State.open(sys.argv[1])\n"
-        "c = s.checkout('/p', '8:1', 5)\ns.save_fold(c, Fold(parents={'2': '1'}))\n"
+        "c = s.checkout('/p', '8:1', 5)\ns.save_update(c, BaselineUpdate(parents={'2': '1'}))\n"
         "s._connection.execute('BEGIN IMMEDIATE')\n"
         "s._connection.execute(\"INSERT INTO parent VALUES ('3', '1')\")\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
@@ -686,7 +686,7 @@ def test_memory_alone_needs_no_disk() -> None:
     with State.in_memory() as state:
         here = state.checkout("/p", "8:1", NOW)
         assert here is not None
-        state.save_fold(here, Fold(agreed={"2": AGREED}))
+        state.save_update(here, BaselineUpdate(agreed={"2": AGREED}))
         assert state.load(here).agreed == {"2": AGREED}
 
 
@@ -765,11 +765,11 @@ def test_a_batch_of_steps_is_one_commit(place: Path, state: State) -> None:
 
 
 def test_intents_are_written_ahead_with_what_was_there(state: State, here: int) -> None:
-    state.save_fold(here, Fold(intents={"1": PROJECTED, "4": LOCAL}))
+    state.save_update(here, BaselineUpdate(intents={"1": PROJECTED, "4": LOCAL}))
     run = state.journal.begin_run(here, "local", NOW)
-    plan = Fold(intents={"1": LOCAL, "2": REMOVED, "4": LOCAL}, tombstones={"9": ["x"]}, run=run)
+    plan = BaselineUpdate(intents={"1": LOCAL, "2": REMOVED, "4": LOCAL}, tombstones={"9": ["x"]}, run=run)
     state.journal.record_intents(run, here, plan)
-    state.journal.record_intents(run, here, Fold(intents={"2": None}))
+    state.journal.record_intents(run, here, BaselineUpdate(intents={"2": None}))
     assert state.load(here).intents == {"1": LOCAL, "4": LOCAL}
     assert state.load(here).tombstones == {"9": frozenset("x")}
     assert state.journal.intent_changes(run) == (
@@ -818,15 +818,17 @@ def test_requests_that_wait_are_kept_by_checkout_and_verb(state: State, here: in
     local = PendingRequest(along=("2", "3"), run="r1", why="git is busy")
     gone = PendingRequest(value="refuse", store="s", workspace=None, run="r1")
     assert not state.has_requests(here)
-    state.save_fold(here, Fold(waiting={("1", Verb.LOCAL): local, ("1", Verb.REMOVE): gone}))
-    state.save_fold(there, Fold(waiting={("1", Verb.REPARENT): PendingRequest(value=None, before="7")}))
+    state.save_update(here, BaselineUpdate(waiting={("1", Verb.LOCAL): local, ("1", Verb.REMOVE): gone}))
+    state.save_update(there, BaselineUpdate(waiting={("1", Verb.REPARENT): PendingRequest(value=None, before="7")}))
     assert state.has_requests(here)
     assert state.load(here).waiting == {("1", Verb.LOCAL): local, ("1", Verb.REMOVE): gone}
     assert state.load(here, {"2"}).waiting == {}
     assert state.changed_since(0, 9) == {"1"}
-    state.save_fold(here, Fold(waiting={("1", Verb.LOCAL): None, ("1", Verb.REMOVE): replace(gone, why="held")}))
+    state.save_update(
+        here, BaselineUpdate(waiting={("1", Verb.LOCAL): None, ("1", Verb.REMOVE): replace(gone, why="held")})
+    )
     assert state.load(here).waiting == {("1", Verb.REMOVE): replace(gone, why="held")}
-    assert Fold(waiting={("1", Verb.LOCAL): None}).without({"1"}).empty
+    assert BaselineUpdate(waiting={("1", Verb.LOCAL): None}).without({"1"}).empty
     state.forget_checkout(there)
     assert not state.has_requests(there)
 
@@ -848,7 +850,7 @@ def test_a_rename_that_was_not_done_is_remembered_until_the_metadata_is_agreed_o
     agreed = {
         each: BaselineEntry({unit: "x"}, None, "T", None, "2-c") for each, unit in (("0", METADATA), ("2", STREAM))
     }
-    state.save_fold(here, Fold(agreed=agreed))
+    state.save_update(here, BaselineUpdate(agreed=agreed))
     assert state.load(here).renames == {(Side.WORKSPACE, "2")}
 
 
@@ -874,16 +876,16 @@ def test_a_rename_that_a_program_has_left_is_due_until_a_later_run_has_moved_tha
     assert moves(LIBRARY, "store", done=False) == due
 
 
-@pytest.mark.parametrize("more", [0, FEW])
+@pytest.mark.parametrize("more", [0, MAX_NAMES])
 def test_what_is_remembered_of_some_conversations(state: State, here: int, more: int) -> None:
     aside = AsideRecord(AsideKind.BEHIND, None, "w")
     two = ("1", "2")
-    fold = Fold(
+    fold = BaselineUpdate(
         agreed=dict.fromkeys(two, AGREED), intents={"1": REMOVED, "2": LOCAL}, parents=dict.fromkeys(two, "9"),
         history={(each, "stream"): ("a", "b") for each in two}, asides={(each, "stream"): aside for each in two},
         tombstones=dict.fromkeys(two, ("a",)), layout="nested",
     )  # fmt: skip
-    state.save_fold(here, fold)
+    state.save_update(here, fold)
     whole = state.load(here)
     only = {"2", *(f"x{number}" for number in range(more))}
     assert state.load(here, only) == replace(
@@ -900,9 +902,9 @@ def test_what_is_remembered_of_some_conversations(state: State, here: int, more:
 
 
 def test_what_others_write_is_told_from_own_writes(state: State, place: Path, here: int) -> None:
-    before = state.written_by_others()
-    state.save_fold(here, Fold(parents={"1": "2"}))
-    assert state.written_by_others() == before
+    before = state.data_version()
+    state.save_update(here, BaselineUpdate(parents={"1": "2"}))
+    assert state.data_version() == before
     with State.open(str(place)) as other:
         other.set_meta("x", "y")
-    assert state.written_by_others() != before
+    assert state.data_version() != before

@@ -19,7 +19,7 @@ import pytest
 
 from reconcile.model.baseline import Baseline, Intent, IntentKind
 from reconcile.state.connection import StateError
-from reconcile.state.database import Fold, State
+from reconcile.state.database import BaselineUpdate, State
 from reconcile.state.local_list import read
 from reconcile.state.schema import MIGRATIONS
 
@@ -45,7 +45,7 @@ def change(place: Path, local: str = "", public: str = "") -> None:
 def save(state: State, local: str = "", public: str = "") -> None:
     checkout = state.checkout("/p", "8:1", 1)
     assert checkout is not None
-    state.save_fold(checkout, Fold(intents={**dict.fromkeys(local, LOCAL), **dict.fromkeys(public, None)}))
+    state.save_update(checkout, BaselineUpdate(intents={**dict.fromkeys(local, LOCAL), **dict.fromkeys(public, None)}))
 
 
 def listed(place: Path) -> str:
@@ -110,7 +110,7 @@ def test_names_that_are_no_text(place: Path) -> None:
     with State.open(str(place)) as state:
         checkout = state.checkout("/p", "8:1", 1)
         assert checkout is not None
-        state.save_fold(checkout, Fold(intents={odd: LOCAL}))
+        state.save_update(checkout, BaselineUpdate(intents={odd: LOCAL}))
     delete(place)
     with State.open(str(place)) as state:
         assert state.load(None).intents == {odd: LOCAL}
@@ -151,7 +151,7 @@ def test_what_was_removed_from_a_workspace_stays_so_in_that_checkout(place: Path
         with State.open(str(place)) as state:
             checkout = state.checkout(project, "8:1", 1)
             assert checkout is not None
-            state.save_fold(checkout, Fold(intents=intents))
+            state.save_update(checkout, BaselineUpdate(intents=intents))
 
     decide("/p", c=Intent(IntentKind.PROJECTED))
     shutil.copy(place / DATABASE, place / "before")
@@ -176,14 +176,14 @@ def test_what_comes_back_is_listed_until_that_is_committed(place: Path) -> None:
     with State.open(str(place)) as state:
         checkout = state.checkout("/p", "8:1", 1)
         assert checkout is not None
-        state.save_fold(checkout, Fold(intents={"a": REMOVED, "b": REMOVED}))
-        with contextlib.suppress(ZeroDivisionError), state.together():
-            state.save_fold(checkout, Fold(intents={"a": None, "b": Intent(IntentKind.PROJECTED)}))
+        state.save_update(checkout, BaselineUpdate(intents={"a": REMOVED, "b": REMOVED}))
+        with contextlib.suppress(ZeroDivisionError), state.transaction():
+            state.save_update(checkout, BaselineUpdate(intents={"a": None, "b": Intent(IntentKind.PROJECTED)}))
             raise ZeroDivisionError
         assert '["a","/p","8:1"]\n["b","/p","8:1"]\n' in (place / LIST).read_text()
-        with state.together():
-            state.save_fold(checkout, Fold(intents={"a": None}))
-            state.save_fold(checkout, Fold(intents={"a": REMOVED, "b": None}))
+        with state.transaction():
+            state.save_update(checkout, BaselineUpdate(intents={"a": None}))
+            state.save_update(checkout, BaselineUpdate(intents={"a": REMOVED, "b": None}))
     assert (place / LIST).read_text().endswith('["a","/p","8:1"]\n')
     assert '"b"' not in (place / LIST).read_text()
 
@@ -270,12 +270,12 @@ def test_a_database_from_before_there_was_a_list_gets_one(place: Path) -> None:
 def test_what_is_made_public_is_listed_until_that_is_committed(place: Path) -> None:
     change(place, local="ab")
     with State.open(str(place)) as state:
-        with contextlib.suppress(ZeroDivisionError), state.together():
+        with contextlib.suppress(ZeroDivisionError), state.transaction():
             save(state, local="c", public="a")
             assert listed(place) == "ab"
             raise ZeroDivisionError
         assert (listed(place), local_in(state.load(None))) == ("ab", "ab")
-        with state.together():
+        with state.transaction():
             save(state, local="c", public="a")
         assert (listed(place), local_in(state.load(None))) == ("bc", "bc")
 
@@ -300,8 +300,8 @@ def test_threads_that_change_it_at_once(place: Path) -> None:
 STORY = """
 import errno, os, sys
 from reconcile.model.baseline import Intent, IntentKind
-from reconcile.state.connection import Live
-from reconcile.state.database import Fold, State, StateError
+from reconcile.state.connection import LiveConnection
+from reconcile.state.database import BaselineUpdate, State, StateError
 place, at, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 count = 0
 
@@ -330,7 +330,7 @@ with State.open(place) as state:
     for intents in ({"d": local, "a": None}, {"e": local, "f": removed}, {"b": None, "f": None}):
         print("begun", "".join(intents), flush=True)
         try:
-            state.save_fold(checkout, Fold(intents=intents))
+            state.save_update(checkout, BaselineUpdate(intents=intents))
         except StateError as error:
             assert "No space" in error.message, error
     if how == "killed":

@@ -58,7 +58,7 @@ class Memories:
         )
 
     def remember(self, workspace: str, changes: Changes, run: str | None = None, brought: Collection[str] = ()) -> None:
-        """Take in what a run has changed; new intents say which one it was. ``brought``: see `Fold`."""
+        """Take in what a run has changed; new intents say which one it was. ``brought``: see `BaselineUpdate`."""
         others = {name: each for name, each in self.own.items() if name != workspace}
         believing = [each for each in others.values() if each.store_identity not in (None, LOST)]
         if changes.store_lost or any(not each.agreed.keys().isdisjoint(brought) for each in believing):

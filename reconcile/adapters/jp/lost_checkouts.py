@@ -108,11 +108,11 @@ def _rows(path: str) -> list[tuple[int, str]]:
 
     Raises `OSError`, `sqlite3.Error`, `StateError`.
     """
-    from reconcile.state.database_file import connect_to_file_alone, demand_files, has_logs, open_for_reading
+    from reconcile.state.database_file import check_file_kinds, connect_to_file_alone, has_logs, open_for_reading
 
     if status_at(path) is None:
         return []
-    demand_files(os.path.dirname(path))
+    check_file_kinds(os.path.dirname(path))
     is_whole = not has_logs(path)  # no run is using it or was killed
     state = connect_to_file_alone(path) if is_whole else open_for_reading(os.path.dirname(path), [])
     with contextlib.closing(state):
